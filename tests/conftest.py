@@ -1,0 +1,56 @@
+"""What all tests share: one Spark session, started when the first test asks for it, and how hard to search.
+
+Everything under tests/spark is marked `spark` here, so that `-m "not spark"` never needs Java.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_TESTS = Path(__file__).parent / "spark"
+
+# Deterministic, so that a failure on one machine is a failure on all; no deadline, because the first call of
+# a numba kernel compiles it.
+settings.register_profile("ci", derandomize=True, deadline=None, database=None, print_blob=True)
+# Searches for what `ci` has not found yet: new random examples in every run, many of them.
+settings.register_profile(
+    "soak", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if SPARK_TESTS in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one session of the whole run. Starting it takes seconds, so pyspark is not even imported before."""
+    from pyspark.sql import SparkSession
+
+    # The workers must run this interpreter, not whatever `python3` the PATH has.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tidegate-tests")
+        .config("spark.driver.memory", "4g")  # the default depends on the machine; results must not
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
