@@ -1,0 +1,104 @@
+"""`Checkpoint`: everything a query keeps, under one root.
+
+    <root>/spark/                      Spark's own offsets and commits
+    <root>/tidegate/lock               who runs the query
+                    manifests/         what each batch left behind
+                    plans/             what was decided for each batch, before it ran
+                    segments/<operator>/<batch>-<instance>-<attempt>.arrow
+                    telemetry/         what each batch reported
+
+The life of a run: `open` → `recover` → for each batch (plan, run, `commit`) → `close`.
+"""
+
+from __future__ import annotations
+
+from tidegate.errors import CheckpointInUse, explain
+from tidegate.state.flow_check import check_flow
+from tidegate.state.local import LocalStore
+from tidegate.state.lock import Lock, hold
+from tidegate.state.manifest import ManifestLog
+from tidegate.state.plan_log import PlanLog
+from tidegate.state.store import Store, open_store
+from tidegate.state.sweep import drop_unreferenced, sweep
+from tidegate.state.telemetry import TelemetryLog
+from tidegate.values import Manifest
+
+__all__ = ["Checkpoint", "check_flow"]
+
+#: Manifests and plans kept for inspection. The newest one alone is needed to recover.
+KEEP_BATCHES = 8
+#: Old files are purged once in so many batches: each purge lists three folders.
+PURGE_EVERY = 8
+
+
+class Checkpoint:
+    """The state of one query. Reading needs no lock; `recover` and `commit` do."""
+
+    def __init__(self, url: str) -> None:
+        self._root = url.rstrip("/")
+        self.store: Store = open_store(f"{self._root}/tidegate")
+        self.manifests = ManifestLog(self.store)
+        self.plans = PlanLog(self.store)
+        self.telemetry = TelemetryLog(self.store)
+        self._lock: Lock | None = None
+        #: The state as of the last commit or recovery; whose files the next commit may let go of.
+        self._current: Manifest | None = None
+
+    @property
+    def spark_path(self) -> str:
+        """Where Spark keeps its own part; with a scheme, so that Spark's default is not asked."""
+        if isinstance(self.store, LocalStore):
+            return f"file://{self.store.root.removesuffix('/tidegate')}/spark"
+        return f"{self._root}/spark"
+
+    def open(self, owner: str) -> None:
+        """Take the lock; CheckpointInUse when another run has it, or this object holds it already."""
+        self._lock = hold(self.store, owner)
+
+    def close(self) -> None:
+        """Give the lock back; a second call does nothing."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+
+    def recover(self) -> Manifest | None:
+        """The state to go on from; None for a new query.
+
+        1. Make sure that nobody else runs. 2. Load the newest manifest, or fail: never an older one.
+        3. Delete what failed attempts left behind; safe only because no task of ours is running yet.
+        """
+        self._held().check()
+        self._current = self.manifests.load_latest()
+        sweep(self.store, self._current)
+        return self._current
+
+    def commit(self, manifest: Manifest) -> list[str]:
+        """Make a batch done; the segment files that were deleted because of it.
+
+        The order makes it safe to die anywhere: before step 2 the batch runs again under its plan, from then
+        on it is done; what steps 3 and 4 leave behind, the next `recover` or purge takes away.
+        """
+        # 1. Another run may have taken over while our tasks were busy.
+        self._held().check()
+        # 2. The one step by which the batch becomes done.
+        self.manifests.commit(manifest)
+        before, self._current = self._current, manifest
+        # 3. Only now are the files of the old state not needed any more.
+        deleted = drop_unreferenced(self.store, before.pieces if before else (), manifest.pieces)
+        # 4. History.
+        if manifest.batch % PURGE_EVERY == 0:
+            self.manifests.purge(KEEP_BATCHES)
+            self.plans.purge(manifest.batch + 1 - KEEP_BATCHES)
+            self.telemetry.purge()
+        return deleted
+
+    def _held(self) -> Lock:
+        if self._lock is None:
+            raise CheckpointInUse(
+                explain(
+                    f"The checkpoint is not held by this run: {self.store.url}",
+                    why="Another run could be writing to it",
+                    do="Call open() first",
+                )
+            )
+        return self._lock

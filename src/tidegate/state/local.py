@@ -1,0 +1,100 @@
+"""`LocalStore`: blobs in a directory of this machine, read through memory maps.
+
+`write_atomic` is a write under a temporary name followed by a rename in the same directory, which POSIX
+makes atomic. See `store` for what is guaranteed without fsync.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidegate.state.paths import Names, checked, missing, selected, temporary, written_twice
+
+if TYPE_CHECKING:
+    from tidegate.state.store import Bytes
+
+
+class LocalStore:
+    """A store in a directory; the directory is made by the first write."""
+
+    def __init__(self, url: str) -> None:
+        #: Absolute, because a worker process may run in another working directory.
+        self.root = os.path.abspath(local_path(url))
+
+    @property
+    def url(self) -> str:
+        return self.root
+
+    def write(self, path: str, buffers: Sequence[Bytes]) -> int:
+        try:
+            with self._create(path) as file:
+                return sum(file.write(memoryview(buffer)) for buffer in buffers)
+        except FileExistsError:
+            raise written_twice(self.url, path) from None
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        # 1. All bytes under a name that nobody reads.
+        draft = temporary(checked(path))
+        with self._create(draft) as file:
+            file.write(data)
+        # 2. One step that makes them visible, complete.
+        os.replace(self._full(draft), self._full(path))
+
+    def read(self, path: str) -> bytes:
+        try:
+            with open(self._full(path), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            raise missing(self.url, path) from None
+
+    def map(self, path: str) -> pa.Buffer:
+        if self.size(path) == 0:
+            return pa.py_buffer(b"")  # the kernel refuses to map an empty file
+        try:
+            with pa.memory_map(self._full(path), "r") as file:
+                return file.read_buffer()
+        except FileNotFoundError:
+            raise missing(self.url, path) from None
+
+    def exists(self, path: str) -> bool:
+        return os.path.isfile(self._full(path))
+
+    def size(self, path: str) -> int:
+        try:
+            return os.stat(self._full(path)).st_size
+        except FileNotFoundError:
+            raise missing(self.url, path) from None
+
+    def list(self, prefix: str = "", *, temporary: bool = False) -> Names:
+        folder = prefix.strip("/")
+        return selected(self._walk(self._full(folder) if folder else self.root), prefix, temporary)
+
+    def delete(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(self._full(path))
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self.root, checked(path))
+
+    def _create(self, path: str) -> IO[bytes]:
+        full = self._full(path)
+        try:
+            return open(full, "xb")
+        except FileNotFoundError:  # the first file of its folder
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            return open(full, "xb")
+
+    def _walk(self, folder: str) -> Iterator[str]:
+        for directory, _, names in os.walk(folder):
+            below = os.path.relpath(directory, self.root)
+            yield from (name if below == "." else f"{below}/{name}" for name in names)
+
+
+def local_path(url: str) -> str:
+    """The path in `file:///a/b`, `file:/a/b` or `/a/b`. Percent signs stay as they are, as in Hadoop."""
+    return url.removeprefix("file:").removeprefix("//") if url.startswith("file:") else url

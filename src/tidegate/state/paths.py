@@ -1,0 +1,88 @@
+"""How the files of a checkpoint are named, and the error for one that is not there.
+
+Every path is relative to a store's root, with `/` between its parts. Files that belong to a batch carry its
+number in ten digits, so that the order of names is the order of batches. A name that starts with `.tmp-`
+is an atomic write that has not been finished: no reader looks at it.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable
+
+from tidegate.errors import StateError, explain
+
+#: A list of paths. Spelled here because stores have a method `list`, which hides the type inside the class.
+Names = list[str]
+
+TEMPORARY_PREFIX = ".tmp-"
+_BATCH_FILE = re.compile(r"(\d{10,})\.json")
+
+
+def checked(path: str) -> str:
+    """The path itself; StateError when it could leave the root or is not in its plain form."""
+    parts = path.split("/")
+    if not path or any(part in ("", ".", "..") for part in parts):
+        raise StateError(
+            explain(
+                "A path inside a checkpoint must be relative and plain",
+                got=repr(path),
+                why="It would name a file outside the checkpoint, or one file by two names",
+                do="Report this: paths are made by Tidegate, not by users",
+            )
+        )
+    return path
+
+
+def temporary(path: str) -> str:
+    """A fresh name beside `path`, for writing before a rename."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{TEMPORARY_PREFIX}{secrets.token_hex(6)}-{name}"
+
+
+def is_temporary(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(TEMPORARY_PREFIX)
+
+
+def selected(paths: Iterable[str], prefix: str, temporary: bool) -> Names:
+    """The finished (or the temporary) files below the folder `prefix`, sorted; "" is the root."""
+    folder = prefix.strip("/") + "/" if prefix.strip("/") else ""
+    return sorted(p for p in paths if p.startswith(folder) and is_temporary(p) == temporary)
+
+
+def segment_path(operator: str, batch: int, instance: int, attempt: str) -> str:
+    """Where one attempt of a task writes; `attempt` must never come twice, not even after a restart."""
+    return checked(f"segments/{operator}/{batch:010d}-{instance}-{attempt}.arrow")
+
+
+def batch_path(folder: str, batch: int) -> str:
+    return f"{folder}/{batch:010d}.json"
+
+
+def batch_of(path: str) -> int | None:
+    """The batch a file belongs to; None for a file that is not one of ours."""
+    found = _BATCH_FILE.fullmatch(path.rpartition("/")[2])
+    return int(found.group(1)) if found else None
+
+
+def missing(url: str, path: str) -> StateError:
+    return StateError(
+        explain(
+            f"A file of the checkpoint is missing: {path}",
+            got=f"nothing at {url}/{path}",
+            why="The state of the query is not complete without it",
+            do="Restore the file from a backup, or start with a new checkpoint",
+        )
+    )
+
+
+def written_twice(url: str, path: str) -> StateError:
+    return StateError(
+        explain(
+            f"A file of the checkpoint would be written twice: {path}",
+            got=f"a file that exists already at {url}/{path}",
+            why="Files are immutable: other tasks may have mapped this one into memory",
+            do="Report this: each attempt of a task must write under a name of its own",
+        )
+    )

@@ -1,0 +1,39 @@
+"""What a batch does to the list of stored pieces: pure, so that a commit can be tested without files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from tidegate.values import ByteRange, Piece, Routing, TaskReport
+
+
+def after_batch(
+    pieces: Iterable[Piece],
+    reports: Iterable[TaskReport],
+    routing: Mapping[str, Routing],
+    is_dead: Callable[[Piece], bool],
+) -> tuple[Piece, ...]:
+    """The pieces that a batch leaves behind.
+
+    1. Merged rows leave the pieces they came from. 2. New and merged pieces join the list. 3. Matched bits
+    replace what the same instance wrote before. 4. Pieces without a row that can still match are dropped.
+    """
+    reports = list(reports)
+    alive: dict[str, Piece] = {piece.name: piece for piece in pieces}
+    for report in reports:
+        owned = routing[report.operator].owned_by(report.instance)
+        for name in report.merged:
+            rest = alive.pop(name).without(owned)
+            if rest is not None:
+                alive[name] = rest
+        alive.update({piece.name: piece for piece in report.added})
+    for report in reports:
+        for name, blob in report.matched.items():
+            if name in alive:
+                alive[name] = _with_bits(alive[name], report.instance, blob)
+    return tuple(piece for piece in alive.values() if not is_dead(piece))
+
+
+def _with_bits(piece: Piece, instance: int, blob: ByteRange) -> Piece:
+    return replace(piece, matched={**piece.matched, str(instance): blob})

@@ -1,0 +1,256 @@
+"""The small values that pass between stages, state and engine.
+
+All are frozen, all become plain JSON and come back equal: what decides a batch (`Plan`) and what a batch
+left behind (`Manifest`) must be readable by a person and by a later version. Times are UTC microseconds
+since the epoch, as Python ints; names that hold a time end in `_us`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+#: Below every event time: the watermark of a stream that has shown no row yet.
+BEGINNING_US = -(2**63)
+#: Above every event time: the watermark that closes everything.
+END_US = 2**63 - 1
+
+LEFT, RIGHT = 0, 1
+SIDES = ("left", "right")
+
+
+@dataclass(frozen=True)
+class ByteRange:
+    """Where one blob lies: a range of an immutable file, with the checksum of exactly those bytes."""
+
+    file: str
+    offset: int
+    length: int
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Stored rows of one operator, side and slot: one sorted run inside one segment file.
+
+    Rows are sorted by (code as unsigned, time). The partition of a row is monotone in its code, so the rows
+    of one partition are one contiguous range: partition `partitions[i]` has the rows
+    `bounds[2 * i]:bounds[2 * i + 1]`. Which instance reads them is the routing table's affair, not the
+    file's: a partition moves by name alone. A partition whose rows were rewritten elsewhere is taken off
+    the list, and a piece without partitions is gone.
+    """
+
+    operator: str
+    side: int
+    #: Number of the slot (basic window) that all rows fall into; None where rows span several.
+    slot: int | None
+    #: How often the rows have been rewritten: merging pieces of level k gives one of level k + 1.
+    level: int
+    rows: int
+    first_us: int
+    last_us: int
+    first_batch: int
+    last_batch: int
+    #: Rows whose key is null: never probed, kept for the outer side only.
+    keyless: bool
+    partitions: tuple[int, ...]
+    bounds: tuple[int, ...]
+    data: ByteRange
+    #: Bit per row, set when the row has found a partner; one blob per instance that ever wrote one.
+    matched: Mapping[str, ByteRange] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Identity of the piece: its place on disk, which is never used twice."""
+        return f"{self.data.file}@{self.data.offset}"
+
+    def slices(self, owned: Container[int]) -> list[tuple[int, int]]:
+        """Row ranges of the owned partitions, neighbours joined."""
+        ranges: list[tuple[int, int]] = []
+        for i, partition in enumerate(self.partitions):
+            if partition in owned:
+                start, stop = self.bounds[2 * i], self.bounds[2 * i + 1]
+                if ranges and ranges[-1][1] == start:
+                    start = ranges.pop()[0]
+                ranges.append((start, stop))
+        return ranges
+
+    def without(self, gone: Container[int]) -> Piece | None:
+        """The piece less those partitions; None when nothing is left."""
+        kept = [i for i, partition in enumerate(self.partitions) if partition not in gone]
+        if not kept:
+            return None
+        bounds = tuple(b for i in kept for b in self.bounds[2 * i : 2 * i + 2])
+        return replace(self, partitions=tuple(self.partitions[i] for i in kept), bounds=bounds)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Piece:
+        return cls(
+            **{
+                **raw,
+                "partitions": tuple(raw["partitions"]),
+                "bounds": tuple(raw["bounds"]),
+                "data": ByteRange(**raw["data"]),
+                "matched": {k: ByteRange(**v) for k, v in raw["matched"].items()},
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Partition → instance. Version 0 is the first table of a query; every change makes a new version."""
+
+    version: int
+    instances: int
+    table: tuple[int, ...]
+
+    def owned_by(self, instance: int) -> frozenset[int]:
+        """The partitions of one instance."""
+        return frozenset(p for p, owner in enumerate(self.table) if owner == instance)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Routing:
+        return cls(raw["version"], raw["instances"], tuple(raw["table"]))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that may differ from batch to batch, decided and written before the batch runs."""
+
+    batch: int
+    #: Wall clock at the moment of planning; the only clock that a batch may look at.
+    now_us: int
+    #: Per stream: rows older than this are late.
+    watermarks_us: Mapping[str, int]
+    #: Per operator: rows whose partners must be older than this are settled in this batch.
+    settle_us: Mapping[str, int]
+    #: Per operator: key partition → instance.
+    routing: Mapping[str, Routing]
+    #: Per operator and instance: groups of piece names; what the instance owns of a group becomes one piece.
+    merges: Mapping[str, Mapping[str, tuple[tuple[str, ...], ...]]] = field(default_factory=dict)
+    #: True: no row will ever follow, everything is settled after the batch.
+    flush: bool = False
+    #: True: after the rows, settle once more with the watermark that they moved.
+    settle_after: bool = False
+    seed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Plan:
+        return cls(
+            **{
+                **raw,
+                "routing": {k: Routing.from_json(v) for k, v in raw["routing"].items()},
+                "merges": {
+                    operator: {i: tuple(map(tuple, groups)) for i, groups in by_instance.items()}
+                    for operator, by_instance in raw["merges"].items()
+                },
+            }
+        )
+
+
+@dataclass(frozen=True)
+class StreamClock:
+    """What the engine knows of one source stream's time after a batch."""
+
+    #: Highest event time seen; BEGINNING_US before the first row.
+    seen_us: int
+    #: Rows below this are late from the next batch on.
+    watermark_us: int
+    #: Wall clock of the last batch that brought rows of this stream.
+    heard_us: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What batch `batch` left behind; with its predecessor's pieces gone unless listed here."""
+
+    batch: int
+    #: Fingerprint of the flow (schemas, keys, windows): a restart with another flow is refused.
+    flow: Mapping[str, Any]
+    clocks: Mapping[str, StreamClock]
+    #: Per operator: rows that are settled already; see Plan.settle_us.
+    settled_us: Mapping[str, int]
+    routing: Mapping[str, Routing]
+    pieces: tuple[Piece, ...] = ()
+
+    def with_pieces(self, pieces: tuple[Piece, ...]) -> Manifest:
+        return replace(self, pieces=pieces)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(replace(self, pieces=())), "pieces": [p.to_json() for p in self.pieces]}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Manifest:
+        return cls(
+            batch=raw["batch"],
+            flow=raw["flow"],
+            clocks={k: StreamClock(**v) for k, v in raw["clocks"].items()},
+            settled_us=dict(raw["settled_us"]),
+            routing={k: Routing.from_json(v) for k, v in raw["routing"].items()},
+            pieces=tuple(Piece.from_json(p) for p in raw["pieces"]),
+        )
+
+
+@dataclass(frozen=True)
+class PartitionLoad:
+    """What one batch did in one partition of one operator."""
+
+    partition: int
+    stored: int = 0
+    probed: int = 0
+    comparisons: int = 0
+    matches: int = 0
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """The one telemetry row of an operator's instance in a batch, with the state changes it made."""
+
+    operator: str
+    instance: int
+    #: Per side: rows offered, late, rejected (no usable time), keyless; highest event time or None.
+    offered: tuple[int, int]
+    late: tuple[int, int]
+    rejected: tuple[int, int]
+    keyless: tuple[int, int]
+    seen_us: tuple[int | None, int | None]
+    stored: int
+    probed: int
+    comparisons: int
+    matches: int
+    emitted: int
+    cpu_seconds: float
+    bytes_read: int
+    bytes_written: int
+    partitions: tuple[PartitionLoad, ...]
+    added: tuple[Piece, ...]
+    #: Names of pieces whose rows (of this instance's partitions) were rewritten into `added`.
+    merged: tuple[str, ...]
+    #: Piece name → this instance's new matched bits.
+    matched: Mapping[str, ByteRange]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(replace(self, added=())), "added": [p.to_json() for p in self.added]}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> TaskReport:
+        pairs = ("offered", "late", "rejected", "keyless", "seen_us", "merged")
+        return cls(
+            **{
+                **raw,
+                **{name: tuple(raw[name]) for name in pairs},
+                "partitions": tuple(PartitionLoad(**p) for p in raw["partitions"]),
+                "added": tuple(Piece.from_json(p) for p in raw["added"]),
+                "matched": {k: ByteRange(**v) for k, v in raw["matched"].items()},
+            }
+        )

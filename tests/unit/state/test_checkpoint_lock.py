@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tests.unit.state.samples import make_store
+
+from tidegate.errors import CheckpointInUse
+from tidegate.state import lease
+from tidegate.state.lock import hold
+from tidegate.state.store import Store
+
+REMOTE = ("memory", "remote-memory", "remote-file")
+
+
+class Clock:
+    """A clock that moves only when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=REMOTE)
+def leased(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return make_store(request.param, tmp_path)
+
+
+def test_the_second_run_is_told_who_holds_the_checkpoint(store: Store, clock: Clock) -> None:
+    first = hold(store, "query near", clock)
+    expected = rf"query near, pid {os.getpid()} on {socket.gethostname()}, since 2023-11-14T22:13:20"
+    with pytest.raises(CheckpointInUse, match=expected):
+        hold(store, "another", clock)
+    first.check()
+    first.release()
+
+
+def test_a_released_checkpoint_can_be_held_again(store: Store, clock: Clock) -> None:
+    for _ in range(3):
+        lock = hold(store, "a", clock)
+        lock.check()
+        lock.release()
+        lock.release()
+
+
+def test_a_failed_hold_does_not_disturb_the_holder(store: Store, clock: Clock) -> None:
+    first = hold(store, "first", clock)
+    for _ in range(2):
+        with pytest.raises(CheckpointInUse, match="first"):
+            hold(store, "second", clock)
+    first.check()
+    first.release()
+
+
+def test_the_kernel_releases_the_lock_of_a_killed_process(tmp_path: Path) -> None:
+    store = make_store("local", tmp_path)
+    program = (
+        "import sys, time; from tidegate.state.lock import hold; from tidegate.state.store import open_store;"
+        "lock = hold(open_store(sys.argv[1]), 'victim'); print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, store.url], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        with pytest.raises(CheckpointInUse, match=f"victim, pid {child.pid}"):
+            hold(store, "heir")
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    hold(store, "heir").release()
+
+
+def test_a_lease_that_is_not_renewed_for_a_minute_is_taken_over(leased: Store, clock: Clock) -> None:
+    first = hold(leased, "first", clock)
+    clock.now += 59.9
+    with pytest.raises(CheckpointInUse, match="first"):
+        hold(leased, "second", clock)
+    clock.now += 0.2
+    second = hold(leased, "second", clock)
+    with pytest.raises(CheckpointInUse, match="second"):
+        first.check()
+    first.release()
+    second.check()
+    second.release()
+
+
+def test_a_check_renews_a_lease_that_has_grown_old(leased: Store, clock: Clock) -> None:
+    first = hold(leased, "first", clock)
+    clock.now += 1_000
+    first.check()
+    clock.now += 59
+    with pytest.raises(CheckpointInUse, match="first"):
+        hold(leased, "second", clock)
+    first.release()
+
+
+def test_a_lease_that_somebody_took_and_gave_back_counts_as_lost(leased: Store, clock: Clock) -> None:
+    first = hold(leased, "first", clock)
+    clock.now += 61
+    hold(leased, "second", clock).release()
+    with pytest.raises(CheckpointInUse, match="gone"):
+        first.check()
+    first.release()
+
+
+def test_a_lease_that_cannot_be_read_is_not_taken_over(leased: Store, clock: Clock) -> None:
+    leased.write_atomic("lock", b"half a lea")
+    clock.now += 1_000_000
+    with pytest.raises(CheckpointInUse, match="cannot be read"):
+        hold(leased, "second", clock)
+
+
+def test_a_thread_keeps_the_lease_alive_through_a_long_batch(
+    leased: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.01)
+    ticks = iter(range(1_000, 1_000_000))
+    renewals: list[float] = []
+    enough = threading.Event()
+
+    def clock() -> float:
+        renewals.append(next(ticks))
+        if len(renewals) > 5:
+            enough.set()
+        return renewals[-1]
+
+    held = hold(leased, "first", clock)
+    assert enough.wait(5), "the thread has not renewed the lease"
+    held.release()
+    assert not leased.exists("lock")
+    count = len(renewals)
+    threading.Event().wait(0.05)
+    assert len(renewals) == count, "renewed after the release"
+
+
+def test_of_two_runs_that_start_at_once_only_one_passes_its_check(
+    leased: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both look before either has written: the moment that a file system cannot guard.
+    with monkeypatch.context() as blind:
+        blind.setattr(leased, "exists", lambda path: False)
+        locks = [hold(leased, "first", clock), hold(leased, "second", clock)]
+    with pytest.raises(CheckpointInUse, match="second"):
+        locks[0].check()
+    locks[1].check()
+    for lock in locks:
+        lock.release()
