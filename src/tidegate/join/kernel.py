@@ -1,0 +1,50 @@
+"""How the compiled loops of the join are declared: once, with fixed types, kept on disk.
+
+A worker is a fresh process, and compiling one loop takes longer than a whole batch. So every kernel names
+its argument types (it is compiled, or read from numba's cache, when the module is imported, never in the
+middle of a batch) and is cached next to its source. Where that folder cannot be written, numba takes its
+own cache folder in the user's home (or NUMBA_CACHE_DIR); where nothing at all can be written, we compile in
+memory.
+
+The types say "read-only, perhaps unaligned": numba passes ordinary arrays to such a kernel as they are, so
+one compiled version serves fresh arrays and memory-mapped segments alike. Each file is self-contained:
+numba notices a change of the file that a kernel stands in, not of the files that it calls into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit, types
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+CODES = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
+TIMES = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
+#: Positions and counts are int64 as times are: one type, one compiled version.
+POSITIONS = TIMES
+BITS = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
+#: What a kernel may change in place.
+NEW_POSITIONS = types.Array(types.int64, 1, "C")
+NEW_BITS = types.Array(types.uint8, 1, "C")
+NUMBER = types.int64
+
+
+def kernel(*arguments: Any) -> Callable[[_Function], _Function]:
+    """Compile for exactly these argument types; the caller brings its arrays into shape first."""
+
+    def compiled(function: _Function) -> _Function:
+        try:
+            return cast(_Function, njit([arguments], cache=True, nogil=True)(function))
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):
+                raise
+            return cast(_Function, njit([arguments], nogil=True)(function))
+
+    return compiled
+
+
+def inlined(function: _Function) -> _Function:
+    """A part of kernels of the same file; never called from Python, so it is not compiled on its own."""
+    return cast(_Function, njit(nogil=True)(function))

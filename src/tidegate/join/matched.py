@@ -1,0 +1,91 @@
+"""Which stored rows have found a partner: one bit per row of a piece, for outer, semi and anti joins.
+
+Bits lie as `np.packbits(…, bitorder="little")` lays them: row p is bit p % 8 of byte p // 8. Bits are only
+ever set, never cleared, so sets written by different instances are united by `union` in any order, any
+number of times, with the same answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.errors import StateError, explain
+from tidegate.join.kernel import BITS, NEW_BITS, NUMBER, POSITIONS, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def no_bits(rows: int) -> NDArray[np.uint8]:
+    """A set over so many rows in which no bit is set."""
+    return np.zeros((rows + 7) // 8, np.uint8)
+
+
+def set_bits(bits: NDArray[np.uint8], positions: NDArray[np.int64]) -> None:
+    """Set, in place, the bit of every position; the same position may come many times."""
+    outside = _set(bits, np.ascontiguousarray(positions, dtype=np.int64))
+    if outside >= 0:
+        raise StateError(
+            explain(
+                "A matched row lies outside the set of bits of its piece",
+                got=f"row {positions[outside]} of at most {8 * bits.size}",
+                why="The bits and the piece do not belong together",
+            )
+        )
+
+
+def unset_positions(bits: NDArray[np.uint8], start: int, stop: int) -> NDArray[np.int64]:
+    """Rows start … stop - 1 whose bit is not set, ascending."""
+    if not 0 <= start <= stop <= 8 * bits.size:
+        raise StateError(
+            explain(
+                "The rows asked for lie outside the set of bits of their piece",
+                got=f"rows {start} to {stop} of at most {8 * bits.size}",
+                why="The bits and the piece do not belong together",
+            )
+        )
+    positions: NDArray[np.int64] = _unset(np.ascontiguousarray(bits, dtype=np.uint8), start, stop)
+    return positions
+
+
+def count(bits: NDArray[np.uint8]) -> int:
+    """How many bits are set."""
+    return int(np.bitwise_count(bits).sum(dtype=np.int64))
+
+
+def union(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Bits set in either; a new array."""
+    if a.size != b.size:
+        raise StateError(
+            explain(
+                "Sets of matched rows of one piece differ in length",
+                got=f"{a.size} and {b.size} bytes",
+                why="They were written for different pieces",
+            )
+        )
+    return np.bitwise_or(a, b)
+
+
+@kernel(NEW_BITS, POSITIONS)
+def _set(bits: Any, positions: Any) -> Any:
+    """-1, or the index of the first position that has no bit; those before it are set."""
+    rows = 8 * bits.size
+    for index in range(positions.size):
+        position = positions[index]
+        if position < 0 or position >= rows:
+            return index
+        bits[position >> 3] |= np.uint8(1 << (position & 7))
+    return -1
+
+
+@kernel(BITS, NUMBER, NUMBER)
+def _unset(bits: Any, start: Any, stop: Any) -> Any:
+    positions = np.empty(stop - start + 1, np.int64)
+    found = 0
+    for position in range(start, stop):
+        # Written in any case and kept when the bit is not set: no branch that half the rows would mislead.
+        positions[found] = position
+        found += 1 - int((bits[position >> 3] >> (position & 7)) & 1)
+    return positions[:found].copy()

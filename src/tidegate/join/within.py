@@ -1,0 +1,189 @@
+"""The time condition of a join: which partner times a row may meet, and when it can meet nobody any more.
+
+`Within(left_us, right_us)`: a left row stays joinable for `left_us`, a right row for `right_us`. A pair
+matches when -left_us <= left.ts - right.ts <= right_us, both ends included:
+
+    time          ──────────────────────────────────────────────────────────────▶
+    a left row                          L
+    its partners         [ right_us ────┼──── left_us ]         L - right_us … L + left_us
+                         R stayed until L came        L stays until R comes
+
+`Tumbling(size_us)`: both rows lie in the same window of the epoch; windows begin at multiples of the size:
+
+    time          ──|── size ──|──────────|──────────|──────────▶   -1 belongs to the window [-size, 0)
+                         L  R       L         R                     first two match, last two do not
+
+`Unbounded()`: every pair of equal keys matches; nothing ever dies.
+
+The slot (basic window) is the unit in which stored rows are kept and thrown away: a tenth of the window, so
+that at most about a tenth more is kept than is needed. All results are exact at the ends of int64: they
+stop there and never wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.errors import FlowError, StateError, explain
+from tidegate.values import BEGINNING_US, END_US, LEFT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: More slots would mean more pieces to probe; fewer would keep dead rows longer.
+SLOTS_PER_WINDOW = 10
+#: Rows must have equal times: there is no window to take a tenth of.
+SLOT_OF_NO_WINDOW_US = 1_000_000
+
+
+@dataclass(frozen=True)
+class Within:
+    """-left_us <= left.ts - right.ts <= right_us."""
+
+    left_us: int
+    right_us: int
+
+    def __post_init__(self) -> None:
+        for side, window_us in (("left", self.left_us), ("right", self.right_us)):
+            if not 0 <= window_us <= END_US:
+                raise FlowError(
+                    explain(
+                        f"The {side} window of a join must be zero or more and fit into 64 bits",
+                        got=f"{window_us} microseconds",
+                        why="It is how long a row stays joinable",
+                        do="Give a duration such as '20 seconds'; the two sides may differ",
+                    )
+                )
+
+    def partner_range(
+        self, side: int, times: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Per row of `side`: earliest and latest time of a partner, both included."""
+        back, ahead = (self.right_us, self.left_us) if side == LEFT else (self.left_us, self.right_us)
+        # Clip first, then shift: the sum can no longer leave int64.
+        low = np.maximum(times, BEGINNING_US + back) - back
+        high = np.minimum(times, END_US - ahead) + ahead
+        return low, high
+
+    def dead_before(self, side: int, watermark_us: int) -> int:
+        """Rows of `side` below this time find no partner among rows from `watermark_us` on."""
+        if watermark_us == END_US:
+            return END_US
+        return max(BEGINNING_US, watermark_us - self._window_us(side))
+
+    def slot_us(self, side: int) -> int:
+        """Length of a slot of `side`, in which its stored rows are kept together."""
+        window_us = self._window_us(side) or self.left_us or self.right_us
+        return -(-window_us // SLOTS_PER_WINDOW) or SLOT_OF_NO_WINDOW_US
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "within", **asdict(self)}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Within:
+        return cls(raw["left_us"], raw["right_us"])
+
+    def _window_us(self, side: int) -> int:
+        return self.left_us if side == LEFT else self.right_us
+
+
+@dataclass(frozen=True)
+class Tumbling:
+    """Both rows in the same epoch-aligned window of `size_us`."""
+
+    size_us: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.size_us <= END_US:
+            raise FlowError(
+                explain(
+                    "A tumbling window must be longer than zero and fit into 64 bits",
+                    got=f"{self.size_us} microseconds",
+                    why="Rows are joined with the rows of their own window",
+                    do="Give a duration such as '10 seconds'",
+                )
+            )
+
+    def partner_range(
+        self, side: int, times: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Per row of either side: first and last time of its window."""
+        low = times // self.size_us * self.size_us
+        high = low + (self.size_us - 1)
+        # numpy wraps where a window reaches over an end of int64: that end then lies on the wrong side.
+        return np.where(low > times, BEGINNING_US, low), np.where(high < times, END_US, high)
+
+    def dead_before(self, side: int, watermark_us: int) -> int:
+        """Rows of windows that are over before `watermark_us` find no partner any more."""
+        if watermark_us == END_US:
+            return END_US
+        return max(BEGINNING_US, watermark_us // self.size_us * self.size_us)
+
+    def slot_us(self, side: int) -> int:
+        """A slot is a window: it dies as a whole, and rows of different windows never meet."""
+        return self.size_us
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "tumbling", **asdict(self)}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Tumbling:
+        return cls(raw["size_us"])
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """Any two times: rows are joined with the full history."""
+
+    def partner_range(
+        self, side: int, times: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.full(times.size, BEGINNING_US, np.int64), np.full(times.size, END_US, np.int64)
+
+    def dead_before(self, side: int, watermark_us: int) -> int:
+        return END_US if watermark_us == END_US else BEGINNING_US
+
+    def slot_us(self, side: int) -> int:
+        """0: one slot for all time."""
+        return 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "unbounded"}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Unbounded:
+        return cls()
+
+
+TimeCondition = Within | Tumbling | Unbounded
+
+_KINDS: Mapping[str, type[Within] | type[Tumbling] | type[Unbounded]] = {
+    "within": Within,
+    "tumbling": Tumbling,
+    "unbounded": Unbounded,
+}
+
+
+def condition_from_json(raw: Mapping[str, Any]) -> TimeCondition:
+    """The condition that `to_json` described."""
+    kind = str(raw.get("kind"))
+    if kind not in _KINDS:
+        raise StateError(
+            explain(
+                "The checkpoint names a kind of time condition that is not known here",
+                got=repr(kind),
+                do=f"Known are {', '.join(_KINDS)}; was the checkpoint written by a later version?",
+            )
+        )
+    return _KINDS[kind].from_json(raw)
+
+
+def slots_of(times: NDArray[np.int64], slot_us: int) -> NDArray[np.int64]:
+    """Number of the slot of each time; slot 0 begins at the epoch, earlier ones are negative."""
+    if slot_us == 0:
+        return np.zeros(times.size, np.int64)
+    return times // slot_us
