@@ -1,0 +1,43 @@
+"""Tidegate keeps stream joins on time and balanced when Spark gets more than its machines can take.
+
+    import tidegate as tg
+
+    orders = tg.stream(orders_df, time="ts", name="orders", lateness="2 seconds")
+    tracks = tg.stream(tracks_df, time="ts", name="tracks")
+    near = orders.join(tracks, on="cell", within=("20 seconds", "20 seconds"))
+    query = tg.start(near.write_to("parquet", "out/near"), checkpoint="ck", trigger="1 second")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError, TidegateError
+from tidegate.flow import Output, Stream, stream, tumbling
+
+if TYPE_CHECKING:
+    from tidegate.spark.query import Query
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BatchFailed",
+    "CheckpointInUse",
+    "FlowError",
+    "Output",
+    "StateError",
+    "Stream",
+    "TidegateError",
+    "__version__",
+    "start",
+    "stream",
+    "tumbling",
+]
+
+
+def start(*outputs: Output, **settings: Any) -> Query:
+    """Run a flow; see `tidegate.spark.query.start` for all settings."""
+    # Spark is imported only here, so that describing a flow, and the stages, need no Java.
+    from tidegate.spark.query import start as run
+
+    return run(*outputs, **settings)

@@ -1,0 +1,132 @@
+"""Decides what a batch does, before it runs: from the last manifest alone, so that it can be written down.
+
+Time flows through operators as it does through streams. What enters a join is as old as the slower of its
+two inputs. What leaves it is no older than that, except for rows that wait (lonely rows of an outer join,
+left rows of a semi join): those may be as old as the oldest row that is not settled yet.
+
+    input watermark   W                         ───────────────●
+    output watermark  pairs: W                  ───────────────●
+                      waiting rows: W - window  ─────●
+
+Guarantee: everything returned is a pure function of the arguments; a plan that is read back from the log and
+one that is decided anew can only differ where the wall clock does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidegate.control.clock import unheard
+from tidegate.control.merging import choose_merges
+from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.route.hash import first_table
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Plan, Routing
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What planning needs to know of a join."""
+
+    name: str
+    #: Names of the streams or operators that feed it, left and right.
+    inputs: tuple[str, str]
+    within: Within | Tumbling | Unbounded
+    #: Per side: do its rows wait in the state before they are emitted on their own?
+    waiting: tuple[bool, bool]
+
+
+def first_manifest(
+    flow: Mapping[str, Any],
+    streams: Sequence[str],
+    operators: Sequence[str],
+    partitions: int,
+    instances: int,
+    now_us: int,
+) -> Manifest:
+    """The state before batch 0."""
+    routing = Routing(0, instances, first_table(partitions, instances))
+    return Manifest(
+        batch=-1,
+        flow=flow,
+        clocks={name: unheard(now_us) for name in streams},
+        settled_us=dict.fromkeys(operators, BEGINNING_US),
+        routing=dict.fromkeys(operators, routing),
+    )
+
+
+def next_plan(
+    batch: int,
+    manifest: Manifest,
+    operators: Mapping[str, Operator],
+    now_us: int,
+    *,
+    flush: bool = False,
+    settle_after: bool = False,
+    seed: int = 0,
+) -> Plan:
+    """The plan of a batch, from what the batches before it left behind."""
+    settle_us = _settle(manifest, operators)
+    merges = {name: _merges(operators[name], manifest, settle_us[name]) for name in operators}
+    return Plan(
+        batch=batch,
+        now_us=now_us,
+        watermarks_us={name: clock.watermark_us for name, clock in manifest.clocks.items()},
+        settle_us=settle_us,
+        routing=manifest.routing,
+        merges={name: groups for name, groups in merges.items() if groups},
+        flush=flush,
+        settle_after=settle_after,
+        seed=seed,
+    )
+
+
+def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator]) -> Plan | None:
+    """The plan of another pass without rows; None when no waiting row can be set free by it."""
+    settle_us = _settle(manifest, operators)
+    moved = any(
+        any(operators[name].waiting) and at_us > manifest.settled_us[name]
+        for name, at_us in settle_us.items()
+    )
+    return replace(plan, settle_us=settle_us, merges={}) if moved else None
+
+
+def output_watermark(operator: Operator, manifest: Manifest, operators: Mapping[str, Operator]) -> int:
+    """No row that the operator emits in the next batch is older than this."""
+    oldest = [input_watermark(operator, manifest, operators)]
+    settled_us = manifest.settled_us[operator.name]
+    oldest += [
+        operator.within.dead_before(side, settled_us) for side in (LEFT, RIGHT) if operator.waiting[side]
+    ]
+    return min(oldest)
+
+
+def input_watermark(operator: Operator, manifest: Manifest, operators: Mapping[str, Operator]) -> int:
+    """No row that enters the operator in the next batch is older than this."""
+    return min(
+        output_watermark(operators[name], manifest, operators)
+        if name in operators
+        else manifest.clocks[name].watermark_us
+        for name in operator.inputs
+    )
+
+
+def _settle(manifest: Manifest, operators: Mapping[str, Operator]) -> dict[str, int]:
+    return {
+        name: max(manifest.settled_us[name], input_watermark(operator, manifest, operators))
+        for name, operator in operators.items()
+    }
+
+
+def _merges(
+    operator: Operator, manifest: Manifest, settle_us: int
+) -> dict[str, tuple[tuple[str, ...], ...]]:
+    within = operator.within
+    return choose_merges(
+        [piece for piece in manifest.pieces if piece.operator == operator.name],
+        manifest.routing[operator.name],
+        (within.slot_us(LEFT), within.slot_us(RIGHT)),
+        settle_us,
+        (within.dead_before(LEFT, settle_us), within.dead_before(RIGHT, settle_us)),
+    )

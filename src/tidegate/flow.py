@@ -1,0 +1,309 @@
+"""What the user describes: streams, boxes, joins and outputs. Nothing here starts anything.
+
+A `Stream` is a handle on one node of a directed graph; every method adds a node and returns a new handle,
+so a stream may feed any number of others. Data frames and column expressions are only carried along: this
+module never looks inside them, which is why it needs no Spark. `tidegate.start` compiles and runs the graph.
+
+    tg.stream ─▶ filter / select / with_column / transform ─▶ join ─▶ … ─▶ write_to
+        │
+        └─▶ late, rejected: rows that the stream itself could not take, as streams of their own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.durations import duration_us
+from tidegate.errors import FlowError, explain
+from tidegate.join.within import Tumbling, Unbounded, Within
+
+HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
+_SPARK_HOWS = {
+    "leftouter": "left",
+    "left_outer": "left",
+    "rightouter": "right",
+    "right_outer": "right",
+    "outer": "full",
+    "fullouter": "full",
+    "full_outer": "full",
+    "semi": "left_semi",
+    "leftsemi": "left_semi",
+    "anti": "left_anti",
+    "leftanti": "left_anti",
+}
+#: Further ahead of the clock than this a timestamp is taken for a mistake, unless the user says otherwise.
+MAX_AHEAD_DEFAULT = "366 days"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One input data frame and how its time is to be read."""
+
+    frame: Any
+    time: str
+    name: str
+    lateness_us: int
+    idle_timeout_us: int | None
+    max_ahead_us: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A stateless step: a function from data frame to data frame."""
+
+    parent: Node
+    kind: str
+    apply: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Join:
+    """Two streams, the keys that must be equal, the time condition, and what becomes of lonely rows."""
+
+    left: Node
+    right: Node
+    keys: tuple[tuple[str, str], ...]
+    within: Within | Tumbling | Unbounded
+    how: str
+    where: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Refused:
+    """Rows that a source could not take: kind is `late` or `rejected`."""
+
+    parent: Source
+    kind: str
+
+
+Node = Source | Box | Join | Refused
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """Where the rows of a stream go: a function of (data frame, batch id), or a Spark format and a path."""
+
+    node: Node
+    name: str
+    function: Callable[[Any, int], None] | None = None
+    format: str | None = None
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Stream:
+    """A stream of rows with an event time; see the module docstring."""
+
+    def __init__(self, node: Node):
+        self._node = node
+
+    def filter(self, condition: Any) -> Stream:
+        """Keep the rows for which the SQL text or column expression is true."""
+        return self._box("filter", lambda frame: frame.filter(condition))
+
+    where = filter
+
+    def select(self, *columns: Any) -> Stream:
+        """Project, as `DataFrame.select` does. The stream's time is carried along unseen."""
+        return self._box("select", lambda frame: frame.select(*columns, *_hidden(frame)))
+
+    def with_column(self, name: str, expression: Any) -> Stream:
+        """Add or replace a column."""
+        return self._box("with_column", lambda frame: frame.withColumn(name, expression))
+
+    def transform(self, function: Callable[[Any], Any]) -> Stream:
+        """Apply any stateless function from data frame to data frame (for example a join with a table)."""
+        return self._box("transform", function)
+
+    @property
+    def late(self) -> Stream:
+        """The rows of this source that came behind its watermark."""
+        return self._refused("late")
+
+    @property
+    def rejected(self) -> Stream:
+        """The rows of this source whose time is null or too far in the future."""
+        return self._refused("rejected")
+
+    def join(
+        self,
+        other: Stream,
+        on: str | Sequence[str] | Mapping[str, str],
+        within: Any,
+        how: str = "inner",
+        where: Any = None,
+    ) -> Stream:
+        """Join with another stream on equal keys and close times.
+
+        `within=(w_left, w_right)`: a pair matches when `-w_left <= left.time - right.time <= w_right`.
+        One duration means both; `tidegate.tumbling(size)` means the same tumbling window; None means the
+        full history (inner and semi joins only, because a lonely row could never be given up).
+        """
+        if not isinstance(other, Stream):
+            raise FlowError(
+                explain("A stream joins with a stream", got=type(other).__name__, do="Wrap it: tg.stream(…)")
+            )
+        kind = _SPARK_HOWS.get(how, how)
+        if kind not in HOWS:
+            raise FlowError(explain("Unknown kind of join", got=repr(how), do="Use one of " + ", ".join(HOWS)))
+        condition = _within(within)
+        if isinstance(condition, Unbounded) and kind not in ("inner", "left_semi"):
+            raise FlowError(
+                explain(
+                    "A join over the full history cannot emit lonely rows",
+                    got=f"how={kind!r} with within=None",
+                    why="Without a window a partner may always still come",
+                    do="Give a window, or use inner or left_semi",
+                )
+            )
+        for side in (self, other):
+            side._refuse_as_join_input()
+        return Stream(Join(self._node, other._node, _keys(on), condition, kind, where))
+
+    def write_to(
+        self,
+        target: str | Callable[[Any, int], None],
+        path: str | None = None,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> Output:
+        """Send the rows to a function of (data frame, batch id), or to a Spark batch format.
+
+        With a path each batch fills the directory `batch=N` under it and overwrites it on a replay, so the
+        files hold every row exactly once. Without one (`noop`, `jdbc`, …) rows are appended.
+        """
+        if callable(target):
+            return Output(self._node, name or getattr(target, "__name__", "function"), function=target)
+        if not isinstance(target, str) or not target:
+            raise FlowError(
+                explain(
+                    "An output is a Spark format or a function",
+                    got=repr(target),
+                    do='Write for example write_to("parquet", "out/pairs") or write_to(my_function)',
+                )
+            )
+        texts = {key: str(value) for key, value in options.items()}
+        label = name or (path.rstrip("/").rsplit("/", 1)[-1] if path else target)
+        return Output(self._node, label, format=target, path=path, options=texts)
+
+    def _box(self, kind: str, apply: Callable[[Any], Any]) -> Stream:
+        return Stream(Box(self._node, kind, apply))
+
+    def _refused(self, kind: str) -> Stream:
+        if not isinstance(self._node, Source):
+            raise FlowError(
+                explain(
+                    f"Only a source stream has {kind} rows",
+                    why="Time is judged once, where rows enter, before any box",
+                    do=f"Take `.{kind}` of the stream that tg.stream(…) returned",
+                )
+            )
+        return Stream(Refused(self._node, kind))
+
+    def _refuse_as_join_input(self) -> None:
+        node = self._node
+        while isinstance(node, Box):
+            node = node.parent
+        if isinstance(node, Refused):
+            raise FlowError(
+                explain(
+                    f"The {node.kind} rows of a stream cannot be joined",
+                    why="Their partners may be forgotten already, so pairs would be lost at random",
+                    do="Write them out, or give the stream a larger lateness",
+                )
+            )
+
+
+#: Columns with this prefix are the engine's own.
+HIDDEN = "_tidegate_"
+
+
+def _hidden(frame: Any) -> list[str]:
+    return [column for column in frame.columns if column.startswith(HIDDEN)]
+
+
+def stream(
+    frame: Any,
+    *,
+    time: str,
+    name: str,
+    lateness: str = "0 seconds",
+    idle_timeout: str | None = None,
+    max_ahead: str | None = MAX_AHEAD_DEFAULT,
+) -> Stream:
+    """A stream out of a streaming (or batch) data frame.
+
+    `lateness`: how far behind the newest row of this stream a row may come and still count.
+    `idle_timeout`: a stream silent for this long no longer holds the others back (None: it always does).
+    `max_ahead`: a row stamped further ahead of the clock than this is rejected (None: none is).
+    """
+    if not isinstance(name, str) or not name:
+        raise FlowError(explain("A stream needs a name", got=repr(name), why="Progress and errors use it"))
+    columns = list(frame.columns)
+    if time not in columns:
+        raise FlowError(
+            explain(
+                f"Stream {name!r} has no column {time!r}",
+                got="columns " + ", ".join(columns),
+                do="Name the event-time column in time=…",
+            )
+        )
+    reserved = [column for column in columns if column.startswith(HIDDEN)]
+    if reserved:
+        raise FlowError(
+            explain(f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them")
+        )
+    return Stream(
+        Source(
+            frame,
+            time,
+            name,
+            duration_us(lateness, f"lateness of {name!r}"),
+            None if idle_timeout is None else duration_us(idle_timeout, f"idle_timeout of {name!r}"),
+            None if max_ahead is None else duration_us(max_ahead, f"max_ahead of {name!r}"),
+        )
+    )
+
+
+def tumbling(size: str) -> Tumbling:
+    """For `within`: both rows fall into the same epoch-aligned window of this size."""
+    return Tumbling(duration_us(size, "tumbling window"))
+
+
+def _within(given: Any) -> Within | Tumbling | Unbounded:
+    if given is None:
+        return Unbounded()
+    if isinstance(given, Tumbling):
+        return given
+    if isinstance(given, (tuple, list)):
+        if len(given) != 2:
+            raise FlowError(
+                explain("within takes two durations, left and right", got=repr(given), do="Or one for both")
+            )
+        left, right = given
+    else:
+        left = right = given
+    return Within(duration_us(left, "within (left)"), duration_us(right, "within (right)"))
+
+
+def _keys(on: str | Sequence[str] | Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    if isinstance(on, str):
+        pairs = [(on, on)]
+    elif isinstance(on, Mapping):
+        pairs = [(str(left), str(right)) for left, right in on.items()]
+    elif isinstance(on, Sequence) and all(isinstance(key, str) for key in on):
+        pairs = [(key, key) for key in on]
+    else:
+        pairs = []
+    if not pairs:
+        raise FlowError(
+            explain(
+                "A join needs key columns",
+                got=repr(on),
+                do='Give a name, a list of names, or a dict {"left_col": "right_col"}',
+            )
+        )
+    return tuple(pairs)

@@ -1,0 +1,118 @@
+"""Joined rows as Arrow batches: columns gathered from runs by position, nothing decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidegate.spark.layout import REPORT, TIME, JoinLayout
+from tidegate.spark.runs import Run, one_array
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Row positions in two runs, left and right: `left[i]` joins with `right[i]`."""
+
+    left_run: Run
+    left: Positions
+    right_run: Run
+    right: Positions
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def only(self, keep: NDArray[np.bool_]) -> Pairs:
+        return Pairs(self.left_run, self.left[keep], self.right_run, self.right[keep])
+
+
+class Assembler:
+    """Builds output batches of one join."""
+
+    def __init__(self, layout: JoinLayout):
+        self._columns = layout.output
+        self.schema = pa.ipc.read_schema(pa.py_buffer(layout.schema))
+
+    def pairs(self, parts: Sequence[Pairs], extra: Iterable[pa.Array] = ()) -> pa.RecordBatch:
+        """Joined rows for these pairs; `extra` fills the columns between the output and the report."""
+        lefts = _grouped([(p.left_run, p.left) for p in parts])
+        rights = _grouped([(p.right_run, p.right) for p in parts])
+        arrays = []
+        for column in self._columns:
+            if column.name == TIME:
+                arrays.append(pa.array(np.maximum(_times(lefts), _times(rights))))
+            elif column.left is not None:
+                arrays.append(_gather(lefts, column.left, self._type(column.name)))
+            else:
+                arrays.append(_gather(rights, column.right or "", self._type(column.name)))
+        return self._batch([*arrays, *extra])
+
+    def lonely(self, run: Run, rows: Positions) -> pa.RecordBatch:
+        """Rows of one side on their own, the other side's columns null."""
+        groups = [(run, rows)]
+        arrays = []
+        for column in self._columns:
+            source = column.right if run.side else column.left
+            if column.name == TIME:
+                arrays.append(pa.array(run.times[rows]))
+            elif source is None:
+                arrays.append(pa.nulls(len(rows), self._type(column.name)))
+            else:
+                arrays.append(_gather(groups, source, self._type(column.name)))
+        return self._batch(arrays)
+
+    def report(self, text: str) -> pa.RecordBatch:
+        """The row that carries the task report."""
+        nulls = [pa.nulls(1, f.type) for f in self.schema if f.name != REPORT]
+        return pa.RecordBatch.from_arrays([*nulls, pa.array([text])], schema=self.schema)
+
+    def _type(self, name: str) -> pa.DataType:
+        return self.schema.field(name).type
+
+    def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:
+        arrays.append(pa.nulls(len(arrays[0]), pa.string()))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def same_keys(parts: Pairs, verify: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
+    """Do the real keys agree? Spark's equality: NaN equals NaN, and -0.0 equals 0.0."""
+    keep = np.ones(len(parts), dtype=np.bool_)
+    for left_name, right_name in verify:
+        left = _gather([(parts.left_run, parts.left)], left_name, None)
+        right = _gather([(parts.right_run, parts.right)], right_name, None)
+        equal = pc.equal(left, right)
+        if pa.types.is_floating(left.type):
+            equal = pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+        keep &= np.asarray(equal.fill_null(False))
+    return keep
+
+
+def _grouped(parts: list[tuple[Run, Positions]]) -> list[tuple[Run, Positions]]:
+    """Neighbouring parts of one run made one, so that a column is gathered in few calls."""
+    grouped: list[tuple[Run, list[Positions]]] = []
+    for run, rows in parts:
+        if grouped and grouped[-1][0] is run:
+            grouped[-1][1].append(rows)
+        else:
+            grouped.append((run, [rows]))
+    return [(run, rows[0] if len(rows) == 1 else np.concatenate(rows)) for run, rows in grouped]
+
+
+def _times(groups: list[tuple[Run, Positions]]) -> NDArray[np.int64]:
+    return np.concatenate([run.times[rows] for run, rows in groups])
+
+
+def _gather(groups: list[tuple[Run, Positions]], name: str, wanted: pa.DataType | None) -> pa.Array:
+    if name == TIME:
+        column = pa.array(_times(groups))
+        return column if wanted is None else column.view(wanted)
+    taken = [pc.take(run.column(name), pa.array(rows), boundscheck=False) for run, rows in groups]
+    column = taken[0] if len(taken) == 1 else pa.concat_arrays([one_array(t) for t in taken])
+    # Stored arrays keep the type they came in; a time zone or key type may be declared otherwise.
+    return column if wanted is None or column.type == wanted else column.cast(wanted)

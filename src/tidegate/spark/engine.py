@@ -1,0 +1,282 @@
+"""The engine: one micro-batch, one pass, one barrier. The steps of a batch are numbered here and in the code.
+
+    1  the batch is done already (its manifest stands): return
+    2  the plan: read it (a replay) or decide and write it, before anything runs
+    3  data frames for all operators, under the plan
+    4  one action: kernels run, state files are written, output is materialised, reports come back
+    5  settle passes, where the plan asks for them: rows that the moved watermark sets free
+    6  sinks read the materialised output
+    7  telemetry, then the manifest: from here on the batch is done
+
+A crash before 7 leaves manifest b-1: the batch runs again under the same plan and gives the same rows. A
+crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pyspark.sql import DataFrame
+
+from tidegate.control import planning
+from tidegate.control.clock import advance
+from tidegate.errors import BatchFailed, explain
+from tidegate.flow import Join, Node
+from tidegate.spark import observed, sinks
+from tidegate.spark.compile import Compiled, CompiledJoin
+from tidegate.spark.join_task import JoinBatch
+from tidegate.spark.observed import Observed
+from tidegate.spark.passes import Pass, build_pass
+from tidegate.spark.ports import boxes_of
+from tidegate.spark.progress import Progress, progress_of
+from tidegate.state.checkpoint import Checkpoint, check_flow
+from tidegate.state.pieces import after_batch
+from tidegate.values import BEGINNING_US, END_US, Manifest, Piece, Plan, TaskReport
+
+#: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes
+#: for a streaming query, so the user's session keeps its own.
+CONF = {
+    # Adaptive execution would rearrange the partitions that the routing table has assigned.
+    "spark.sql.adaptive.enabled": "false",
+    # Few large Arrow batches: each costs a crossing, and kernels work on whole arrays.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(256 << 20),
+    # Output is read back at once and dropped: compressing it would cost more than it saves.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "65536",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a query was started with."""
+
+    partitions: int
+    instances: int
+    #: Settle once more after the rows of a batch: where no next batch may come to do it.
+    settle_after: bool
+    seed: int
+
+
+class Engine:
+    """Runs the batches of one query; see the module docstring."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        checkpoint: Checkpoint,
+        settings: Settings,
+        on_progress: Callable[[Progress], None],
+        clock: Callable[[], float] = time.time,
+    ):
+        self.compiled, self.checkpoint, self.settings = compiled, checkpoint, settings
+        #: Called at each step of a batch with its name and the batch: where tests crash on purpose.
+        self.on_step: Callable[[str, int], None] = lambda step, batch: None
+        self._on_progress, self._clock = on_progress, clock
+        self._layouts = {join.layout.operator: join.layout for join in compiled.joins}
+        self._operators = {join.layout.operator: _operator(compiled, join) for join in compiled.joins}
+        self.manifest = self._recover()
+        #: The Java streaming query; None in a batch run.
+        self.query: Any = None
+        self._timings: dict[str, float] = {}
+
+    def _recover(self) -> Manifest:
+        found = self.checkpoint.recover()
+        if found is not None:
+            check_flow(found.flow, self.compiled.fingerprint)
+            return found
+        return planning.first_manifest(
+            self.compiled.fingerprint,
+            list(self.compiled.sources),
+            list(self._operators),
+            self.settings.partitions,
+            self.settings.instances,
+            self._now_us(),
+        )
+
+    def run_batch(self, frame: DataFrame, batch: int, flush: bool = False) -> None:
+        """One batch, from plan to manifest."""
+        # 1. Done already: Spark died between our manifest and its own commit.
+        if batch <= self.manifest.batch:
+            return
+        started = self._clock()
+        self._timings = {}
+        passes: list[Pass] = []
+        try:
+            # 2. The plan.
+            with self._timed("plan"):
+                plan = self._plan(batch, flush)
+            self._step("planned", batch)
+            # 3. and 4. Rows.
+            reports = self._run_pass(frame, plan, self.manifest, passes)
+            seen = self._observed()
+            self._step("materialised", batch)
+            after = self._after(self.manifest, plan, reports, seen)
+            # 5. What the moved watermark sets free.
+            settled = list(reports)
+            for number in range(len(self._operators) if plan.settle_after else 0):
+                again = planning.settle_plan(plan, after, self._operators)
+                if again is None:
+                    break
+                more = self._run_pass(None, again, after, passes)
+                settled += more
+                after = self._after(after, again, more, {})
+            # 6. Sinks.
+            with self._timed("sinks"):
+                self._write_outputs(passes, plan, settled, batch)
+            self._step("sunk", batch)
+            # 7. Telemetry and manifest.
+            with self._timed("commit"):
+                progress = progress_of(batch, after, settled, self._layouts, seen)
+                progress["started"] = started
+                progress["timings"] = dict(self._timings)
+                progress["duration_seconds"] = self._clock() - started
+                self.checkpoint.telemetry.write(batch, progress)
+                self._step("reported", batch)
+                self.checkpoint.commit(after)
+            self.manifest = after
+            self._step("committed", batch)
+        finally:
+            for one in passes:
+                one.release()
+        progress["timings"] = dict(self._timings)
+        progress["duration_seconds"] = self._clock() - started
+        self._on_progress(progress)
+
+    def _plan(self, batch: int, flush: bool) -> Plan:
+        known = self.checkpoint.plans.read(batch)
+        if known is not None:
+            return known
+        plan = planning.next_plan(
+            batch,
+            self.manifest,
+            self._operators,
+            self._now_us(),
+            flush=flush,
+            settle_after=self.settings.settle_after and not flush,
+            seed=self.settings.seed,
+        )
+        self._step("planning", batch)
+        self.checkpoint.plans.write(plan)
+        return plan
+
+    def _run_pass(
+        self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]
+    ) -> list[TaskReport]:
+        works = {name: self._work(name, plan, before) for name in self._operators}
+        with self._timed("build"):
+            one = build_pass(self.compiled, frame, works)
+        passes.append(one)
+        with self._timed("run"):
+            reports = [TaskReport.from_json(text) for text in map(json.loads, one.run())]
+        _check_complete(reports, plan)
+        return reports
+
+    def _work(self, name: str, plan: Plan, before: Manifest) -> JoinBatch:
+        layout = self._layouts[name]
+        late = tuple(
+            plan.watermarks_us[side.stream] if side.stream is not None else BEGINNING_US
+            for side in layout.sides
+        )
+        return JoinBatch(
+            layout=layout,
+            store_url=self.checkpoint.store.url,
+            batch=plan.batch,
+            late_before_us=(late[0], late[1]),
+            settle_us=plan.settle_us[name],
+            settled_us=before.settled_us[name],
+            routing=plan.routing[name],
+            pieces=tuple(piece for piece in before.pieces if piece.operator == name),
+            merges=tuple(plan.merges.get(name, {}).items()),
+            flush=plan.flush,
+        )
+
+    def _observed(self) -> dict[str, Observed]:
+        return observed.read(self.compiled.observations, self.query)
+
+    def _after(
+        self, before: Manifest, plan: Plan, reports: list[TaskReport], seen: dict[str, Observed]
+    ) -> Manifest:
+        """The manifest that a pass leaves behind."""
+        newest = {name: one.seen_us for name, one in seen.items()}
+        for report in reports:
+            layout = self._layouts[report.operator]
+            for side, at in zip(layout.sides, report.seen_us, strict=True):
+                if side.stream is not None and side.stream not in seen and at is not None:
+                    newest[side.stream] = max(at, newest.get(side.stream) or at)
+        clocks = advance(before.clocks, newest, self.compiled.clocks, plan.now_us)
+
+        def is_dead(piece: Piece) -> bool:
+            within = self._operators[piece.operator].within
+            return plan.flush or piece.last_us < within.dead_before(
+                piece.side, plan.settle_us[piece.operator]
+            )
+
+        return Manifest(
+            batch=plan.batch,
+            flow=before.flow,
+            clocks=clocks,
+            settled_us={n: END_US for n in before.settled_us} if plan.flush else dict(plan.settle_us),
+            routing=plan.routing,
+            pieces=after_batch(before.pieces, reports, plan.routing, is_dead),
+        )
+
+    def _write_outputs(
+        self, passes: list[Pass], plan: Plan, reports: list[TaskReport], batch: int
+    ) -> None:
+        for output in self.compiled.outputs:
+            frames = [f for one in passes if (f := one.rows(output.node, plan.watermarks_us)) is not None]
+            rows = frames[0]
+            for more in frames[1:]:
+                rows = rows.unionAll(more)
+            if not (sinks.may_skip(output, batch) and self._is_empty(output.node, reports)):
+                self._step(f"sink {output.name}", batch)
+                sinks.write(output, rows, batch)
+
+    def _is_empty(self, node: Node, reports: list[TaskReport]) -> bool:
+        base, _ = boxes_of(node)
+        if not isinstance(base, Join):
+            return False
+        name = self.compiled.join_of(base).layout.operator
+        return not any(report.emitted for report in reports if report.operator == name)
+
+    def _step(self, name: str, batch: int) -> None:
+        self.on_step(name, batch)
+
+    def _now_us(self) -> int:
+        return int(self._clock() * 1_000_000)
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self._timings[name] = self._timings.get(name, 0.0) + time.perf_counter() - started
+
+
+def _operator(compiled: Compiled, join: CompiledJoin) -> planning.Operator:
+    names = []
+    for side in join.inputs:
+        base, _ = boxes_of(side.node)
+        names.append(side.port.stream or compiled.join_of(cast(Join, base)).layout.operator)
+    layout = join.layout
+    return planning.Operator(layout.operator, (names[0], names[1]), layout.within, layout.tracked)
+
+
+def _check_complete(reports: list[TaskReport], plan: Plan) -> None:
+    """Exactly one report per operator and instance, or the batch has not happened."""
+    got = sorted((report.operator, report.instance) for report in reports)
+    wanted = sorted((name, i) for name, routing in plan.routing.items() for i in range(routing.instances))
+    if got != wanted:
+        raise BatchFailed(
+            explain(
+                f"Batch {plan.batch} did not report from every instance",
+                got=f"{len(got)} reports, {len(wanted)} expected",
+                why="A task that says nothing may have lost rows",
+                do="Run the batch again; nothing of it was committed",
+            )
+        )

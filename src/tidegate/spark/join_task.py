@@ -1,0 +1,322 @@
+"""One instance of a join in one batch: rows in, pairs out, state written, one report at the end.
+
+    rows ─▶ accept ─▶ new runs ─▶ store
+                         │
+                         ├─▶ probe stored runs of the other side ─▶ pairs ─▶ settle (settle_task.py) ─▶ out
+                         └─▶ probe new runs of the other side    ─▶ pairs ─┘
+
+Every pair is found exactly once: by the later of its two rows when they came in different batches, and in
+the batch itself by the left row. Pairs are handed on in bounded chunks, so a hot key cannot exhaust memory.
+Nothing here imports Spark: the class runs on any iterator of Arrow batches, which is how it is tested.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.join import probe as kernel
+from tidegate.route.hash import partition_bounds, partition_of
+from tidegate.spark.assemble import Assembler, Pairs, same_keys
+from tidegate.spark.layout import CODE, TAG, TIME, JoinLayout
+from tidegate.spark.runs import NewRun, Run, StoredRun, new_runs, write_run
+from tidegate.spark.settle_task import Settling
+from tidegate.state.paths import segment_path
+from tidegate.state.segment import SegmentCache, SegmentWriter
+from tidegate.state.store import open_store
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, PartitionLoad, Piece, Routing, TaskReport
+
+#: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
+PAIRS_PER_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class JoinBatch:
+    """What one batch asks of every instance of a join; travels to the workers."""
+
+    layout: JoinLayout
+    store_url: str
+    batch: int
+    #: Per side: rows below this are late.
+    late_before_us: tuple[int, int]
+    #: Rows whose partners lie below `settle_us` are settled now, those below `settled_us` were before.
+    settle_us: int
+    settled_us: int
+    routing: Routing
+    pieces: tuple[Piece, ...]
+    merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
+    #: Nothing follows: everything is settled, and no state is kept.
+    flush: bool
+
+
+@dataclass
+class Counts:
+    """What the instance did, for its report."""
+
+    offered: list[int] = field(default_factory=lambda: [0, 0])
+    late: list[int] = field(default_factory=lambda: [0, 0])
+    rejected: list[int] = field(default_factory=lambda: [0, 0])
+    keyless: list[int] = field(default_factory=lambda: [0, 0])
+    seen_us: list[int | None] = field(default_factory=lambda: [None, None])
+    emitted: int = 0
+    cpu_seconds: float = 0.0
+    stored: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    probed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    comparisons: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    matches: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+class JoinInstance:
+    """One instance of a join in one batch; see the module docstring."""
+
+    def __init__(self, work: JoinBatch, instance: int, attempt: str, cache: SegmentCache | None = None):
+        self.work, self.layout, self.instance = work, work.layout, instance
+        self.cache = cache if cache is not None else worker_cache(work.store_url, self.layout.operator, work.pieces)
+        path = segment_path(self.layout.operator, work.batch, instance, attempt)
+        self.writer = SegmentWriter(open_store(work.store_url), path)
+        self.assembler = Assembler(self.layout)
+        self.counts = Counts(
+            **{n: np.zeros(self.layout.partitions, np.int64) for n in ("stored", "probed", "comparisons", "matches")}
+        )
+        owned = work.routing.owned_by(instance)
+        self.stored = [
+            StoredRun(piece, slices, self.cache) for piece in work.pieces if (slices := piece.slices(owned))
+        ]
+        self.new: list[NewRun] = []
+        self._read_before = self.cache.bytes_read
+
+    # The rows of a flushed batch are needed by nobody later, unless the residual step must look them up.
+    @property
+    def keeps_state(self) -> bool:
+        return not self.work.flush or self.layout.residual
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All result batches, the report last."""
+        received = list(batches)
+        started = time.thread_time()
+        self._accept(received)
+        self._store()
+        settling = Settling(self)
+        step = self._candidates() if self.layout.residual else self._direct(settling)
+        while True:
+            result = next(step, None)
+            self.counts.cpu_seconds += time.thread_time() - started
+            if result is None:
+                break
+            yield result
+            started = time.thread_time()
+        yield self.assembler.report(report_json(self.report(settling)))
+
+    def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
+        for parts in self._chunks():
+            for part in parts:
+                settling.mark(part)
+            if self.layout.emits_pairs:
+                self.counts.emitted += sum(map(len, parts))
+                yield self.assembler.pairs(parts)
+        for run, rows in settling.leaving():
+            self.counts.emitted += len(rows)
+            yield self.assembler.lonely(run, rows)
+        settling.write()
+
+    def _candidates(self) -> Iterator[pa.RecordBatch]:
+        references = References(self)
+        for parts in self._chunks():
+            yield self.assembler.pairs(parts, references.columns(parts))
+
+    def _accept(self, received: list[pa.RecordBatch]) -> None:
+        """Count, drop what is late or has no time, sort the rest into runs."""
+        if not received or not sum(batch.num_rows for batch in received):
+            return
+        table = pa.Table.from_batches(received)
+        tags, times, codes = (_column(table, name) for name in (TAG, TIME, CODE))
+        codes = codes.view(np.uint64)
+        for side in (LEFT, RIGHT):
+            usable = self._usable(side, tags, times)
+            keyless = tags == self.layout.sides[side].tag + 1
+            for without_key in (False, True):
+                chosen = np.flatnonzero(usable & (keyless == without_key))
+                if without_key:
+                    self.counts.keyless[side] = len(chosen)
+                    # A row with a null key never matches, so only a side that shows lonely rows keeps it.
+                    if not self.layout.preserved[side]:
+                        continue
+                self.new += new_runs(
+                    table,
+                    chosen,
+                    codes,
+                    times,
+                    side,
+                    self.layout.sides[side],
+                    self.layout.within.slot_us(side),
+                    without_key,
+                )
+
+    def _usable(self, side: int, tags: NDArray[Any], times: NDArray[np.int64]) -> NDArray[np.bool_]:
+        tag = self.layout.sides[side].tag
+        mine = (tags == tag) | (tags == tag + 1)
+        rejected = mine & (times == BEGINNING_US)
+        timed = mine & ~rejected
+        late = timed & (times < self.work.late_before_us[side])
+        counts = self.counts
+        counts.offered[side] = int(np.count_nonzero(mine))
+        counts.rejected[side] = int(np.count_nonzero(rejected))
+        counts.late[side] = int(np.count_nonzero(late))
+        if timed.any():
+            counts.seen_us[side] = int(times[timed].max())
+        usable: NDArray[np.bool_] = timed & ~late
+        return usable
+
+    def _store(self) -> None:
+        for run in self.new:
+            owned, bounds = partition_bounds(run.codes, self.layout.partitions)
+            self.counts.stored[owned] += np.diff(bounds)
+            if self.keeps_state:
+                batches = np.full(len(run.codes), self.work.batch, np.int32)
+                run.piece = write_run(
+                    run, self.writer, self.layout.operator, batches, 0, self.layout.partitions
+                )
+
+    def _chunks(self) -> Iterator[list[Pairs]]:
+        """Pairs in lists of about PAIRS_PER_CHUNK, keys verified."""
+        waiting: list[Pairs] = []
+        size = 0
+        for pairs in self._pairs():
+            waiting.append(pairs)
+            size += len(pairs)
+            if size >= PAIRS_PER_CHUNK:
+                yield waiting
+                waiting, size = [], 0
+        if waiting:
+            yield waiting
+
+    def _pairs(self) -> Iterator[Pairs]:
+        for run in self.new:
+            if run.keyless:
+                continue
+            low, high = self.layout.within.partner_range(run.side, run.times)
+            owned, bounds = partition_bounds(run.codes, self.layout.partitions)
+            self.counts.probed[owned] += np.diff(bounds)
+            for other in self._opposite(run, int(low.min()), int(high.max())):
+                for start, stop in other.slices:
+                    ranges = kernel.probe(run.codes, low, high, other.codes, other.times, start, stop)
+                    yield from self._found(run, other, ranges, owned, bounds)
+
+    def _opposite(self, run: Run, low: int, high: int) -> Iterator[Run]:
+        """Runs of the other side that may hold a partner; new against new only from the left."""
+        others: list[Run] = [*self.stored, *(self.new if run.side == LEFT else [])]
+        for other in others:
+            if other.side != run.side and not other.keyless and other.first_us <= high and other.last_us >= low:
+                yield other
+
+    def _found(
+        self,
+        run: Run,
+        other: Run,
+        ranges: kernel.Ranges,
+        owned: NDArray[np.int64],
+        bounds: NDArray[np.int64],
+    ) -> Iterator[Pairs]:
+        if not len(ranges.rows):
+            return
+        per_partition = kernel.counts_per_partition(bounds, ranges)
+        self.counts.comparisons[owned] += per_partition
+        if not self.layout.verify:
+            self.counts.matches[owned] += per_partition
+        pairs = kernel.Pairs(ranges)
+        for begin in range(0, pairs.total, PAIRS_PER_CHUNK):
+            mine, theirs = pairs.chunk(begin, min(begin + PAIRS_PER_CHUNK, pairs.total))
+            found = Pairs(run, mine, other, theirs) if run.side == LEFT else Pairs(other, theirs, run, mine)
+            if self.layout.verify:
+                found = found.only(same_keys(found, self.layout.verify))
+                np.add.at(
+                    self.counts.matches,
+                    partition_of(found.left_run.codes[found.left], self.layout.partitions),
+                    1,
+                )
+            if len(found):
+                yield found
+
+    def report(self, settling: Settling) -> TaskReport:
+        counts = self.counts
+        written = self.writer.close()
+        busy = np.flatnonzero(counts.stored + counts.probed + counts.comparisons)
+        return TaskReport(
+            operator=self.layout.operator,
+            instance=self.instance,
+            offered=(counts.offered[0], counts.offered[1]),
+            late=(counts.late[0], counts.late[1]),
+            rejected=(counts.rejected[0], counts.rejected[1]),
+            keyless=(counts.keyless[0], counts.keyless[1]),
+            seen_us=(counts.seen_us[0], counts.seen_us[1]),
+            stored=int(counts.stored.sum()),
+            probed=int(counts.probed.sum()),
+            comparisons=int(counts.comparisons.sum()),
+            matches=int(counts.matches.sum()),
+            emitted=counts.emitted,
+            cpu_seconds=counts.cpu_seconds,
+            bytes_read=self.cache.bytes_read - self._read_before,
+            bytes_written=written,
+            partitions=tuple(
+                PartitionLoad(
+                    int(p),
+                    int(counts.stored[p]),
+                    int(counts.probed[p]),
+                    int(counts.comparisons[p]),
+                    int(counts.matches[p]),
+                )
+                for p in busy
+            ),
+            added=tuple(settling.added()),
+            merged=tuple(settling.merged),
+            matched=settling.matched,
+        )
+
+
+class References:
+    """Numbers for runs: stored ones by their place in the manifest, new ones from -1 downwards."""
+
+    def __init__(self, task: JoinInstance):
+        places = {piece.name: i for i, piece in enumerate(task.work.pieces)}
+        self._numbers = {id(run): places[run.piece.name] for run in task.stored}
+        self._numbers.update({id(run): -1 - i for i, run in enumerate(task.new)})
+
+    def columns(self, parts: Sequence[Pairs]) -> list[pa.Array]:
+        left_runs = [np.full(len(p), self._numbers[id(p.left_run)], np.int64) for p in parts]
+        right_runs = [np.full(len(p), self._numbers[id(p.right_run)], np.int64) for p in parts]
+        return [
+            pa.array(np.concatenate(left_runs)),
+            pa.array(np.concatenate([p.left for p in parts])),
+            pa.array(np.concatenate(right_runs)),
+            pa.array(np.concatenate([p.right for p in parts])),
+        ]
+
+
+def _column(table: pa.Table, name: str) -> NDArray[Any]:
+    column: NDArray[Any] = table.column(name).to_numpy()
+    return column
+
+
+def report_json(report: TaskReport) -> str:
+    return json.dumps(report.to_json(), separators=(",", ":"))
+
+
+_caches: dict[tuple[str, str], SegmentCache] = {}
+
+
+def worker_cache(url: str, operator: str, pieces: tuple[Piece, ...]) -> SegmentCache:
+    """The segments this worker process has open; kept between batches, pruned to what is still alive."""
+    cache = _caches.get((url, operator))
+    if cache is None:
+        cache = _caches[url, operator] = SegmentCache(open_store(url))
+    alive = {piece.data.file for piece in pieces}
+    alive.update(blob.file for piece in pieces for blob in piece.matched.values())
+    cache.keep_only(alive)
+    return cache

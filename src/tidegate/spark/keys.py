@@ -1,0 +1,170 @@
+"""Join keys at the Spark edge: one 64-bit code per row, and what must still be compared.
+
+Equality is Spark's own: both columns are cast to the type that Spark's analyser picks for `left = right`,
+-0.0 equals 0.0, NaN equals NaN, collated strings compare by their collation key. The code is XXH64 of the
+canonical key. Over one value of at most 64 bits XXH64 is a bijection (every step of it can be undone), so
+such a code tells keys apart by itself; in every other case equal codes only nominate a pair, and the
+canonical keys are compared before it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidegate.errors import FlowError, explain
+from tidegate.flow import HIDDEN
+
+_SMALL = (T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.DateType)
+_WHOLE = (*_SMALL, T.LongType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType)
+_REFUSED = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.NullType)
+#: Codes of keys. A test that wants collisions puts a worse function here.
+hash_of: Callable[..., Column] = F.xxhash64
+
+
+@dataclass(frozen=True)
+class Key:
+    """One pair of key columns."""
+
+    left: str
+    right: str
+    type: T.DataType
+    #: The stored column that holds the canonical key; None where the columns themselves are canonical.
+    hidden: str | None
+
+    def canonical(self, column: str) -> Column:
+        value = F.col(quoted(column)).cast(self.type)
+        if isinstance(self.type, (T.DoubleType, T.FloatType)):
+            return value + F.lit(0.0).cast(self.type)
+        if isinstance(self.type, T.StringType) and not _is_binary(self.type):
+            return F.call_function("collation_key", value)
+        return value
+
+
+@dataclass(frozen=True)
+class Keys:
+    """All key columns of a join."""
+
+    keys: tuple[Key, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Does the code alone tell keys apart?"""
+        if len(self.keys) == 2:
+            return all(isinstance(key.type, _SMALL) for key in self.keys)
+        return len(self.keys) == 1 and _fits_64_bits(self.keys[0].type)
+
+    @property
+    def verify(self) -> tuple[tuple[str, str], ...]:
+        """Stored columns, left and right, to compare on every candidate pair."""
+        if self.exact:
+            return ()
+        return tuple((key.hidden or key.left, key.hidden or key.right) for key in self.keys)
+
+    def hidden(self, side: int) -> list[tuple[str, Column]]:
+        """Canonical keys that must be stored beside the columns of a side."""
+        if self.exact:
+            return []
+        return [(k.hidden, k.canonical((k.left, k.right)[side])) for k in self.keys if k.hidden]
+
+    def code(self, side: int) -> Column:
+        columns = [key.canonical((key.left, key.right)[side]) for key in self.keys]
+        if self.exact and len(columns) == 2:
+            high, low = (_as_long(c, k.type) for c, k in zip(columns, self.keys, strict=True))
+            return hash_of(F.shiftleft(high, 32).bitwiseOR(low.bitwiseAND(F.lit(0xFFFFFFFF))))
+        if self.exact and isinstance(self.keys[0].type, _SMALL):
+            return hash_of(_as_long(columns[0], self.keys[0].type))
+        return hash_of(*columns)
+
+    def is_null(self, side: int) -> Column:
+        result = F.lit(False)
+        for key in self.keys:
+            result = result | F.col(quoted((key.left, key.right)[side])).isNull()
+        return result
+
+
+def match_keys(left: DataFrame, right: DataFrame, pairs: tuple[tuple[str, str], ...]) -> Keys:
+    """Check the key columns of both sides and find the types they are compared in."""
+    keys = []
+    for number, (left_name, right_name) in enumerate(pairs):
+        left_type, right_type = _type_of(left, left_name, "left"), _type_of(right, right_name, "right")
+        common = _common_type(left.sparkSession, left_type, right_type, left_name, right_name)
+        plain = left_type == right_type == common and _is_plain(common)
+        keys.append(Key(left_name, right_name, common, None if plain else f"{HIDDEN}key{number}"))
+    return Keys(tuple(keys))
+
+
+def quoted(column: str) -> str:
+    """A column name that Spark takes literally, dots and all."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def _type_of(frame: DataFrame, name: str, side: str) -> T.DataType:
+    if name not in frame.columns:
+        raise FlowError(
+            explain(
+                f"The {side} stream has no key column {name!r}",
+                got="columns " + ", ".join(c for c in frame.columns if not c.startswith(HIDDEN)),
+                do="Name columns of both streams in on=…",
+            )
+        )
+    return frame.schema[name].dataType
+
+
+def _common_type(
+    spark: SparkSession, left: T.DataType, right: T.DataType, left_name: str, right_name: str
+) -> T.DataType:
+    for kind in (left, right):
+        if isinstance(kind, _REFUSED):
+            raise FlowError(
+                explain(
+                    f"A {kind.simpleString()} column cannot be a join key",
+                    got=f"{left_name!r} = {right_name!r}",
+                    do="Join on its parts, or on a string or number made of it",
+                )
+            )
+    if left == right:
+        return left
+    probe = spark.createDataFrame([], T.StructType([T.StructField("l", left), T.StructField("r", right)]))
+    try:
+        # Analysis alone is wanted: the type that Spark compares the two columns in.
+        analyzed = probe.select((F.col("l") == F.col("r")).alias("e"))._jdf.queryExecution().analyzed()  # type: ignore[operator]
+    except AnalysisException as error:
+        raise FlowError(
+            explain(
+                "Key columns of these types are never equal in Spark",
+                got=f"{left_name!r}: {left.simpleString()}, {right_name!r}: {right.simpleString()}",
+                do="Cast one of them with with_column before the join",
+            )
+        ) from error
+    equality = analyzed.expressions().head().child()
+    return T._parse_datatype_json_string(equality.left().dataType().json())
+
+
+def _is_binary(kind: T.StringType) -> bool:
+    return getattr(kind, "collation", "UTF8_BINARY") == "UTF8_BINARY"
+
+
+def _is_plain(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StringType):
+        return _is_binary(kind)
+    return True
+
+
+def _fits_64_bits(kind: T.DataType) -> bool:
+    if isinstance(kind, T.DecimalType):
+        return kind.precision <= 18
+    return isinstance(kind, (*_WHOLE, T.FloatType, T.DoubleType))
+
+
+def _as_long(column: Column, kind: T.DataType) -> Column:
+    if isinstance(kind, T.DateType):
+        return F.unix_date(column).cast("long")
+    if isinstance(kind, T.BooleanType):
+        return column.cast("int").cast("long")
+    return column.cast("long")

@@ -1,0 +1,89 @@
+"""How the rows of a join travel and are stored: plain descriptions, made once when a query starts.
+
+All inputs of a query share one wide row, so that one scan and one shuffle carry them:
+
+    tag    which port the row belongs to (twice its number, plus one for a row with a null key)
+    time   event time in microseconds; BEGINNING_US for a row whose time cannot be used
+    code   64-bit code of the key (XXH64); of a null key, any number that spreads rows
+    l0, l1, …   lanes: one per column type and occurrence, shared by all ports
+
+A stored row has `code`, `time`, `batch` and the columns of its side. The event-time column itself is not
+stored: it is `time`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.join.within import Tumbling, Unbounded, Within
+
+TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_tidegate_batch"
+#: Carries one task report per operator and instance beside the result rows, null in every other row.
+REPORT = "_tidegate_report"
+#: Between the two steps of a join with a residual condition: where a pair's rows lie, and the verdict.
+LEFT_RUN, LEFT_ROW = "_tidegate_left_run", "_tidegate_left_row"
+RIGHT_RUN, RIGHT_ROW = "_tidegate_right_run", "_tidegate_right_row"
+OK = "_tidegate_ok"
+
+
+@dataclass(frozen=True)
+class SideLayout:
+    """One input of a join."""
+
+    #: Rows of this side carry `tag`, or `tag + 1` when their key is null.
+    tag: int
+    #: Name of the source stream, or None where another operator feeds this side.
+    stream: str | None
+    #: Stored columns and the lane each one travels in.
+    columns: tuple[str, ...]
+    lanes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """One column of the joined row: taken from the left row, or the right, or (keys) whichever is there.
+
+    `left` and `right` name stored columns; TIME stands for the event time.
+    """
+
+    name: str
+    left: str | None
+    right: str | None
+
+
+@dataclass(frozen=True)
+class JoinLayout:
+    """Everything about a join that does not change from batch to batch."""
+
+    operator: str
+    how: str
+    within: Within | Tumbling | Unbounded
+    partitions: int
+    left: SideLayout
+    right: SideLayout
+    #: Stored columns to compare on every candidate pair; empty where the code alone tells keys apart.
+    verify: tuple[tuple[str, str], ...]
+    output: tuple[OutputColumn, ...]
+    #: Arrow schema of the output, serialised; its last column is REPORT.
+    schema: bytes
+    #: True: a residual condition is still to be judged, so pairs go out with their references.
+    residual: bool = False
+
+    @property
+    def sides(self) -> tuple[SideLayout, SideLayout]:
+        return (self.left, self.right)
+
+    @property
+    def preserved(self) -> tuple[bool, bool]:
+        """Per side: does a lonely row come out?"""
+        return (self.how in ("left", "full", "left_anti"), self.how in ("right", "full"))
+
+    @property
+    def tracked(self) -> tuple[bool, bool]:
+        """Per side: must the state remember which rows have matched?"""
+        left, right = self.preserved
+        return (left or self.how == "left_semi", right)
+
+    @property
+    def emits_pairs(self) -> bool:
+        return self.how not in ("left_semi", "left_anti")

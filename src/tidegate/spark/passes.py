@@ -1,0 +1,154 @@
+"""Builds the data frames of one pass over all operators; nothing runs before the engine's action.
+
+    input (all ports) ─┬─▶ by instance ─▶ join1 ─▶ persisted ─┬─▶ outputs
+                       │                                       ▼ boxes
+                       ├──────────────▶ by instance ─▶ join2 ─▶ persisted ─▶ outputs
+                       └─▶ taps (rows that go straight to an output)
+
+Every operator's result is persisted, because it has two readers at least: the engine, which collects the
+reports, and a sink. So kernels run once, and sinks read what was materialised as often as they like.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import StorageLevel, TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.flow import HIDDEN, Join, Node, Refused
+from tidegate.spark import ports, residual
+from tidegate.spark.compile import Compiled, CompiledJoin, Tap
+from tidegate.spark.join_task import JoinBatch, JoinInstance
+from tidegate.spark.keys import quoted
+from tidegate.spark.layout import CODE, REPORT, TAG, TIME
+from tidegate.values import BEGINNING_US, Routing
+
+
+@dataclass
+class Pass:
+    """The frames of one pass. `release` gives their memory back."""
+
+    compiled: Compiled
+    input: DataFrame | None
+    results: dict[str, DataFrame]
+    held: list[DataFrame]
+
+    def run(self) -> list[str]:
+        """The one action: materialises everything, returns the reports of all tasks."""
+        frames = [frame.where(F.col(REPORT).isNotNull()).select(REPORT) for frame in self.results.values()]
+        if not frames and self.input is not None:
+            self.input.count()
+        return [row[0] for row in ports.union(frames).collect()] if frames else []
+
+    def rows(self, node: Node, late_before_us: Mapping[str, int]) -> DataFrame | None:
+        """The rows of a node that an output writes; None where this pass brings no such rows."""
+        base, boxes = ports.boxes_of(node)
+        if isinstance(base, Join):
+            frame = _without_reports(self.results[self.compiled.join_of(base).layout.operator])
+        elif self.input is None:
+            return None
+        else:
+            frame = _tapped(self.input, self.compiled.taps[id(node)], late_before_us)
+            boxes = boxes if isinstance(base, Refused) else []
+        for box in boxes:
+            frame = box.apply(frame)
+        return frame.select(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
+
+    def release(self) -> None:
+        for frame in self.held:
+            frame.unpersist()
+
+
+def build_pass(compiled: Compiled, given: DataFrame | None, works: Mapping[str, JoinBatch]) -> Pass:
+    """Frames for one pass over `given` rows (None: no rows, only settling)."""
+    held: list[DataFrame] = []
+    readers = sum(any(s.from_source for s in join.inputs) for join in compiled.joins)
+    if given is not None and (readers > 1 or compiled.taps):
+        given = given.persist(StorageLevel.MEMORY_AND_DISK)
+        held.append(given)
+    results: dict[str, DataFrame] = {}
+    for join in compiled.joins:
+        work = works[join.layout.operator]
+        rows = _join_rows(compiled, join, given, results)
+        result = _run_join(rows, join, work).persist(StorageLevel.MEMORY_AND_DISK)
+        held.append(result)
+        results[join.layout.operator] = result
+    return Pass(compiled, given, results, held)
+
+
+def _join_rows(
+    compiled: Compiled, join: CompiledJoin, given: DataFrame | None, results: Mapping[str, DataFrame]
+) -> DataFrame:
+    """All rows that enter a join in this pass, in the shared layout."""
+    lanes = sorted({lane for side in join.inputs for lane in side.port.lanes}, key=lambda name: int(name[1:]))
+    columns = [TAG, TIME, CODE, *lanes]
+    frames = []
+    from_sources = [side.port.tag for side in join.inputs if side.from_source]
+    if given is not None and from_sources:
+        tags = [tag + keyless for tag in from_sources for keyless in (0, 1)]
+        alone = len(compiled.joins) == 1 and not compiled.taps
+        frames.append((given if alone else given.where(F.col(TAG).isin(tags))).select(*columns))
+    for side in join.inputs:
+        base, boxes = ports.boxes_of(side.node)
+        if isinstance(base, Join):
+            upstream = _without_reports(results[compiled.join_of(base).layout.operator])
+            frames.append(side.project(ports.apply_boxes(upstream, boxes, "a join")).select(*columns))
+    if not frames:
+        frames.append(_no_rows(compiled, columns))
+    return ports.union(frames)
+
+
+def _no_rows(compiled: Compiled, columns: list[str]) -> DataFrame:
+    empty = compiled.spark.range(0, 0, 1, 1).withColumn(TIME, F.lit(BEGINNING_US))
+    nothing = ports.Port(0, None, (), ())
+    flat = ports.project(empty, nothing, compiled.lanes, (), F.lit(0).cast("long"), F.lit(False))
+    return flat.select(*columns)
+
+
+def _run_join(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
+    """One shuffle by instance number, then the kernels."""
+    instance = instance_of(work.routing, join.layout.partitions)
+    placed = rows.repartitionById(work.routing.instances, instance)
+    if join.candidates is not None:
+        return residual.judged(placed, join, work)
+    result = placed.mapInArrow(_task(work), join.schema)
+    if join.node.where is not None:
+        result = result.where(F.col(REPORT).isNotNull() | residual.condition(join.node.where))
+    return result
+
+
+def instance_of(routing: Routing, partitions: int) -> Column:
+    """The instance that owns a row: key code → partition (as route/hash.py does it) → routing table."""
+    code = F.col(CODE)
+    partition = F.shiftright(F.shiftrightunsigned(code, 33) * F.lit(partitions), 31).cast("int")
+    table = F.expr(f"array({','.join(map(str, routing.table))})")
+    return F.get(table, partition)
+
+
+def _task(work: JoinBatch):  # type: ignore[no-untyped-def]
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        instance = context.partitionId() if context is not None else 0
+        # A name that no other attempt has, so retries and speculation never write to one file.
+        return JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(batches)
+
+    return run
+
+
+def _without_reports(frame: DataFrame) -> DataFrame:
+    return frame.where(F.col(REPORT).isNull()).drop(REPORT)
+
+
+def _tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> DataFrame:
+    """Rows of one port with the columns of its stream."""
+    mine = frame.where(F.col(TAG) == F.lit(tap.port.tag))
+    usable = F.col(TIME) != F.lit(BEGINNING_US)
+    late = F.col(TIME) < F.lit(late_before_us[tap.stream])
+    kept = {"rows": usable & ~late, "late": usable & late, "rejected": ~usable}[tap.kind]
+    named = [F.col(lane).alias(name) for name, lane in zip(tap.port.columns, tap.port.lanes, strict=True)]
+    return mine.where(kept).select(*named)

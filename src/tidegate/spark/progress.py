@@ -1,0 +1,89 @@
+"""What a batch reports to people: one plain dictionary, kept in the checkpoint and shown by the handle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tidegate.spark.layout import JoinLayout
+from tidegate.spark.observed import Observed
+from tidegate.values import BEGINNING_US, Manifest, TaskReport
+
+Progress = dict[str, Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def progress_of(
+    batch: int,
+    after: Manifest,
+    reports: Sequence[TaskReport],
+    layouts: Mapping[str, JoinLayout],
+    seen: Mapping[str, Observed],
+) -> Progress:
+    """The progress of a batch; durations are added when it is over."""
+    offered, late, rejected = _per_stream(after, reports, layouts, seen)
+    emitted: Counter[str] = Counter()
+    for report in reports:
+        emitted[report.operator] += report.emitted
+    return {
+        "batch": batch,
+        "input_rows": sum(offered.values()),
+        "offered": offered,
+        "late": late,
+        "rejected": rejected,
+        "emitted": dict(emitted),
+        "state_rows": sum(_rows(piece.bounds) for piece in after.pieces),
+        "state_bytes": sum(piece.data.length for piece in after.pieces),
+        "pieces": len(after.pieces),
+        "watermarks": {name: iso(clock.watermark_us) for name, clock in after.clocks.items()},
+        "operators": [_operator(report) for report in reports],
+    }
+
+
+def _per_stream(
+    after: Manifest,
+    reports: Sequence[TaskReport],
+    layouts: Mapping[str, JoinLayout],
+    seen: Mapping[str, Observed],
+) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """Rows offered, late and rejected. A stream that feeds several joins is counted at the first."""
+    offered, late, rejected = ({name: 0 for name in after.clocks} for _ in range(3))
+    counted: dict[str, tuple[str, int]] = {}
+    for report in reports:
+        for number, side in enumerate(layouts[report.operator].sides):
+            stream = side.stream
+            if stream is None or counted.setdefault(stream, (report.operator, number)) != (
+                report.operator,
+                number,
+            ):
+                continue
+            late[stream] += report.late[number]
+            if stream not in seen:
+                offered[stream] += report.offered[number]
+                rejected[stream] += report.rejected[number]
+    for stream, one in seen.items():
+        offered[stream], rejected[stream] = one.offered, one.rejected
+    return offered, late, rejected
+
+
+def _rows(bounds: Sequence[int]) -> int:
+    return sum(bounds[1::2]) - sum(bounds[::2])
+
+
+def _operator(report: TaskReport) -> dict[str, Any]:
+    told = report.to_json()
+    for name in ("added", "merged", "matched", "seen_us"):
+        del told[name]
+    return told
+
+
+def iso(time_us: int) -> str | None:
+    """The time as people write it; None before the first row."""
+    if time_us == BEGINNING_US:
+        return None
+    try:
+        return (_EPOCH + timedelta(microseconds=time_us)).isoformat()
+    except OverflowError:
+        return f"{time_us} us"

@@ -1,0 +1,250 @@
+"""`tidegate.start` and the handle on a running query."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from tidegate.durations import duration_us
+from tidegate.errors import FlowError, TidegateError, explain
+from tidegate.flow import Output
+from tidegate.spark.compile import Compiled, compile_flow
+from tidegate.spark.engine import CONF, Engine, Settings
+from tidegate.spark.progress import Progress
+from tidegate.state.checkpoint import Checkpoint
+
+AVAILABLE_NOW = "available now"
+#: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
+PARTITIONS_PER_CORE = 8
+_PROGRESS_KEPT = 1000
+
+
+def start(
+    *outputs: Output,
+    checkpoint: str | None = None,
+    trigger: str | None = None,
+    goal: None = None,
+    seed: int = 0,
+    partitions: int | None = None,
+    instances: int | None = None,
+) -> Query:
+    """Run a flow.
+
+    `trigger`: a duration ("1 second"), "available now" (take what is there, then stop), or None (back to
+    back). `partitions` (fixed for the life of a checkpoint) default to eight per instance, `instances` to
+    the parallelism of the session. Batch inputs run at once, flush everything and need no checkpoint.
+    """
+    if goal is not None:
+        raise FlowError(
+            explain(
+                "This version never sheds",
+                got=f"goal={goal!r}",
+                do="Leave goal=None: every batch is exact, however long it takes",
+            )
+        )
+    sources_spark = _session(outputs)
+    parallelism = sources_spark.sparkContext.defaultParallelism if sources_spark is not None else 1
+    count = _positive(instances, "instances", parallelism)
+    parts = _positive(partitions, "partitions", PARTITIONS_PER_CORE * count)
+    compiled = compile_flow(outputs, parts)
+    if not compiled.streaming:
+        return _run_batch(compiled, Settings(parts, count, False, seed))
+    if checkpoint is None:
+        raise FlowError(
+            explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
+        )
+    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed)
+    return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
+
+
+class Query:
+    """A handle on a query: running, stopped or finished."""
+
+    def __init__(self) -> None:
+        self._progress: deque[Progress] = deque(maxlen=_PROGRESS_KEPT)
+        self._changed = threading.Condition()
+        self._ended = threading.Event()
+        self._failure: BaseException | None = None
+        self._inner: StreamingQuery | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return not self._ended.is_set()
+
+    @property
+    def last_progress(self) -> Progress | None:
+        """What the last batch did; None before the first."""
+        return self._progress[-1] if self._progress else None
+
+    @property
+    def recent_progress(self) -> list[Progress]:
+        """The last batches, oldest first; at most a thousand."""
+        return list(self._progress)
+
+    @property
+    def spark_query(self) -> StreamingQuery | None:
+        """Spark's own handle; None for a run over batch inputs."""
+        return self._inner
+
+    def status(self) -> dict[str, Any]:
+        """Whether it runs, what it does right now, and the last batch."""
+        inner = self._inner.status if self._inner is not None else {}
+        last = self.last_progress
+        return {
+            "is_active": self.is_active,
+            "message": inner.get("message", "finished"),
+            "batch": None if last is None else last["batch"],
+            "failure": None if self._failure is None else str(self._failure),
+        }
+
+    def exception(self) -> BaseException | None:
+        """Why the query failed; None if it did not."""
+        return self._failure
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until the query ends (True) or the timeout in seconds has passed; raises if it failed."""
+        ended = self._ended.wait(timeout)
+        if ended and self._failure is not None:
+            raise self._failure
+        return ended
+
+    def process_all_available(self) -> None:
+        """Wait until everything that is there now has been processed and settled."""
+        asked = time.time()
+
+        def idle() -> bool:
+            last = self.last_progress
+            return self._ended.is_set() or (
+                last is not None and not last["input_rows"] and last["started"] > asked
+            )
+
+        with self._changed:
+            while not idle():
+                # Woken by each batch; the timeout only guards against an end between two looks.
+                self._changed.wait(0.5)
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """Stop after the running batch; the state stays for the next start."""
+        if self._inner is not None:
+            self._inner.stop()
+            self._ended.wait()
+
+    def _add_progress(self, progress: Progress) -> None:
+        with self._changed:
+            self._progress.append(progress)
+            self._changed.notify_all()
+
+    def _end(self, failure: BaseException | None) -> None:
+        with self._changed:
+            self._failure = failure
+            self._ended.set()
+            self._changed.notify_all()
+
+
+def _run_batch(compiled: Compiled, settings: Settings) -> Query:
+    """One finished run over batch inputs, with a throw-away checkpoint."""
+    query = Query()
+    spark = compiled.spark
+    kept = {name: spark.conf.get(name, None) for name in CONF}
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
+        checkpoint = Checkpoint(folder)
+        checkpoint.open(_owner())
+        try:
+            for name, value in CONF.items():
+                spark.conf.set(name, value)
+            engine = Engine(compiled, checkpoint, settings, query._add_progress)
+            engine.run_batch(compiled.input_frame(), 0, flush=True)
+        finally:
+            for name, before in kept.items():
+                if before is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, before)
+            checkpoint.close()
+    query._end(None)
+    return query
+
+
+def _run_stream(
+    compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any]
+) -> Query:
+    query = Query()
+    checkpoint = Checkpoint(path)
+    checkpoint.open(_owner())
+    try:
+        engine = Engine(compiled, checkpoint, settings, query._add_progress)
+        failure: list[BaseException] = []
+        ready = threading.Event()
+
+        def run_batch(frame: DataFrame, batch: int) -> None:
+            ready.wait()
+            for name, value in CONF.items():
+                frame.sparkSession.conf.set(name, value)
+            try:
+                engine.run_batch(frame, batch)
+            except BaseException as error:
+                failure.append(error)
+                raise
+
+        # Without it Spark would take everything in one batch, because the heartbeat knows no "now".
+        compiled.spark.conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
+        writer = compiled.input_frame().writeStream.foreachBatch(run_batch)
+        inner = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger).start()
+        engine.query = inner._jsq
+        query._inner = inner
+        ready.set()
+    except BaseException:
+        checkpoint.close()
+        raise
+
+    def watch() -> None:
+        ended: BaseException | None = None
+        try:
+            inner.awaitTermination()
+        except Exception as error:
+            ended = failure[0] if failure and isinstance(failure[0], TidegateError) else error
+        checkpoint.close()
+        query._end(ended)
+
+    threading.Thread(target=watch, name="tidegate-watch", daemon=True).start()
+    return query
+
+
+def _session(outputs: tuple[Output, ...]) -> Any:
+    for output in outputs:
+        node = getattr(output, "node", None)
+        while node is not None and not hasattr(node, "frame"):
+            node = getattr(node, "parent", None) or getattr(node, "left", None)
+        if node is not None:
+            return node.frame.sparkSession
+    return None
+
+
+def _positive(given: int | None, what: str, default: int) -> int:
+    if given is None:
+        return default
+    if not isinstance(given, int) or given < 1:
+        raise FlowError(explain(f"{what} must be a whole number of at least 1", got=repr(given)))
+    return given
+
+
+def _trigger(given: str | None) -> dict[str, Any]:
+    if given is None:
+        return {"processingTime": "0 seconds"}
+    if given == AVAILABLE_NOW:
+        return {"availableNow": True}
+    return {"processingTime": f"{duration_us(given, 'trigger') // 1000} milliseconds"}
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"

@@ -1,0 +1,144 @@
+"""A residual condition (`where`) of a join that must remember who matched: judged by Spark, between two steps.
+
+What counts as a match decides which rows stay lonely, so the condition must be known before bits are set; and
+it is any Spark expression, so only Spark can judge it exactly. Both steps run in one task, with no shuffle
+between them:
+
+    rows ─▶ find candidate pairs, store ─▶ Spark judges `where` ─▶ mark, emit, settle ─▶ out
+            (join_task.py)                  (Catalyst)              (settle_task.py)
+
+Inner joins do not need this: for them the condition is a filter behind the join.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.spark.assemble import Assembler
+from tidegate.spark.compile import CompiledJoin
+from tidegate.spark.join_task import JoinBatch, JoinInstance, report_json, worker_cache
+from tidegate.spark.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
+from tidegate.spark.runs import StoredRun
+from tidegate.spark.settle_task import Settling
+from tidegate.state.paths import segment_path
+from tidegate.state.segment import SegmentWriter
+from tidegate.state.store import open_store
+from tidegate.values import Piece, TaskReport
+
+
+def condition(where: Any) -> Column:
+    """The user's condition as a column."""
+    return F.expr(where) if isinstance(where, str) else where
+
+
+def judged(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
+    """Run a join with a residual condition over rows that lie at their instances."""
+    if join.candidates is None or join.candidates_schema is None:
+        return rows
+    finding = replace(work, layout=join.candidates)
+
+    def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return JoinInstance(finding, _instance(), uuid.uuid4().hex[:12]).run(batches)
+
+    def settle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return SettleInstance(work, _instance(), uuid.uuid4().hex[:12]).run(batches)
+
+    candidates = rows.mapInArrow(find, join.candidates_schema)
+    marked = candidates.withColumn(OK, F.coalesce(condition(join.node.where), F.lit(False)))
+    return marked.mapInArrow(settle, join.schema)
+
+
+def _instance() -> int:
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+class SettleInstance:
+    """The second step: takes judged pairs, marks them, emits them, settles. See the module docstring."""
+
+    def __init__(self, work: JoinBatch, instance: int, attempt: str):
+        self.work, self.layout, self.instance = work, work.layout, instance
+        self.cache = worker_cache(work.store_url, self.layout.operator, work.pieces)
+        path = segment_path(self.layout.operator, work.batch, instance, attempt)
+        self.writer = SegmentWriter(open_store(work.store_url), path)
+        self.assembler = Assembler(self.layout)
+        self.keeps_state = True
+        owned = work.routing.owned_by(instance)
+        self._by_index = {
+            i: StoredRun(piece, slices, self.cache)
+            for i, piece in enumerate(work.pieces)
+            if (slices := piece.slices(owned))
+        }
+        self.stored = list(self._by_index.values())
+        self.new: list[StoredRun] = []
+        #: Per side and new run: positions that matched, until the report says where the run lies.
+        self._waiting: dict[tuple[int, int], list[NDArray[np.int64]]] = {}
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settling = Settling(self)
+        first: TaskReport | None = None
+        emitted, cpu_seconds = 0, 0.0
+        for batch in batches:
+            started = time.thread_time()
+            texts = batch.column(REPORT)
+            if texts.null_count < len(texts):
+                first = TaskReport.from_json(json.loads(texts.drop_null()[0].as_py()))
+            good = batch.filter(batch.column(OK))
+            self._mark(settling, good)
+            cpu_seconds += time.thread_time() - started
+            if self.layout.emits_pairs and good.num_rows:
+                emitted += good.num_rows
+                yield good.select(self.assembler.schema.names).cast(self.assembler.schema)
+        if first is None:
+            return
+        started = time.thread_time()
+        self._open_new(first.added, settling)
+        for run, rows in settling.leaving():
+            emitted += len(rows)
+            yield self.assembler.lonely(run, rows)
+        settling.write()
+        written = self.writer.close()
+        cpu_seconds += time.thread_time() - started
+        yield self.assembler.report(
+            report_json(
+                replace(
+                    first,
+                    emitted=emitted,
+                    cpu_seconds=first.cpu_seconds + cpu_seconds,
+                    bytes_written=first.bytes_written + written,
+                    added=tuple(settling.added()),
+                    merged=tuple(settling.merged),
+                    matched=settling.matched,
+                )
+            )
+        )
+
+    def _mark(self, settling: Settling, good: pa.RecordBatch) -> None:
+        for side, (run_name, row_name) in enumerate(((LEFT_RUN, LEFT_ROW), (RIGHT_RUN, RIGHT_ROW))):
+            if not self.layout.tracked[side] or not good.num_rows:
+                continue
+            runs = good.column(run_name).to_numpy(zero_copy_only=False)
+            rows = good.column(row_name).to_numpy(zero_copy_only=False)
+            for number in np.unique(runs):
+                positions = np.ascontiguousarray(rows[runs == number], dtype=np.int64)
+                if number >= 0:
+                    settling.set(self._by_index[int(number)], positions)
+                else:
+                    self._waiting.setdefault((side, int(number)), []).append(positions)
+
+    def _open_new(self, added: Sequence[Piece], settling: Settling) -> None:
+        self.new = [StoredRun(piece, [(0, piece.rows)], self.cache) for piece in added]
+        for (_, number), positions in self._waiting.items():
+            settling.set(self.new[-number - 1], np.concatenate(positions))

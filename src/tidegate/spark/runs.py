@@ -1,0 +1,176 @@
+"""Runs: sorted rows of one side, either new in this batch or stored by an earlier one.
+
+A run is what kernels work on: `codes` and `times` as numpy arrays sorted by (code, time), the columns beside
+them as Arrow arrays, and, where the join must remember it, one bit per row that has matched. Stored runs are
+memory-mapped and opened only when something asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.join.matched import no_bits, union
+from tidegate.join.order import order_by_code_time
+from tidegate.join.within import slots_of
+from tidegate.route.hash import partition_bounds
+from tidegate.spark.layout import BATCH, CODE, TIME, SideLayout
+from tidegate.state.segment import SegmentCache, SegmentWriter
+from tidegate.values import Piece
+
+#: A batch that spans more slots than this (catching up on hours with a window of seconds) is cut into this
+#: many spans instead, or a batch could leave millions of tiny pieces.
+SLOTS_PER_BATCH_MAX = 32
+
+
+@dataclass
+class Run:
+    """Sorted rows of one side; see the module docstring."""
+
+    side: int
+    keyless: bool
+    slot: int | None
+    first_us: int
+    last_us: int
+    #: Row ranges that belong to this instance.
+    slices: Sequence[tuple[int, int]]
+
+    codes: NDArray[np.uint64] = field(init=False)
+    times: NDArray[np.int64] = field(init=False)
+    rows: pa.RecordBatch = field(init=False)
+
+    @cached_property
+    def bits(self) -> NDArray[np.uint8]:
+        """Matched bits, to be changed in place."""
+        return no_bits(len(self.codes))
+
+    @property
+    def touched(self) -> bool:
+        """Have the bits been looked at in this batch?"""
+        return "bits" in self.__dict__
+
+    def column(self, name: str) -> pa.Array:
+        return self.rows.column(name)
+
+
+@dataclass
+class NewRun(Run):
+    """Rows that came in this batch."""
+
+    piece: Piece | None = None
+
+
+class StoredRun(Run):
+    """Rows of an earlier batch: nothing is read before it is needed."""
+
+    def __init__(self, piece: Piece, slices: Sequence[tuple[int, int]], cache: SegmentCache):
+        super().__init__(piece.side, piece.keyless, piece.slot, piece.first_us, piece.last_us, slices)
+        self.piece = piece
+        self._cache = cache
+
+    @cached_property
+    def rows(self) -> pa.RecordBatch:  # type: ignore[override]
+        return self._cache.batch(self.piece.data)
+
+    @cached_property
+    def codes(self) -> NDArray[np.uint64]:  # type: ignore[override]
+        return as_numpy(self.rows.column(CODE))
+
+    @cached_property
+    def times(self) -> NDArray[np.int64]:  # type: ignore[override]
+        return as_numpy(self.rows.column(TIME))
+
+    @cached_property
+    def stored_bits(self) -> NDArray[np.uint8]:
+        """The bits as the last batch left them."""
+        bits = no_bits(self.piece.rows)
+        for blob in self.piece.matched.values():
+            bits = union(bits, np.frombuffer(self._cache.bytes(blob), dtype=np.uint8))
+        return bits
+
+    @cached_property
+    def bits(self) -> NDArray[np.uint8]:  # type: ignore[override]
+        return self.stored_bits.copy()
+
+
+def as_numpy(array: pa.Array) -> NDArray[Any]:
+    """A null-free Arrow array as numpy, without copying."""
+    result: NDArray[Any] = array.to_numpy(zero_copy_only=True)
+    return result
+
+
+def new_runs(
+    table: pa.Table,
+    chosen: NDArray[np.int64],
+    codes: NDArray[np.uint64],
+    times: NDArray[np.int64],
+    side: int,
+    layout: SideLayout,
+    slot_us: int,
+    keyless: bool,
+) -> list[NewRun]:
+    """Sort the chosen rows of a batch and cut them by slot."""
+    if not len(chosen):
+        return []
+    order = chosen[order_by_code_time(codes[chosen], times[chosen])]
+    runs = []
+    for slot, rows in _by_slot(order, times, slot_us):
+        run = NewRun(side, keyless, slot, 0, 0, [(0, len(rows))])
+        run.codes, run.times = codes[rows], times[rows]
+        run.first_us, run.last_us = int(run.times.min()), int(run.times.max())
+        taken = pa.array(rows)
+        columns = [table.column(lane).take(taken) for lane in layout.lanes]
+        run.rows = pa.RecordBatch.from_arrays([one_array(c) for c in columns], names=list(layout.columns))
+        runs.append(run)
+    return runs
+
+
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The column in one piece."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _by_slot(
+    order: NDArray[np.int64], times: NDArray[np.int64], slot_us: int
+) -> list[tuple[int | None, NDArray[np.int64]]]:
+    slots = slots_of(times[order], slot_us)
+    first, last = int(slots.min()), int(slots.max())
+    if first == last:
+        return [(first, order)]
+    wide = last - first >= SLOTS_PER_BATCH_MAX
+    if wide:
+        slots = (slots - first) // -(-(last - first + 1) // SLOTS_PER_BATCH_MAX)
+    return [(None if wide else int(slot), order[slots == slot]) for slot in np.unique(slots)]
+
+
+def write_run(
+    run: Run, writer: SegmentWriter, operator: str, batches: NDArray[np.int32], level: int, partitions: int
+) -> Piece:
+    """Store a run as a piece; `batches` says per row in which batch it came."""
+    columns = [pa.array(run.codes), pa.array(run.times), pa.array(batches), *run.rows.columns]
+    names = [CODE, TIME, BATCH, *run.rows.schema.names]
+    data = writer.add(pa.RecordBatch.from_arrays(columns, names=names))
+    owned, bounds = partition_bounds(run.codes, partitions)
+    return Piece(
+        operator=operator,
+        side=run.side,
+        slot=run.slot,
+        level=level,
+        rows=len(run.codes),
+        first_us=run.first_us,
+        last_us=run.last_us,
+        first_batch=int(batches.min()),
+        last_batch=int(batches.max()),
+        keyless=run.keyless,
+        partitions=tuple(owned.tolist()),
+        bounds=tuple(np.repeat(bounds, 2)[1:-1].tolist()),
+        data=data,
+    )

@@ -1,0 +1,176 @@
+"""What becomes of rows once their pairs are known: matched bits, lonely rows, merged pieces.
+
+    row of a tracked side ──▶ a pair marks its bit ──▶ the watermark passes its last possible partner
+                                                        ├─ bit set:   nothing more to say (semi: said before)
+                                                        └─ bit clear: emitted alone, once
+
+A row leaves in exactly one batch: the first whose `settle_us` lies above its last partner's time, which is
+the batch with  dead_before(settled_us) <= time < dead_before(settle_us).  No pair of that batch can change
+its bit, because every row that is not late lies above the watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.join.matched import count, set_bits, unset_positions
+from tidegate.join.order import order_by_code_time
+from tidegate.spark.assemble import Pairs
+from tidegate.spark.layout import BATCH, CODE, TIME, JoinLayout
+from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
+from tidegate.state.segment import SegmentWriter
+from tidegate.values import END_US, LEFT, ByteRange, Piece
+
+if TYPE_CHECKING:
+    from tidegate.spark.join_task import JoinBatch
+
+
+class Task(Protocol):
+    """The step that settles: what it knows of the batch, and the runs it holds."""
+
+    work: JoinBatch
+    layout: JoinLayout
+    instance: int
+    writer: SegmentWriter
+
+    @property
+    def keeps_state(self) -> bool: ...
+    @property
+    def stored(self) -> Sequence[StoredRun]: ...
+    @property
+    def new(self) -> Sequence[NewRun | StoredRun]: ...
+
+
+class Settling:
+    """The bookkeeping of one instance in one batch; see the module docstring."""
+
+    def __init__(self, task: Task):
+        self.task, self.layout = task, task.layout
+        #: Piece name → this instance's new matched bits.
+        self.matched: dict[str, ByteRange] = {}
+        #: Names of stored pieces whose rows were rewritten.
+        self.merged: list[str] = []
+        self._rewritten: list[Piece] = []
+
+    def mark(self, pairs: Pairs) -> None:
+        """Remember that these rows have found a partner."""
+        for side, run, rows in (
+            (0, pairs.left_run, pairs.left),
+            (1, pairs.right_run, pairs.right),
+        ):
+            if self.layout.tracked[side]:
+                self.set(run, rows)
+
+    def set(self, run: Run, rows: NDArray[np.int64]) -> None:
+        """Set the matched bits of these rows."""
+        set_bits(run.bits, rows)
+
+    def leaving(self) -> Iterator[tuple[Run, NDArray[np.int64]]]:
+        """Rows to emit on their own: lonely ones that are settled now, and semi-join rows just matched."""
+        for run in [*self.task.stored, *self.task.new]:
+            if self.layout.how == "left_semi" and run.side == LEFT:
+                rows = _newly_set(run)
+            elif self.layout.preserved[run.side]:
+                rows = self._lonely(run)
+            else:
+                continue
+            if len(rows):
+                yield run, rows
+
+    def _lonely(self, run: Run) -> NDArray[np.int64]:
+        work, within = self.task.work, self.layout.within
+        until = END_US if work.flush else within.dead_before(run.side, work.settle_us)
+        since = within.dead_before(run.side, work.settled_us)
+        nothing = np.zeros(0, np.int64)
+        if run.first_us >= until or run.last_us < since:
+            return nothing
+        rows = np.concatenate([unset_positions(run.bits, *piece) for piece in run.slices] or [nothing])
+        times = run.times[rows]
+        return rows[(times >= since) & ((times < until) | work.flush)]
+
+    def write(self) -> None:
+        """Write the matched bits that changed, and merge what the plan wants merged."""
+        if not self.task.keeps_state or self.task.work.flush:
+            return
+        merging = self._merge_groups()
+        for run in [*self.task.stored, *self.task.new]:
+            gone = isinstance(run, StoredRun) and run.piece.name in self.merged
+            if self.layout.tracked[run.side] and run.touched and not gone:
+                self._write_bits(run)
+        self._rewritten = [piece for group in merging if (piece := self._merge(group)) is not None]
+
+    def _write_bits(self, run: Run) -> None:
+        changed = (
+            not np.array_equal(run.bits, run.stored_bits) if isinstance(run, StoredRun) else count(run.bits)
+        )
+        if changed and isinstance(run, (StoredRun, NewRun)) and run.piece is not None:
+            self.matched[run.piece.name] = self.task.writer.add_bytes(run.bits.tobytes())
+
+    def added(self) -> list[Piece]:
+        """The pieces that stay. A flushed batch leaves none, but its second step must find them."""
+        stays = self.layout.residual or not self.task.work.flush
+        return [*(run.piece for run in self.task.new if run.piece is not None and stays), *self._rewritten]
+
+    def _merge_groups(self) -> list[list[StoredRun]]:
+        by_name = {run.piece.name: run for run in self.task.stored}
+        wanted = dict(self.task.work.merges).get(str(self.task.instance), ())
+        groups = [[by_name[name] for name in names if name in by_name] for names in wanted]
+        self.merged = [run.piece.name for group in groups for run in group]
+        return [group for group in groups if group]
+
+    def _merge(self, group: Sequence[StoredRun]) -> Piece | None:
+        """One piece out of several, less the rows that are settled."""
+        side = group[0].side
+        alive = self.layout.within.dead_before(side, self.task.work.settle_us)
+        rows = [_alive(run, alive) for run in group]
+        if not sum(map(len, rows)):
+            return None
+        codes = np.concatenate([run.codes[r] for run, r in zip(group, rows, strict=True)])
+        times = np.concatenate([run.times[r] for run, r in zip(group, rows, strict=True)])
+        order = order_by_code_time(codes, times)
+        columns = _concat_sorted(group, rows, order)
+        merged = NewRun(side, group[0].keyless, group[0].slot, int(times.min()), int(times.max()), ())
+        merged.codes, merged.times = codes[order], times[order]
+        batches = as_numpy(columns.column(BATCH))
+        merged.rows = columns.drop_columns([CODE, TIME, BATCH])
+        level = 1 + max(run.piece.level for run in group)
+        piece = write_run(
+            merged, self.task.writer, self.layout.operator, batches, level, self.layout.partitions
+        )
+        if self.layout.tracked[side]:
+            was_set = [_bit_values(run, r) for run, r in zip(group, rows, strict=True)]
+            set_bits(merged.bits, np.flatnonzero(np.concatenate(was_set)[order]))
+            if count(merged.bits):
+                self.matched[piece.name] = self.task.writer.add_bytes(merged.bits.tobytes())
+        return piece
+
+
+def _newly_set(run: Run) -> NDArray[np.int64]:
+    if not run.touched:
+        return np.zeros(0, np.int64)
+    fresh = run.bits & ~run.stored_bits if isinstance(run, StoredRun) else run.bits
+    return np.flatnonzero(np.unpackbits(fresh, bitorder="little"))
+
+
+def _alive(run: StoredRun, alive_us: int) -> NDArray[np.int64]:
+    mine = np.concatenate([np.arange(start, stop) for start, stop in run.slices])
+    return mine[run.times[mine] >= alive_us]
+
+
+def _bit_values(run: StoredRun, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+    values: NDArray[np.uint8] = np.unpackbits(run.bits, bitorder="little")[rows]
+    return values
+
+
+def _concat_sorted(
+    group: Sequence[StoredRun], rows: Sequence[NDArray[np.int64]], order: NDArray[np.int64]
+) -> pa.RecordBatch:
+    table = pa.Table.from_batches([run.rows.take(pa.array(r)) for run, r in zip(group, rows, strict=True)])
+    taken = table.take(pa.array(order))
+    arrays = [one_array(column) for column in taken.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
