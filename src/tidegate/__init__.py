@@ -1,11 +1,11 @@
 """Tidegate keeps stream joins on time and balanced when Spark gets more than its machines can take.
 
-    import tidegate as tg
+import tidegate as tg
 
-    orders = tg.stream(orders_df, time="ts", name="orders", lateness="2 seconds")
-    tracks = tg.stream(tracks_df, time="ts", name="tracks")
-    near = orders.join(tracks, on="cell", within=("20 seconds", "20 seconds"))
-    query = tg.start(near.write_to("parquet", "out/near"), checkpoint="ck", trigger="1 second")
+orders = tg.stream(orders_df, time="ts", name="orders", lateness="2 seconds")
+tracks = tg.stream(tracks_df, time="ts", name="tracks")
+near = orders.join(tracks, on="cell", within=("20 seconds", "20 seconds"))
+query = tg.start(near.write_to("parquet", "out/near"), checkpoint="ck", trigger="1 second")
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from decimal import Decimal
+from fractions import Fraction
 
 from tidegate.errors import FlowError, explain
 
@@ -34,29 +34,26 @@ def duration_us(text: str | timedelta, what: str) -> int:
     else:
         total = _parse(text, what)
     if total < 0:
-        raise FlowError(
-            explain(f"{what} is negative", got=repr(text), do="Give zero or a positive duration")
-        )
+        raise FlowError(explain(f"{what} is negative", got=repr(text), do="Give zero or a positive duration"))
     return total
 
 
 def _parse(text: str, what: str) -> int:
     if not isinstance(text, str) or not text.strip():
         raise _not_a_duration(text, what)
-    total, position = Decimal(0), 0
+    # Fractions, because decimals round to whatever precision the application has set.
+    total, position = Fraction(0), 0
     while position < len(text):
         part = _PART.match(text, position)
         unit = part["unit"].lower() if part else ""
         size = _UNITS_US.get(unit) or _UNITS_US.get(unit.removesuffix("s"))
         if part is None or size is None:
             raise _not_a_duration(text, what)
-        total += Decimal(part["number"]) * size
+        total += Fraction(part["number"]) * size
         position = part.end()
     if total != int(total):
         raise FlowError(
-            explain(
-                f"{what} is finer than a microsecond", got=repr(text), why="Event times are microseconds"
-            )
+            explain(f"{what} is finer than a microsecond", got=repr(text), why="Event times are microseconds")
         )
     return int(total)
 

@@ -107,6 +107,8 @@ class Stream:
 
     def select(self, *columns: Any) -> Stream:
         """Project, as `DataFrame.select` does. The stream's time is carried along unseen."""
+        if len(columns) == 1 and isinstance(columns[0], list):
+            columns = tuple(columns[0])
         return self._box("select", lambda frame: frame.select(*columns, *_hidden(frame)))
 
     def with_column(self, name: str, expression: Any) -> Stream:
@@ -147,7 +149,9 @@ class Stream:
             )
         kind = _SPARK_HOWS.get(how, how)
         if kind not in HOWS:
-            raise FlowError(explain("Unknown kind of join", got=repr(how), do="Use one of " + ", ".join(HOWS)))
+            raise FlowError(
+                explain("Unknown kind of join", got=repr(how), do="Use one of " + ", ".join(HOWS))
+            )
         condition = _within(within)
         if isinstance(condition, Unbounded) and kind not in ("inner", "left_semi"):
             raise FlowError(
@@ -176,7 +180,8 @@ class Stream:
         files hold every row exactly once. Without one (`noop`, `jdbc`, …) rows are appended.
         """
         if callable(target):
-            return Output(self._node, name or getattr(target, "__name__", "function"), function=target)
+            label = name or str(getattr(target, "__name__", "function"))
+            return Output(self._node, label, function=target)
         if not isinstance(target, str) or not target:
             raise FlowError(
                 explain(
@@ -254,7 +259,9 @@ def stream(
     reserved = [column for column in columns if column.startswith(HIDDEN)]
     if reserved:
         raise FlowError(
-            explain(f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them")
+            explain(
+                f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them"
+            )
         )
     return Stream(
         Source(

@@ -39,9 +39,7 @@ def advance(
     now_us: int,
 ) -> dict[str, StreamClock]:
     """The clocks after a batch that saw these newest times (None: no row of that stream)."""
-    heard = {
-        name: _heard(clock, seen_us.get(name), settings[name], now_us) for name, clock in clocks.items()
-    }
+    heard = {name: _heard(clock, seen_us.get(name), settings[name], now_us) for name, clock in clocks.items()}
     return _release_idle(heard, settings, now_us)
 
 

@@ -85,11 +85,8 @@ def next_plan(
 def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator]) -> Plan | None:
     """The plan of another pass without rows; None when no waiting row can be set free by it."""
     settle_us = _settle(manifest, operators)
-    moved = any(
-        any(operators[name].waiting) and at_us > manifest.settled_us[name]
-        for name, at_us in settle_us.items()
-    )
-    return replace(plan, settle_us=settle_us, merges={}) if moved else None
+    frees = any(_frees(operators[name], manifest.settled_us[name], at_us) for name, at_us in settle_us.items())
+    return replace(plan, settle_us=settle_us, merges={}) if frees else None
 
 
 def output_watermark(operator: Operator, manifest: Manifest, operators: Mapping[str, Operator]) -> int:
@@ -119,9 +116,16 @@ def _settle(manifest: Manifest, operators: Mapping[str, Operator]) -> dict[str, 
     }
 
 
-def _merges(
-    operator: Operator, manifest: Manifest, settle_us: int
-) -> dict[str, tuple[tuple[str, ...], ...]]:
+def _frees(operator: Operator, settled_us: int, settle_us: int) -> bool:
+    # Time can move and free nobody: inside a tumbling window, or where rows wait for ever.
+    dead_before = operator.within.dead_before
+    return any(
+        operator.waiting[side] and dead_before(side, settle_us) > dead_before(side, settled_us)
+        for side in (LEFT, RIGHT)
+    )
+
+
+def _merges(operator: Operator, manifest: Manifest, settle_us: int) -> dict[str, tuple[tuple[str, ...], ...]]:
     within = operator.within
     return choose_merges(
         [piece for piece in manifest.pieces if piece.operator == operator.name],

@@ -37,11 +37,11 @@ def meet(
     Both arrays must be sorted and contiguous.
     """
     if stored.size > LEAP_RATIO * probing.size:
-        rows, places = _leap_in_stored(probing, stored)
+        rows, places = leap_in_stored(probing, stored)
     elif probing.size > LEAP_RATIO * stored.size:
-        rows, places = _leap_in_probing(probing, stored)
+        rows, places = leap_in_probing(probing, stored)
     else:
-        rows, places = _merge(probing, stored)
+        rows, places = merge(probing, stored)
     return rows, places
 
 
@@ -58,7 +58,7 @@ def _first_at_least(codes: Any, code: Any) -> Any:
 
 
 @kernel(CODES, CODES)
-def _merge(probing: Any, stored: Any) -> Any:
+def merge(probing: Any, stored: Any) -> Any:
     # Positions are unsigned here: numba would test a signed one for "counted from the end" at every step.
     half = probing.size // 2
     while 0 < half < probing.size and probing[half] == probing[half - 1]:
@@ -142,7 +142,7 @@ def _evenly_spread(codes: Any) -> Any:
 
 
 @kernel(CODES, CODES)
-def _leap_in_stored(probing: Any, stored: Any) -> Any:
+def leap_in_stored(probing: Any, stored: Any) -> Any:
     rows, places = np.empty(probing.size, np.int64), np.empty(probing.size, np.int64)
     met = 0
     if stored.size > 0:
@@ -158,7 +158,7 @@ def _leap_in_stored(probing: Any, stored: Any) -> Any:
 
 
 @kernel(CODES, CODES)
-def _leap_in_probing(probing: Any, stored: Any) -> Any:
+def leap_in_probing(probing: Any, stored: Any) -> Any:
     rows, places = np.empty(probing.size, np.int64), np.empty(probing.size, np.int64)
     met = 0
     if probing.size > 0:

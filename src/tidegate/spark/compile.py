@@ -9,33 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
-import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_type
 
 from tidegate.control.clock import ClockSettings
 from tidegate.errors import FlowError, explain
-from tidegate.flow import HIDDEN, Box, Join, Node, Output, Refused, Source
+from tidegate.flow import Box, Join, Node, Output, Refused, Source
 from tidegate.spark import ports
+from tidegate.spark.flow_checks import (
+    all_streaming_or_none,
+    check_outputs,
+    joins_that_feed_joins,
+    same_time_type,
+    sources_of,
+)
+from tidegate.spark.joined_row import (
+    arrow_schema,
+    compared,
+    output_columns,
+    spark_schema,
+    stored_columns,
+    time_name,
+    visible,
+)
 from tidegate.spark.keys import Keys, match_keys, quoted
 from tidegate.spark.lanes import Lanes
-from tidegate.spark.layout import (
-    LEFT_ROW,
-    LEFT_RUN,
-    REPORT,
-    RIGHT_ROW,
-    RIGHT_RUN,
-    TIME,
-    JoinLayout,
-    OutputColumn,
-    SideLayout,
-)
+from tidegate.spark.layout import REPORT, TIME, JoinLayout, SideLayout
 from tidegate.spark.ports import Port
+from tidegate.values import BEGINNING_US
 
 
 @dataclass(frozen=True)
@@ -116,14 +120,14 @@ def compile_flow(outputs: Sequence[Output], partitions: int) -> Compiled:
 
 class _Compiler:
     def __init__(self, outputs: Sequence[Output], partitions: int):
-        _check_outputs(outputs)
+        check_outputs(outputs)
         self._partitions = partitions
         self._tags = iter(range(0, 2**15 - 1, 2))
         #: Rows of each port before projection, to be projected once all lanes are known.
         self._waiting: list[Callable[[], DataFrame]] = []
-        self._feeding = _joins_that_feed_joins(outputs)
-        sources = _sources(outputs)
-        streaming = _all_streaming_or_none(sources)
+        self._feeding = joins_that_feed_joins(outputs)
+        sources = sources_of(outputs)
+        streaming = all_streaming_or_none(sources)
         spark = sources[0].frame.sparkSession
         self.compiled = Compiled(spark, streaming, tuple(outputs), {s.name: s for s in sources})
 
@@ -149,12 +153,12 @@ class _Compiler:
 
     def _join(self, node: Join, name: str) -> CompiledJoin:
         left, right = self._frame(node.left), self._frame(node.right)
-        _same_time_type(self._time_type(node.left), self._time_type(node.right))
+        same_time_type(self._time_type(node.left), self._time_type(node.right))
         keys = match_keys(left, right, node.keys)
-        columns = _output_columns(node, left, right, keys, timed=id(node) in self._feeding)
+        columns = output_columns(node, left, right, keys, timed=id(node) in self._feeding)
         sides = [self._input(node.left, left, keys, 0), self._input(node.right, right, keys, 1)]
         shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
-        schema = _schema(shown)
+        schema = spark_schema(shown)
         layout = JoinLayout(
             operator=name,
             how=node.how,
@@ -162,24 +166,24 @@ class _Compiler:
             partitions=self._partitions,
             left=_side(sides[0].port),
             right=_side(sides[1].port),
-            verify=_renamed(keys.verify, _time_name(node.left), _time_name(node.right)),
+            verify=compared(keys.verify, time_name(node.left), time_name(node.right)),
             output=tuple(column for column, _ in shown),
-            schema=_arrow_schema(schema, name),
+            schema=arrow_schema(schema, name),
         )
         if node.where is None or node.how == "inner":
             return CompiledJoin(node, layout, (sides[0], sides[1]), schema)
-        wide = _schema(columns, references=True)
+        wide = spark_schema(columns, references=True)
         candidates = replace(
             layout,
             output=tuple(column for column, _ in columns),
-            schema=_arrow_schema(wide, name),
+            schema=arrow_schema(wide, name),
             residual=True,
         )
         return CompiledJoin(node, layout, (sides[0], sides[1]), schema, candidates, wide)
 
     def _input(self, node: Node, frame: DataFrame, keys: Keys, side: int) -> JoinInput:
         base, boxes = ports.boxes_of(node)
-        stored = _stored_columns(frame, _time_name(node), keys, side)
+        stored = stored_columns(frame, time_name(node), keys, side)
         lanes = self.compiled.lanes.assign([kind for _, _, kind in stored])
         stream = base.name if isinstance(base, Source) else None
         port = Port(next(self._tags), stream, tuple(name for name, _, _ in stored), lanes)
@@ -199,21 +203,19 @@ class _Compiler:
         base, boxes = ports.boxes_of(node)
         if isinstance(base, Join) or id(node) in self.compiled.taps:
             return
-        source = base.parent if isinstance(base, Refused) else base
+        source = base.parent if isinstance(base, Refused) else cast(Source, base)
         kind = base.kind if isinstance(base, Refused) else "rows"
         if kind != "rows":
             boxes = []  # Refused rows are picked out first; their boxes apply afterwards.
         frame = ports.apply_boxes(ports.timed(source), boxes, repr(source.name))
-        visible = _visible(frame)
-        lanes = self.compiled.lanes.assign([f.dataType for f in visible])
-        port = Port(next(self._tags), source.name, tuple(f.name for f in visible), lanes)
-        values = [F.col(quoted(f.name)) for f in visible]
+        fields = visible(frame)
+        lanes = self.compiled.lanes.assign([f.dataType for f in fields])
+        port = Port(next(self._tags), source.name, tuple(f.name for f in fields), lanes)
+        values = [F.col(quoted(f.name)) for f in fields]
 
         def build() -> DataFrame:
             rows = ports.timed(source) if kind != "rows" else self._entering(source, boxes)
-            return ports.project(
-                rows, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False)
-            )
+            return ports.project(rows, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False))
 
         self._waiting.append(build)
         self.compiled.taps[id(node)] = Tap(node, port, source.name, kind)
@@ -242,13 +244,13 @@ class _Compiler:
             watch = source.name if self.compiled.streaming else Observation(source.name)
             self.compiled.observations[source.name] = watch
             frame = ports.watched(source, watch)
-        frame = frame.filter(F.col(TIME) != F.lit(ports.BEGINNING_US))
+        frame = frame.filter(F.col(TIME) != F.lit(BEGINNING_US))
         return ports.apply_boxes(frame, boxes, repr(source.name))
 
     def _observed(self) -> set[str]:
         """Streams that no join side sees in full."""
-        seen_whole = set()
-        dropped = set()
+        seen_whole: set[str] = set()
+        dropped: set[str] = set()
         for join in self.compiled.joins:
             for side in join.inputs:
                 base, boxes = ports.boxes_of(side.node)
@@ -288,196 +290,5 @@ def _join_fingerprint(join: CompiledJoin) -> dict[str, Any]:
     }
 
 
-def _check_outputs(outputs: Sequence[Output]) -> None:
-    if not outputs:
-        raise FlowError(explain("A query needs an output", do="Pass at least one stream.write_to(…)"))
-    for output in outputs:
-        if not isinstance(output, Output):
-            raise FlowError(
-                explain(
-                    "tg.start takes outputs",
-                    got=type(output).__name__,
-                    do="Call .write_to(…) on the stream",
-                )
-            )
-    names = [output.name for output in outputs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise FlowError(
-            explain("Two outputs have the same name", got=", ".join(twice), do="Give each its own name=…")
-        )
-
-
-def _sources(outputs: Sequence[Output]) -> list[Source]:
-    found: dict[int, Source] = {}
-
-    def visit(node: Node) -> None:
-        if isinstance(node, Source):
-            found.setdefault(id(node), node)
-        elif isinstance(node, Join):
-            visit(node.left)
-            visit(node.right)
-        else:
-            visit(node.parent)
-
-    for output in outputs:
-        visit(output.node)
-    names = [source.name for source in found.values()]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise FlowError(
-            explain("Two streams have the same name", got=", ".join(twice), do="Give each its own name=…")
-        )
-    return list(found.values())
-
-
-def _joins_that_feed_joins(outputs: Sequence[Output]) -> set[int]:
-    """Joins whose rows need their event time, because another join takes them."""
-    feeding: set[int] = set()
-
-    def visit(node: Node, below_a_join: bool) -> None:
-        base, _ = ports.boxes_of(node)
-        if isinstance(base, Join):
-            if below_a_join:
-                feeding.add(id(base))
-            visit(base.left, True)
-            visit(base.right, True)
-
-    for output in outputs:
-        visit(output.node, False)
-    return feeding
-
-
-def _all_streaming_or_none(sources: Sequence[Source]) -> bool:
-    streaming = {source.name for source in sources if source.frame.isStreaming}
-    if streaming and len(streaming) < len(sources):
-        still = sorted({source.name for source in sources} - streaming)
-        raise FlowError(
-            explain(
-                "Streaming and batch inputs cannot be joined here",
-                got=f"streaming: {', '.join(sorted(streaming))}; batch: {', '.join(still)}",
-                why="A table has no event time to move with the stream",
-                do="Join a table with Spark's own join: stream.transform(lambda df: df.join(table, …))",
-            )
-        )
-    return bool(streaming)
-
-
-def _same_time_type(left: T.DataType, right: T.DataType) -> None:
-    if left != right:
-        raise FlowError(
-            explain(
-                "The two streams keep time differently",
-                got=f"{left.simpleString()} and {right.simpleString()}",
-                why="Local and absolute times are only comparable with a time zone in mind",
-                do="Convert one of the columns before tg.stream",
-            )
-        )
-
-
-def _stored_columns(
-    frame: DataFrame, time_name: str | None, keys: Keys, side: int
-) -> list[tuple[str, Column, T.DataType]]:
-    """Columns of a side as they are stored: name, expression, type."""
-    stored = [
-        (f.name, F.col(quoted(f.name)), f.dataType)
-        for f in frame.schema.fields
-        if f.name != time_name and f.name != TIME
-    ]
-    hidden = list(keys.hidden(side))
-    for key in keys.keys:
-        if key.hidden and all(key.hidden != name for name, _ in hidden):
-            hidden.append((key.hidden, key.canonical((key.left, key.right)[side])))
-    for name, value in hidden:
-        stored.append((name, value, frame.select(value.alias(name)).schema[name].dataType))
-    return stored
-
-
 def _side(port: Port) -> SideLayout:
     return SideLayout(port.tag, port.stream, port.columns, port.lanes)
-
-
-def _renamed(
-    verify: tuple[tuple[str, str], ...], left_time: str | None, right_time: str | None
-) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (TIME if left == left_time else left, TIME if right == right_time else right)
-        for left, right in verify
-    )
-
-
-def _output_columns(
-    node: Join, left: DataFrame, right: DataFrame, keys: Keys, timed: bool
-) -> list[tuple[OutputColumn, T.DataType]]:
-    """Columns of the joined row with their types: keys once, then the left side, then the right."""
-    coalesced = node.how in ("right", "full")
-    columns: list[tuple[OutputColumn, T.DataType]] = []
-    for key in keys.keys:
-        left_type, right_type = left.schema[key.left].dataType, right.schema[key.right].dataType
-        if coalesced and left_type != right_type:
-            columns.append((OutputColumn(key.left, key.hidden, key.hidden), key.type))
-        else:
-            stored = OutputColumn(key.left, _stored(key.left, node.left), _stored(key.right, node.right))
-            columns.append((stored, left_type))
-    left_keys, right_keys = {k.left for k in keys.keys}, {k.right for k in keys.keys}
-    for f in _visible(left):
-        if f.name not in left_keys:
-            columns.append((OutputColumn(f.name, _stored(f.name, node.left), None), f.dataType))
-    taken = {column.name for column, _ in columns}
-    for f in _visible(right):
-        if f.name not in right_keys:
-            shown = f"{f.name}_right" if f.name in taken else f.name
-            if shown in taken:
-                raise FlowError(
-                    explain(
-                        "Two columns of the joined row have the same name",
-                        got=shown,
-                        do="Rename one with select or with_column before the join",
-                    )
-                )
-            taken.add(shown)
-            columns.append((OutputColumn(shown, None, _stored(f.name, node.right)), f.dataType))
-    if timed:
-        columns.append((OutputColumn(TIME, TIME, TIME), T.LongType()))
-    return columns
-
-
-def _stored(column: str, node: Node) -> str:
-    """The stored column that holds a visible one."""
-    return TIME if column == _time_name(node) else column
-
-
-def _time_name(node: Node) -> str | None:
-    """The visible column that is the event time and so need not be stored a second time."""
-    base, boxes = ports.boxes_of(node)
-    if isinstance(base, Source) and all(box.kind == "filter" for box in boxes):
-        return base.time
-    return None
-
-
-def _visible(frame: DataFrame) -> list[T.StructField]:
-    return [f for f in frame.schema.fields if not f.name.startswith(HIDDEN)]
-
-
-def _schema(columns: Sequence[tuple[OutputColumn, T.DataType]], references: bool = False) -> T.StructType:
-    fields = [T.StructField(column.name, kind, True) for column, kind in columns]
-    if references:
-        fields += [T.StructField(n, T.LongType()) for n in (LEFT_RUN, LEFT_ROW, RIGHT_RUN, RIGHT_ROW)]
-    return T.StructType([*fields, T.StructField(REPORT, T.StringType(), True)])
-
-
-def _arrow_schema(schema: T.StructType, operator: str) -> bytes:
-    fields = []
-    for f in schema.fields:
-        try:
-            fields.append(pa.field(f.name, to_arrow_type(f.dataType, timezone="UTC"), True))
-        except PySparkException as error:
-            raise FlowError(
-                explain(
-                    f"Column {f.name!r} of {operator} cannot be stored",
-                    got=f.dataType.simpleString(),
-                    why="Rows are kept in Arrow, which has no such type",
-                    do="Leave it out, or convert it before the join",
-                )
-            ) from error
-    return pa.schema(fields).serialize().to_pybytes()

@@ -119,7 +119,7 @@ class Engine:
             after = self._after(self.manifest, plan, reports, seen)
             # 5. What the moved watermark sets free.
             settled = list(reports)
-            for number in range(len(self._operators) if plan.settle_after else 0):
+            for _ in self._operators if plan.settle_after else ():
                 again = planning.settle_plan(plan, after, self._operators)
                 if again is None:
                     break
@@ -221,14 +221,12 @@ class Engine:
             batch=plan.batch,
             flow=before.flow,
             clocks=clocks,
-            settled_us={n: END_US for n in before.settled_us} if plan.flush else dict(plan.settle_us),
+            settled_us=dict.fromkeys(before.settled_us, END_US) if plan.flush else dict(plan.settle_us),
             routing=plan.routing,
             pieces=after_batch(before.pieces, reports, plan.routing, is_dead),
         )
 
-    def _write_outputs(
-        self, passes: list[Pass], plan: Plan, reports: list[TaskReport], batch: int
-    ) -> None:
+    def _write_outputs(self, passes: list[Pass], plan: Plan, reports: list[TaskReport], batch: int) -> None:
         for output in self.compiled.outputs:
             frames = [f for one in passes if (f := one.rows(output.node, plan.watermarks_us)) is not None]
             rows = frames[0]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,21 +56,15 @@ class JoinBatch:
     flush: bool
 
 
-@dataclass
 class Counts:
-    """What the instance did, for its report."""
+    """What the instance did, for its report: per side, in all, and per partition."""
 
-    offered: list[int] = field(default_factory=lambda: [0, 0])
-    late: list[int] = field(default_factory=lambda: [0, 0])
-    rejected: list[int] = field(default_factory=lambda: [0, 0])
-    keyless: list[int] = field(default_factory=lambda: [0, 0])
-    seen_us: list[int | None] = field(default_factory=lambda: [None, None])
-    emitted: int = 0
-    cpu_seconds: float = 0.0
-    stored: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    probed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    comparisons: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    matches: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    def __init__(self, partitions: int) -> None:
+        self.offered, self.late, self.rejected, self.keyless = [0, 0], [0, 0], [0, 0], [0, 0]
+        self.seen_us: list[int | None] = [None, None]
+        self.emitted = 0
+        self.cpu_seconds = 0.0
+        self.stored, self.probed, self.comparisons, self.matches = np.zeros((4, partitions), np.int64)
 
 
 class JoinInstance:
@@ -78,13 +72,13 @@ class JoinInstance:
 
     def __init__(self, work: JoinBatch, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
-        self.cache = cache if cache is not None else worker_cache(work.store_url, self.layout.operator, work.pieces)
+        self.cache = (
+            cache if cache is not None else worker_cache(work.store_url, self.layout.operator, work.pieces)
+        )
         path = segment_path(self.layout.operator, work.batch, instance, attempt)
         self.writer = SegmentWriter(open_store(work.store_url), path)
         self.assembler = Assembler(self.layout)
-        self.counts = Counts(
-            **{n: np.zeros(self.layout.partitions, np.int64) for n in ("stored", "probed", "comparisons", "matches")}
-        )
+        self.counts = Counts(self.layout.partitions)
         owned = work.routing.owned_by(instance)
         self.stored = [
             StoredRun(piece, slices, self.cache) for piece in work.pieces if (slices := piece.slices(owned))
@@ -213,7 +207,12 @@ class JoinInstance:
         """Runs of the other side that may hold a partner; new against new only from the left."""
         others: list[Run] = [*self.stored, *(self.new if run.side == LEFT else [])]
         for other in others:
-            if other.side != run.side and not other.keyless and other.first_us <= high and other.last_us >= low:
+            if (
+                other.side != run.side
+                and not other.keyless
+                and other.first_us <= high
+                and other.last_us >= low
+            ):
                 yield other
 
     def _found(

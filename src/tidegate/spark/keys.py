@@ -133,7 +133,7 @@ def _common_type(
     probe = spark.createDataFrame([], T.StructType([T.StructField("l", left), T.StructField("r", right)]))
     try:
         # Analysis alone is wanted: the type that Spark compares the two columns in.
-        analyzed = probe.select((F.col("l") == F.col("r")).alias("e"))._jdf.queryExecution().analyzed()  # type: ignore[operator]
+        analyzed = probe.select((F.col("l") == F.col("r")).alias("e"))._jdf.queryExecution().analyzed()
     except AnalysisException as error:
         raise FlowError(
             explain(

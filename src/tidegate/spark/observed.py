@@ -30,7 +30,9 @@ def read(observations: Mapping[str, Observation | str], query: Any) -> dict[str,
     if not observations:
         return {}
     if query is None:
-        return {name: _from_row(watch.get) for name, watch in observations.items() if not isinstance(watch, str)}
+        return {
+            name: _from_row(watch.get) for name, watch in observations.items() if not isinstance(watch, str)
+        }
     metrics = query.streamingQuery().lastExecution().observedMetrics()
     return {name: _from_jvm(name, metrics) for name in observations}
 

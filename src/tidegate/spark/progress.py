@@ -49,7 +49,7 @@ def _per_stream(
     seen: Mapping[str, Observed],
 ) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
     """Rows offered, late and rejected. A stream that feeds several joins is counted at the first."""
-    offered, late, rejected = ({name: 0 for name in after.clocks} for _ in range(3))
+    offered, late, rejected = (dict.fromkeys(after.clocks, 0) for _ in range(3))
     counted: dict[str, tuple[str, int]] = {}
     for report in reports:
         for number, side in enumerate(layouts[report.operator].sides):

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, TidegateError, explain
@@ -175,9 +175,7 @@ def _run_batch(compiled: Compiled, settings: Settings) -> Query:
     return query
 
 
-def _run_stream(
-    compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any]
-) -> Query:
+def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any]) -> Query:
     query = Query()
     checkpoint = Checkpoint(path)
     checkpoint.open(_owner())

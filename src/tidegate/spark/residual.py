@@ -1,4 +1,4 @@
-"""A residual condition (`where`) of a join that must remember who matched: judged by Spark, between two steps.
+"""A residual condition (`where`) of a join that remembers who matched: judged by Spark, between two steps.
 
 What counts as a match decides which rows stay lonely, so the condition must be known before bits are set; and
 it is any Spark expression, so only Spark can judge it exactly. Both steps run in one task, with no shuffle

@@ -75,7 +75,7 @@ class StoredRun(Run):
         self._cache = cache
 
     @cached_property
-    def rows(self) -> pa.RecordBatch:  # type: ignore[override]
+    def rows(self) -> pa.RecordBatch:
         return self._cache.batch(self.piece.data)
 
     @cached_property
@@ -95,7 +95,7 @@ class StoredRun(Run):
         return bits
 
     @cached_property
-    def bits(self) -> NDArray[np.uint8]:  # type: ignore[override]
+    def bits(self) -> NDArray[np.uint8]:
         return self.stored_bits.copy()
 
 

@@ -91,7 +91,8 @@ class Settling:
             return nothing
         rows = np.concatenate([unset_positions(run.bits, *piece) for piece in run.slices] or [nothing])
         times = run.times[rows]
-        return rows[(times >= since) & ((times < until) | work.flush)]
+        due: NDArray[np.int64] = rows[(times >= since) & ((times < until) | work.flush)]
+        return due
 
     def write(self) -> None:
         """Write the matched bits that changed, and merge what the plan wants merged."""
@@ -159,7 +160,8 @@ def _newly_set(run: Run) -> NDArray[np.int64]:
 
 def _alive(run: StoredRun, alive_us: int) -> NDArray[np.int64]:
     mine = np.concatenate([np.arange(start, stop) for start, stop in run.slices])
-    return mine[run.times[mine] >= alive_us]
+    alive: NDArray[np.int64] = mine[run.times[mine] >= alive_us]
+    return alive
 
 
 def _bit_values(run: StoredRun, rows: NDArray[np.int64]) -> NDArray[np.uint8]:

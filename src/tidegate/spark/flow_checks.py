@@ -1,0 +1,98 @@
+"""Checks of a described flow that need nothing but the flow: made before anything is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import types as T
+
+from tidegate.errors import FlowError, explain
+from tidegate.flow import Join, Node, Output, Source
+from tidegate.spark import ports
+
+
+def check_outputs(outputs: Sequence[Output]) -> None:
+    if not outputs:
+        raise FlowError(explain("A query needs an output", do="Pass at least one stream.write_to(…)"))
+    for output in outputs:
+        if not isinstance(output, Output):
+            raise FlowError(
+                explain(
+                    "tg.start takes outputs",
+                    got=type(output).__name__,
+                    do="Call .write_to(…) on the stream",
+                )
+            )
+    names = [output.name for output in outputs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise FlowError(
+            explain("Two outputs have the same name", got=", ".join(twice), do="Give each its own name=…")
+        )
+
+
+def sources_of(outputs: Sequence[Output]) -> list[Source]:
+    found: dict[int, Source] = {}
+
+    def visit(node: Node) -> None:
+        if isinstance(node, Source):
+            found.setdefault(id(node), node)
+        elif isinstance(node, Join):
+            visit(node.left)
+            visit(node.right)
+        else:
+            visit(node.parent)
+
+    for output in outputs:
+        visit(output.node)
+    names = [source.name for source in found.values()]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise FlowError(
+            explain("Two streams have the same name", got=", ".join(twice), do="Give each its own name=…")
+        )
+    return list(found.values())
+
+
+def all_streaming_or_none(sources: Sequence[Source]) -> bool:
+    streaming = {source.name for source in sources if source.frame.isStreaming}
+    if streaming and len(streaming) < len(sources):
+        still = sorted({source.name for source in sources} - streaming)
+        raise FlowError(
+            explain(
+                "Streaming and batch inputs cannot be joined here",
+                got=f"streaming: {', '.join(sorted(streaming))}; batch: {', '.join(still)}",
+                why="A table has no event time to move with the stream",
+                do="Join a table with Spark's own join: stream.transform(lambda df: df.join(table, …))",
+            )
+        )
+    return bool(streaming)
+
+
+def same_time_type(left: T.DataType, right: T.DataType) -> None:
+    if left != right:
+        raise FlowError(
+            explain(
+                "The two streams keep time differently",
+                got=f"{left.simpleString()} and {right.simpleString()}",
+                why="Local and absolute times are only comparable with a time zone in mind",
+                do="Convert one of the columns before tg.stream",
+            )
+        )
+
+
+def joins_that_feed_joins(outputs: Sequence[Output]) -> set[int]:
+    """Joins whose rows need their event time, because another join takes them."""
+    feeding: set[int] = set()
+
+    def visit(node: Node, below_a_join: bool) -> None:
+        base, _ = ports.boxes_of(node)
+        if isinstance(base, Join):
+            if below_a_join:
+                feeding.add(id(base))
+            visit(base.left, True)
+            visit(base.right, True)
+
+    for output in outputs:
+        visit(output.node, False)
+    return feeding
