@@ -29,10 +29,7 @@ _PART = re.compile(r"\s*(?P<number>-?\d+(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]+)\s*")
 
 def duration_us(text: str | timedelta, what: str) -> int:
     """The duration in whole microseconds; `what` names the setting in the error."""
-    if isinstance(text, timedelta):
-        total = text // timedelta(microseconds=1)
-    else:
-        total = _parse(text, what)
+    total = text // timedelta(microseconds=1) if isinstance(text, timedelta) else _parse(text, what)
     if total < 0:
         raise FlowError(explain(f"{what} is negative", got=repr(text), do="Give zero or a positive duration"))
     return total

@@ -85,7 +85,9 @@ def next_plan(
 def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator]) -> Plan | None:
     """The plan of another pass without rows; None when no waiting row can be set free by it."""
     settle_us = _settle(manifest, operators)
-    frees = any(_frees(operators[name], manifest.settled_us[name], at_us) for name, at_us in settle_us.items())
+    frees = any(
+        _frees(operators[name], manifest.settled_us[name], at_us) for name, at_us in settle_us.items()
+    )
     return replace(plan, settle_us=settle_us, merges={}) if frees else None
 
 

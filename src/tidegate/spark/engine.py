@@ -90,6 +90,11 @@ class Engine:
         if found is not None:
             check_flow(found.flow, self.compiled.fingerprint)
             return found
+        # A plan without a manifest: the first batch was begun, so what lies in the outputs may be its own.
+        if self.checkpoint.plans.read(0) is None:
+            sinks.refuse_foreign_files(
+                self.compiled.spark, self.compiled.outputs, () if self.compiled.streaming else ("batch=0",)
+            )
         return planning.first_manifest(
             self.compiled.fingerprint,
             list(self.compiled.sources),
@@ -134,6 +139,7 @@ class Engine:
             with self._timed("commit"):
                 progress = progress_of(batch, after, settled, self._layouts, seen)
                 progress["started"] = started
+                progress["output_rows"] = self._output_rows(settled)
                 progress["timings"] = dict(self._timings)
                 progress["duration_seconds"] = self._clock() - started
                 self.checkpoint.telemetry.write(batch, progress)
@@ -235,6 +241,16 @@ class Engine:
             if not (sinks.may_skip(output, batch) and self._is_empty(output.node, reports)):
                 self._step(f"sink {output.name}", batch)
                 sinks.write(output, rows, batch)
+
+    def _output_rows(self, reports: list[TaskReport]) -> dict[str, int]:
+        """Rows per output, where nothing behind the operator can have changed their number."""
+        rows = {}
+        for output in self.compiled.outputs:
+            node = output.node
+            if isinstance(node, Join) and (node.where is None or node.how != "inner"):
+                name = self.compiled.join_of(node).layout.operator
+                rows[output.name] = sum(r.emitted for r in reports if r.operator == name)
+        return rows
 
     def _is_empty(self, node: Node, reports: list[TaskReport]) -> bool:
         base, _ = boxes_of(node)

@@ -50,6 +50,8 @@ class Pass:
         base, boxes = ports.boxes_of(node)
         if isinstance(base, Join):
             frame = _without_reports(self.results[self.compiled.join_of(base).layout.operator])
+            if not boxes and not any(name.startswith(HIDDEN) for name in frame.columns):
+                return frame
         elif self.input is None:
             return None
         else:
@@ -148,7 +150,10 @@ def _tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> Da
     """Rows of one port with the columns of its stream."""
     mine = frame.where(F.col(TAG) == F.lit(tap.port.tag))
     usable = F.col(TIME) != F.lit(BEGINNING_US)
-    late = F.col(TIME) < F.lit(late_before_us[tap.stream])
+    # A plain literal would be compiled into the code and so cost a compilation in every batch; an array
+    # that is looked up by a column (whose value is 0 for these rows) is passed to the compiled code as data.
+    mark = F.get(F.array(F.lit(late_before_us[tap.stream])), F.col(TAG).cast("int") - F.lit(tap.port.tag))
+    late = F.col(TIME) < mark
     kept = {"rows": usable & ~late, "late": usable & late, "rejected": ~usable}[tap.kind]
     named = [F.col(lane).alias(name) for name, lane in zip(tap.port.columns, tap.port.lanes, strict=True)]
     return mine.where(kept).select(*named)

@@ -8,9 +8,11 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.durations import duration_us
@@ -25,6 +27,11 @@ AVAILABLE_NOW = "available now"
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
 PARTITIONS_PER_CORE = 8
 _PROGRESS_KEPT = 1000
+#: Read by Spark when a streaming query starts.
+STREAM_CONF = {
+    # Without it Spark would take everything in one batch, because the heartbeat knows no "now".
+    "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
+}
 
 
 def start(
@@ -154,25 +161,40 @@ class Query:
 def _run_batch(compiled: Compiled, settings: Settings) -> Query:
     """One finished run over batch inputs, with a throw-away checkpoint."""
     query = Query()
-    spark = compiled.spark
-    kept = {name: spark.conf.get(name, None) for name in CONF}
-    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder, _settings(compiled.spark, CONF):
         checkpoint = Checkpoint(folder)
         checkpoint.open(_owner())
         try:
-            for name, value in CONF.items():
-                spark.conf.set(name, value)
             engine = Engine(compiled, checkpoint, settings, query._add_progress)
             engine.run_batch(compiled.input_frame(), 0, flush=True)
         finally:
-            for name, before in kept.items():
-                if before is None:
-                    spark.conf.unset(name)
-                else:
-                    spark.conf.set(name, before)
             checkpoint.close()
     query._end(None)
     return query
+
+
+@contextmanager
+def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """The session with these settings, its own ones back afterwards."""
+    kept = {name: spark.conf.get(name, None) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, before in kept.items():
+            if before is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, before)
+
+
+def _configure_once(spark: SparkSession, configured: set[str]) -> None:
+    """Settings on the clone of the session that Spark made for this query: the user's keeps its own."""
+    for name, value in CONF.items():
+        if name not in configured:
+            spark.conf.set(name, value)
+            configured.add(name)
 
 
 def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any]) -> Query:
@@ -184,20 +206,21 @@ def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict
         failure: list[BaseException] = []
         ready = threading.Event()
 
+        configured: set[str] = set()
+
         def run_batch(frame: DataFrame, batch: int) -> None:
             ready.wait()
-            for name, value in CONF.items():
-                frame.sparkSession.conf.set(name, value)
+            _configure_once(frame.sparkSession, configured)
             try:
                 engine.run_batch(frame, batch)
             except BaseException as error:
                 failure.append(error)
                 raise
 
-        # Without it Spark would take everything in one batch, because the heartbeat knows no "now".
-        compiled.spark.conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
         writer = compiled.input_frame().writeStream.foreachBatch(run_batch)
-        inner = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger).start()
+        writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
+        with _settings(compiled.spark, STREAM_CONF):
+            inner = writer.start()
         engine.query = inner._jsq
         query._inner = inner
         ready.set()

@@ -7,8 +7,11 @@ directories read back as one data set, with `batch` as a column of its own.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Collection, Sequence
 
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate.errors import FlowError, explain
 from tidegate.flow import Output
 
 
@@ -27,3 +30,27 @@ def write(output: Output, frame: DataFrame, batch: int) -> None:
 def may_skip(output: Output, batch: int) -> bool:
     """May an empty batch be left out? Functions are always called; files need one batch for their schema."""
     return output.function is None and batch > 0
+
+
+def refuse_foreign_files(spark: SparkSession, outputs: Sequence[Output], ours: Collection[str] = ()) -> None:
+    """A new run must not mix its batches with those that another run left in the same directory."""
+    for output in outputs:
+        foreign = sorted(set(_batches(spark, output.path)) - set(ours)) if output.path else []
+        if foreign:
+            raise FlowError(
+                explain(
+                    f"Output {output.name!r} would mix with files of another run",
+                    got=f"{output.path} holds {foreign[0]} and {len(foreign) - 1} more",
+                    why="This checkpoint is new; read back as one data set, two runs would count double",
+                    do="Go on with the checkpoint of that run, or write to another directory",
+                )
+            )
+
+
+def _batches(spark: SparkSession, path: str) -> list[str]:
+    """Names of the batch directories below a path, on whatever file system Spark finds it."""
+    if spark._jvm is None:
+        return []
+    pattern = spark._jvm.org.apache.hadoop.fs.Path(f"{path.rstrip('/')}/batch=*")
+    found = pattern.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).globStatus(pattern)
+    return [status.getPath().getName() for status in found or ()]
