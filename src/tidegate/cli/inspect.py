@@ -1,0 +1,111 @@
+"""What is in a checkpoint: batches, plans, routing, segments, watermarks and the last batches' telemetry.
+
+Reads only, and takes no lock, so a running query may be looked at. It goes on writing and purging meanwhile:
+what was listed and is gone a moment later is left out. What is there and damaged is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from tidegate.cli.arguments import whole_number
+from tidegate.errors import StateError, explain
+
+if TYPE_CHECKING:
+    from tidegate.report.contents import Contents
+    from tidegate.state.checkpoint import Checkpoint
+    from tidegate.values import Manifest
+
+#: A query that purges faster than we read is followed this many times.
+TRIES = 5
+T = TypeVar("T")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "checkpoint", metavar="CHECKPOINT", help="the directory or URL given to tidegate.start"
+    )
+    parser.add_argument("--json", action="store_true", help="JSON on standard output instead of tables")
+    parser.add_argument(
+        "--last",
+        type=whole_number,
+        default=10,
+        metavar="N",
+        help="telemetry of that many batches (%(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from tidegate.report.contents import all_rows
+    from tidegate.report.contents_tables import print_contents
+    from tidegate.report.frame import Frame, write_frame
+
+    contents = look(arguments.checkpoint, arguments.last)
+    if arguments.json:
+        seed = contents.plans[-1].seed if contents.plans else None
+        write_frame(Frame("inspect", seed, rows=all_rows(contents)), "-")
+    else:
+        print_contents(Console(file=sys.stdout, highlight=False), contents)
+    return 0
+
+
+def look(url: str, last: int) -> Contents:
+    """Everything but the stored rows themselves; telemetry of the `last` batches only."""
+    from tidegate.report.contents import Contents, last_of
+    from tidegate.state.checkpoint import Checkpoint
+    from tidegate.state.paths import batch_of
+    from tidegate.state.plan_log import FOLDER as PLANS
+
+    checkpoint = Checkpoint(url)
+    if not checkpoint.store.list():
+        raise StateError(
+            explain(
+                "There is no Tidegate checkpoint here",
+                got=url,
+                why="A checkpoint has a folder `tidegate` with manifests and plans in it",
+                do="Name the directory that was given as checkpoint=… to tidegate.start",
+            )
+        )
+    planned = sorted(b for b in map(batch_of, checkpoint.store.list(PLANS)) if b is not None)
+    plans = [_if_still_there(checkpoint.plans.read, batch) for batch in planned]
+    reported = last_of(checkpoint.telemetry.batches(), last)
+    telemetry = {batch: _if_still_there(checkpoint.telemetry.read, batch) for batch in reported}
+    return Contents(
+        url=url,
+        manifest=_newest_manifest(checkpoint),
+        kept=tuple(checkpoint.manifests.batches()),
+        plans=tuple(plan for plan in plans if plan is not None),
+        telemetry={batch: record for batch, record in telemetry.items() if record is not None},
+    )
+
+
+def _if_still_there(read: Callable[[int], T | None], batch: int) -> T | None:
+    try:
+        return read(batch)
+    except StateError:
+        # Purged between looking and reading? Then the second look finds nothing. Damage fails again.
+        return read(batch)
+
+
+def _newest_manifest(checkpoint: Checkpoint) -> Manifest | None:
+    for _ in range(TRIES):
+        batch = checkpoint.manifests.latest_batch()
+        if batch is None:
+            return None
+        try:
+            return checkpoint.manifests.load(batch)
+        except StateError:
+            if checkpoint.manifests.latest_batch() == batch:
+                raise
+    raise StateError(
+        explain(
+            "The checkpoint changes faster than it can be read",
+            got=f"{TRIES} manifests that were purged while they were read",
+            do="Try again, or stop the query first",
+        )
+    )

@@ -1,0 +1,131 @@
+"""A made-up city as files that arrive: one parquet file per stream and tick, moved in as time passes.
+
+All files are written before the first one arrives, so that writing costs the running query nothing. A file
+appears whole or not at all: it is prepared on the same file system and renamed into place.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from tidegate.papers.city import City, Columns, ticks
+from tidegate.papers.partners import Side
+
+STREAMS = ("orders", "tracks")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A city on disk, not yet arrived."""
+
+    root: Path
+    seconds: int
+    #: All orders, and all tracks of which those of free cabs count; row numbers are ids.
+    orders: Side = field(repr=False)
+    tracks: Side = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        return len(self.orders.key) + len(self.tracks.key)
+
+    def arrived(self, stream: str) -> Path:
+        """The directory that a query reads."""
+        return self.root / stream
+
+    def file(self, stream: str, tick: int) -> tuple[Path, Path]:
+        """Where a tick's file waits, and where it arrives."""
+        name = f"tick-{tick:05d}.parquet"
+        return self.root / "waiting" / stream / name, self.arrived(stream) / name
+
+
+def prepare(city: City, seconds: int, root: Path) -> Prepared:
+    """Write every tick's files into `root/waiting`; `root/orders` and `root/tracks` start empty."""
+    for stream in STREAMS:
+        (root / "waiting" / stream).mkdir(parents=True)
+        (root / stream).mkdir()
+    kept: dict[str, list[Columns]] = {stream: [] for stream in STREAMS}
+    for tick in ticks(city, seconds):
+        for stream, columns in (("orders", tick.orders), ("tracks", tick.tracks)):
+            path = root / "waiting" / stream / f"tick-{tick.number:05d}.parquet"
+            pq.write_table(_table(columns), path)
+            kept[stream].append(columns)
+    return Prepared(
+        root,
+        seconds,
+        orders=_side(kept["orders"], counts=np.ones(sum(len(c["ts"]) for c in kept["orders"]), dtype=bool)),
+        tracks=_side(kept["tracks"], counts=~_joined(kept["tracks"], "occupied")),
+    )
+
+
+class Arrivals:
+    """Moves one tick's files in per second, on a thread of its own, until all are in or it is stopped.
+
+    The first tick comes at once and the others wait for `go`: a query spends its first batch on starting
+    workers and compiling kernels, and a city that did not wait would pile up in front of it.
+    """
+
+    def __init__(self, prepared: Prepared, *, seconds_per_tick: float = 1.0) -> None:
+        self._prepared = prepared
+        self._seconds_per_tick = seconds_per_tick
+        self._go, self._stopped = Event(), Event()
+        self._thread = Thread(target=self._run, name="tidegate-arrivals", daemon=True)
+        #: Ticks that are in; only the thread writes it after the first.
+        self.arrived = 0
+
+    @property
+    def finished(self) -> bool:
+        return self.arrived == self._prepared.seconds
+
+    def start(self) -> None:
+        self._move_in(0)
+        self._thread.start()
+
+    def go(self) -> None:
+        """Let the others come; a second call does nothing."""
+        self._go.set()
+
+    def stop(self) -> None:
+        """No file arrives after this returns."""
+        self._stopped.set()
+        self._go.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        self._go.wait()
+        for tick in range(1, self._prepared.seconds):
+            if self._stopped.wait(self._seconds_per_tick):
+                return
+            self._move_in(tick)
+
+    def _move_in(self, tick: int) -> None:
+        for stream in STREAMS:
+            waiting, arrived = self._prepared.file(stream, tick)
+            # The time of arrival, not of preparation: file sources go by it.
+            os.utime(waiting)
+            waiting.rename(arrived)
+        self.arrived = tick + 1
+
+
+def _table(columns: Columns) -> pa.Table:
+    """An Arrow table; times are instants (UTC), not wall-clock readings without a zone."""
+    utc = pa.timestamp("us", tz="UTC")
+    arrays = {name: pa.array(v, type=utc if name == "ts" else None) for name, v in columns.items()}
+    return pa.table(arrays)
+
+
+def _side(parts: list[Columns], counts: NDArray[np.bool_]) -> Side:
+    return Side(_joined(parts, "cell"), _joined(parts, "ts").astype(np.int64), counts)
+
+
+def _joined(parts: list[Columns], name: str) -> NDArray[Any]:
+    return np.concatenate([part[name] for part in parts])

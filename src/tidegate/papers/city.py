@@ -1,0 +1,171 @@
+"""A made-up city: orders and taxi tracks over a grid of cells, skewed, bursty and slightly out of order.
+
+Decides what arrives when, and nothing else: numpy arrays out, no files, no clock, no Spark.
+
+    arrival   |--------- tick 0 ---------|--------- tick 1 ---------|
+    event       o  o <- up to disorder_us before its arrival, never after it
+
+Popularity falls off from the centre of the grid as Zipf(zipf) over the cells by distance, the same for both
+streams: the busy cells of one are the busy cells of the other. A rush of `rush_seconds` multiplies both
+rates by `rush_factor`, first at `rush_first_seconds` and then every `rush_every_seconds`.
+
+Guarantee: rows come in arrival order, and an event time is at most `disorder_us` below the highest event
+time before it in its stream. So a lateness of `disorder_us` loses nothing. The same settings give the same
+rows, tick by tick, whatever was drawn before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.errors import FlowError, explain
+
+Columns = Mapping[str, NDArray[Any]]
+
+SECOND_US = 1_000_000
+#: Monday, 3 March 2025, 17:00 UTC: any fixed moment would do, as long as it has passed everywhere.
+EVENING_US = 1_741_021_200_000_000
+
+# One random stream per kind of row, so that a change of one rate does not redraw the other stream.
+_ORDERS, _TRACKS, _GRID = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class City:
+    """Settings of a city; more skew (`zipf`) and more rush make it harder to serve."""
+
+    cells: int = 10_000
+    zipf: float = 0.8
+    orders_per_second: float = 1_000.0
+    tracks_per_second: float = 3_000.0
+    rush_factor: float = 3.0
+    rush_every_seconds: float = 30.0
+    rush_first_seconds: float = 12.0
+    rush_seconds: float = 6.0
+    disorder_us: int = 1_500_000
+    cabs: int = 4_000
+    occupied_share: float = 0.7
+    start_us: int = EVENING_US
+    seed: int = 7
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if not value >= least:
+                raise FlowError(
+                    explain(f"City({name}=…) must be at least {least}", got=value, do=f"Give a larger {name}")
+                )
+        if not 0 <= self.occupied_share <= 1:
+            raise FlowError(
+                explain(
+                    "City(occupied_share=…) is a share of the tracks",
+                    got=self.occupied_share,
+                    do="Give a number from 0 to 1",
+                )
+            )
+
+
+_LEAST = {
+    "cells": 1,
+    "zipf": 0,
+    "orders_per_second": 0,
+    "tracks_per_second": 0,
+    "rush_factor": 0,
+    "rush_every_seconds": 1,
+    "rush_first_seconds": 0,
+    "rush_seconds": 0,
+    "disorder_us": 0,
+    "cabs": 1,
+    "seed": 0,
+}
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What arrives in one tick: rows in arrival order, event times as datetime64[us] in UTC."""
+
+    number: int
+    orders: Columns
+    tracks: Columns
+
+
+def ticks(city: City, seconds: int) -> Iterator[Tick]:
+    """The city's first `seconds` seconds, one tick a second."""
+    ladder = _popularity(city)
+    cells = _cells_by_rank(city)
+    order_id = track_id = 0
+    for number in range(seconds):
+        draw = np.random.default_rng([city.seed, _ORDERS, number])
+        orders = _orders(city, draw, number, order_id, cells, ladder)
+        draw = np.random.default_rng([city.seed, _TRACKS, number])
+        tracks = _tracks(city, draw, number, track_id, cells, ladder)
+        order_id += len(orders["order_id"])
+        track_id += len(tracks["track_id"])
+        yield Tick(number, orders, tracks)
+
+
+def rush_at(city: City, second: float) -> float:
+    """By how much the rush multiplies the rates at this second of the stream."""
+    since = second - city.rush_first_seconds
+    rushing = since >= 0 and since % city.rush_every_seconds < city.rush_seconds
+    return city.rush_factor if rushing else 1.0
+
+
+def _orders(
+    city: City, draw: np.random.Generator, tick: int, first: int, cells: NDArray[Any], ladder: NDArray[Any]
+) -> Columns:
+    n = int(draw.poisson(city.orders_per_second * rush_at(city, tick)))
+    return {
+        "order_id": np.arange(first, first + n, dtype=np.int64),
+        "ts": _event_times(city, draw, tick, n),
+        "cell": _visit(draw, n, cells, ladder),
+        "fare": np.round(2.5 + draw.gamma(2.0, 6.0, n), 2),
+    }
+
+
+def _tracks(
+    city: City, draw: np.random.Generator, tick: int, first: int, cells: NDArray[Any], ladder: NDArray[Any]
+) -> Columns:
+    n = int(draw.poisson(city.tracks_per_second * rush_at(city, tick)))
+    return {
+        "track_id": np.arange(first, first + n, dtype=np.int64),
+        "ts": _event_times(city, draw, tick, n),
+        "cell": _visit(draw, n, cells, ladder),
+        "cab": draw.integers(0, city.cabs, n),
+        "occupied": draw.random(n) < city.occupied_share,
+    }
+
+
+def _event_times(city: City, draw: np.random.Generator, tick: int, n: int) -> NDArray[np.datetime64]:
+    """Sorted arrivals inside the tick, each put back by a random delay of at most `disorder_us`."""
+    arrivals = np.sort(draw.integers(0, SECOND_US, n)) + tick * SECOND_US
+    delays = draw.integers(0, city.disorder_us + 1, n)
+    return (city.start_us + arrivals - delays).astype("datetime64[us]")
+
+
+def _visit(draw: np.random.Generator, n: int, cells: NDArray[Any], ladder: NDArray[Any]) -> NDArray[np.int64]:
+    chosen: NDArray[np.int64] = cells[np.searchsorted(ladder, draw.random(n), side="right")]
+    return chosen
+
+
+def _popularity(city: City) -> NDArray[np.float64]:
+    """Cumulated Zipf shares by rank; the last step is exactly 1, so that every draw falls on a cell."""
+    shares = np.arange(1, city.cells + 1, dtype=np.float64) ** -city.zipf
+    ladder = np.cumsum(shares / shares.sum())
+    ladder[-1] = 1.0
+    return ladder
+
+
+def _cells_by_rank(city: City) -> NDArray[np.int64]:
+    """Cells from the busiest to the quietest: by distance from the centre, ties broken by the seed."""
+    width = ceil(sqrt(city.cells))
+    row, column = np.divmod(np.arange(city.cells), width)
+    middle = (width - 1) / 2
+    jitter = np.random.default_rng([city.seed, _GRID]).random(city.cells)
+    return np.argsort(np.hypot(row - middle, column - middle) + jitter).astype(np.int64)

@@ -1,0 +1,141 @@
+"""What was found in a checkpoint, as plain rows that a table or JSON can show; reading it is not done here.
+
+Times become ISO moments in UTC; a stream that has shown no row has none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tidegate.values import BEGINNING_US, END_US, SIDES, Manifest, Piece, Plan
+
+Row = dict[str, Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """One look at a checkpoint."""
+
+    url: str
+    #: None while no batch is done.
+    manifest: Manifest | None
+    #: Batches whose manifest is still kept, oldest first.
+    kept: tuple[int, ...]
+    #: Plans that are still kept, oldest first; one beyond the manifest belongs to a batch under way.
+    plans: tuple[Plan, ...]
+    #: Batch → what it reported, for the last batches.
+    telemetry: Mapping[int, Mapping[str, Any]]
+
+
+def all_rows(contents: Contents) -> list[Row]:
+    """Everything, one object a line; `kind` says what a line is about."""
+    return [
+        {"kind": "checkpoint", **checkpoint_row(contents)},
+        *({"kind": "stream", **row} for row in stream_rows(contents)),
+        *({"kind": "routing", **row} for row in routing_rows(contents)),
+        *({"kind": "segments", **row} for row in segment_rows(contents)),
+        *({"kind": "plan", **plan.to_json()} for plan in contents.plans),
+        *({"kind": "telemetry", "batch": b, **record} for b, record in contents.telemetry.items()),
+    ]
+
+
+def checkpoint_row(contents: Contents) -> Row:
+    """The whole in one line."""
+    manifest = contents.manifest
+    pieces = manifest.pieces if manifest else ()
+    done = manifest.batch if manifest else None
+    planned = max((plan.batch for plan in contents.plans), default=None)
+    return {
+        "url": contents.url,
+        "last_batch": done,
+        "manifests_kept": list(contents.kept),
+        "plans_kept": [plan.batch for plan in contents.plans],
+        # Planned but not done: under way right now, or cut off by a crash and to be run again.
+        "batch_under_way": planned if planned is not None and (done is None or planned > done) else None,
+        "state_rows": sum(piece.rows for piece in pieces),
+        "state_bytes": _bytes(pieces),
+        "pieces": len(pieces),
+        "flow": dict(manifest.flow) if manifest else None,
+    }
+
+
+def stream_rows(contents: Contents) -> list[Row]:
+    """Per source stream: how far its time has come."""
+    clocks = contents.manifest.clocks if contents.manifest else {}
+    return [
+        {
+            "stream": name,
+            "seen": iso(clock.seen_us),
+            "watermark": iso(clock.watermark_us),
+            "heard": iso(clock.heard_us),
+        }
+        for name, clock in clocks.items()
+    ]
+
+
+def routing_rows(contents: Contents) -> list[Row]:
+    """Per operator and instance: how many key partitions it owns."""
+    routing = contents.manifest.routing if contents.manifest else {}
+    rows: list[Row] = []
+    for operator, table in routing.items():
+        owned = Counter(table.table)
+        for instance in range(table.instances):
+            rows.append(
+                {
+                    "operator": operator,
+                    "version": table.version,
+                    "instance": instance,
+                    "partitions": owned[instance],
+                }
+            )
+    return rows
+
+
+def segment_rows(contents: Contents) -> list[Row]:
+    """Per operator, side and slot: what is stored."""
+    groups: defaultdict[tuple[str, int, int | None], list[Piece]] = defaultdict(list)
+    for piece in contents.manifest.pieces if contents.manifest else ():
+        groups[piece.operator, piece.side, piece.slot].append(piece)
+    # A group without a slot spans several: it comes before those that have one.
+    ordered = sorted(groups.items(), key=lambda item: (*item[0][:2], item[0][2] is not None, item[0][2] or 0))
+    return [
+        {
+            "operator": operator,
+            "side": SIDES[side],
+            "slot": slot,
+            "pieces": len(pieces),
+            "rows": sum(piece.rows for piece in pieces),
+            "keyless_rows": sum(piece.rows for piece in pieces if piece.keyless),
+            "bytes": _bytes(pieces),
+            "first": iso(min(piece.first_us for piece in pieces)),
+            "last": iso(max(piece.last_us for piece in pieces)),
+        }
+        for (operator, side, slot), pieces in ordered
+    ]
+
+
+def iso(us: int) -> str | None:
+    """A moment in UTC; None where the time has not begun, `end` where everything is closed."""
+    if us == BEGINNING_US:
+        return None
+    if us == END_US:
+        return "end"
+    try:
+        return (_EPOCH + timedelta(microseconds=us)).isoformat()
+    except OverflowError:
+        return f"{us} us"
+
+
+def _bytes(pieces: Iterable[Piece]) -> int:
+    return sum(p.data.length + sum(bits.length for bits in p.matched.values()) for p in pieces)
+
+
+def last_of(batches: Sequence[int], count: int) -> Sequence[int]:
+    """The newest `count` batches, oldest first."""
+    return batches[max(0, len(batches) - count) :]

@@ -1,0 +1,96 @@
+"""The contents of a checkpoint as tables for people; all times are UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from tidegate.report import units
+from tidegate.report.contents import Contents, checkpoint_row, iso, routing_rows, segment_rows, stream_rows
+from tidegate.report.table import print_table
+from tidegate.report.tally import rows_out
+from tidegate.values import Plan
+
+
+def print_contents(console: Console, contents: Contents) -> None:
+    """All that is there; a part that is empty is left out."""
+    whole = checkpoint_row(contents)
+    facts = [
+        ("last batch done", _or(whole["last_batch"], "none yet")),
+        ("batch planned, not done", _or(whole["batch_under_way"], "none")),
+        ("manifests kept", _span(whole["manifests_kept"])),
+        ("plans kept", _span(whole["plans_kept"])),
+        ("state rows", units.count(whole["state_rows"])),
+        ("state size", units.size(whole["state_bytes"])),
+        ("pieces", units.count(whole["pieces"])),
+    ]
+    print_table(console, f"Checkpoint {contents.url}", ("", ""), facts)
+    _table(console, "Streams (UTC)", [_stream_line(row) for row in stream_rows(contents)], left=1)
+    _table(console, "Routing", routing_rows(contents), left=1)
+    _table(console, "Segments (UTC)", [_segment_line(row) for row in segment_rows(contents)], left=2)
+    _table(console, "Plans (UTC)", [_plan_line(plan) for plan in contents.plans], left=0)
+    _table(console, "Last batches", [_batch_line(b, r) for b, r in contents.telemetry.items()], left=0)
+
+
+def _stream_line(row: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: units.date_and_time(row[name]) for name in ("seen", "watermark", "heard")}
+    return {"stream": row["stream"], **times}
+
+
+def _segment_line(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "operator": row["operator"],
+        "side": row["side"],
+        # A number that names, not one that counts: no separators.
+        "slot": _or(row["slot"], "-"),
+        "first": units.date_and_time(row["first"]),
+        "last": units.date_and_time(row["last"]),
+        "pieces": row["pieces"],
+        "rows": row["rows"],
+        "keyless": row["keyless_rows"],
+        "size": units.size(row["bytes"]),
+    }
+
+
+def _plan_line(plan: Plan) -> dict[str, Any]:
+    return {
+        "batch": plan.batch,
+        "decided": units.date_and_time(iso(plan.now_us)),
+        "merges": sum(len(groups) for by in plan.merges.values() for groups in by.values()),
+        "flush": "yes" if plan.flush else "no",
+        "seed": str(plan.seed),
+    }
+
+
+def _batch_line(batch: int, report: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "batch": batch,
+        "took": units.seconds(report["duration_seconds"]),
+        "rows in": report["input_rows"],
+        "rows out": rows_out(report),
+        "state rows": report["state_rows"],
+        "state size": units.size(report["state_bytes"]),
+        "late": sum(report["late"].values()),
+        "rejected": sum(report["rejected"].values()),
+    }
+
+
+def _span(batches: Sequence[int]) -> str:
+    """`12 to 19 (8)`: history is purged from the old end, so first and last say it all."""
+    return f"{batches[0]} to {batches[-1]} ({len(batches)})" if batches else "none"
+
+
+def _or(value: int | None, word: str) -> str:
+    return word if value is None else str(value)
+
+
+def _table(console: Console, title: str, rows: Sequence[Mapping[str, Any]], *, left: int) -> None:
+    if rows:
+        cells = [[_cell(value) for value in row.values()] for row in rows]
+        print_table(console, title, list(rows[0]), cells, left=left)
+
+
+def _cell(value: Any) -> str:
+    return units.count(value) if isinstance(value, int) else str(value)

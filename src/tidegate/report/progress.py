@@ -1,0 +1,114 @@
+"""Live progress of a running query: redrawn in place on a terminal, a plain line now and then elsewhere.
+
+    streaming ━━━━━━━━━━━━━━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━━━ 34/60 s
+    rows in 212,340 (6,120/s)   rows out 1,203,111   batch 41 took 0.62 s
+    state 181,000 rows, 7.2 MB   watermark 17:00:31   late 0   rejected 0
+
+A file or a pipe never gets a control code.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from tidegate.report import units
+from tidegate.report.tally import Tally
+
+#: Rows per second are taken over this long: shorter jumps with every batch, longer hides a rush.
+RATE_SECONDS = 10.0
+
+
+class Progress:
+    """Shows a tally as it grows; a context manager, so that the terminal is restored whatever happens."""
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        total: int,
+        unit: str = "s",
+        clock: Callable[[], float],
+        line_every_seconds: float = 5.0,
+    ) -> None:
+        self._console = console
+        self._total = total
+        self._unit = unit
+        self._clock = clock
+        self._line_every_seconds = line_every_seconds
+        self._line_due = clock()
+        self._rate = Rate(clock)
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, phase: str, done: int, tally: Tally, *, last: bool = False) -> None:
+        """`done` of the total steps; `phase` says in a word what is going on. The last is always shown."""
+        rate = self._rate.of(tally.rows_in)
+        facts = _facts(tally, rate)
+        if self._live:
+            self._live.update(self._picture(phase, done, facts), refresh=True)
+        elif last or self._clock() >= self._line_due:
+            self._line_due = self._clock() + self._line_every_seconds
+            line = "  ".join([f"{phase} {done}/{self._total} {self._unit}", *facts[0], *facts[1]])
+            self._console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+    def _picture(self, phase: str, done: int, facts: tuple[list[str], list[str]]) -> RenderableType:
+        head = Table.grid(padding=(0, 1), expand=True)
+        head.add_column(no_wrap=True)
+        head.add_column(ratio=1)
+        head.add_column(no_wrap=True)
+        bar = ProgressBar(total=self._total, completed=done)
+        head.add_row(Text(phase), bar, Text(f"{done}/{self._total} {self._unit}"))
+        return Group(head, *(Text("   ".join(line)) for line in facts))
+
+
+class Rate:
+    """Growth per second of a count over the last seconds."""
+
+    def __init__(self, clock: Callable[[], float], seconds: float = RATE_SECONDS) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._seen: deque[tuple[float, int]] = deque([(clock(), 0)])
+
+    def of(self, count: int) -> float:
+        now = self._clock()
+        self._seen.append((now, count))
+        # Keep one point from before the span: the growth across the span is measured from there.
+        while len(self._seen) > 2 and self._seen[1][0] <= now - self._seconds:
+            self._seen.popleft()
+        since, before = self._seen[0]
+        return (count - before) / (now - since) if now > since else 0.0
+
+
+def _facts(tally: Tally, rate: float) -> tuple[list[str], list[str]]:
+    last = tally.batch_seconds[-1] if tally.batch_seconds else None
+    batch = "no batch yet" if last is None else f"batch {tally.batch} took {units.seconds(last)}"
+    flow = [
+        f"rows in {units.count(tally.rows_in)} ({units.count(rate)}/s)",
+        f"rows out {units.count(tally.rows_out)}",
+        batch,
+    ]
+    held = [
+        f"state {units.count(tally.state_rows)} rows, {units.size(tally.state_bytes)}",
+        f"watermark {units.moment(tally.watermark)}",
+        f"late {units.count(tally.late)}",
+        f"rejected {units.count(tally.rejected)}",
+    ]
+    return flow, held

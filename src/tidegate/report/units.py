@@ -1,0 +1,39 @@
+"""Numbers as people read them: counts with separators, bytes and seconds with a unit."""
+
+from __future__ import annotations
+
+
+def count(n: float) -> str:
+    """1234567 → `1,234,567`."""
+    return f"{n:,.0f}"
+
+
+def size(n: float) -> str:
+    """Bytes in the largest decimal unit that keeps the number at 1 or above: 7_340_032 → `7.3 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(n) < 1000:
+            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
+        n /= 1000
+    return f"{n:.1f} TB"
+
+
+def seconds(s: float) -> str:
+    """Two decimals below ten seconds, none above a hundred: `0.62 s`, `12.3 s`, `240 s`."""
+    places = 2 if abs(s) < 10 else 1 if abs(s) < 100 else 0
+    return f"{s:.{places}f} s"
+
+
+def moment(iso: str | None) -> str:
+    """The time of day of an ISO moment, or a dash before the first row."""
+    if iso is None:
+        return "-"
+    return iso.partition("T")[2].partition(".")[0].partition("+")[0].rstrip("Z") or iso
+
+
+def date_and_time(iso: str | None) -> str:
+    """To the millisecond, without the zone: `2025-03-03 17:00:31.250`; a dash for no moment."""
+    if iso is None:
+        return "-"
+    day, t, rest = iso.partition("T")
+    clock, _, fraction = rest.partition("+")[0].partition(".")
+    return f"{day} {clock}.{(fraction + '000')[:3]}" if t else iso

@@ -1,0 +1,143 @@
+"""`tidegate demo` as a user runs it: another process, its output in a file, judged by DuckDB."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tidegate.cli.demo import city_of
+from tidegate.cli.inspect import look
+from tidegate.papers.arrivals import prepare
+
+SECONDS, RATE, SEED = 8, 800, 3
+ORACLE = """
+    select o.order_id, t.track_id
+    from '{root}/waiting/orders/*.parquet' o left join '{root}/waiting/tracks/*.parquet' t
+      on o.cell = t.cell and not t.occupied and abs(epoch_us(o.ts) - epoch_us(t.ts)) <= 20000000
+"""
+
+
+def rows_of(sql: str) -> list[tuple[int, int | None]]:
+    with duckdb.connect() as database:
+        return database.execute(sql).fetchall()
+
+
+def started(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tidegate", "demo", *arguments],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def living_in_session(session: int) -> list[str]:
+    """Processes of the session that are still there; Spark's workers make process groups of their own."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(status.parent.name)
+    return found
+
+
+def assert_all_gone(session: int) -> None:
+    deadline = time.monotonic() + 20
+    while living_in_session(session):
+        assert time.monotonic() < deadline, f"still running: {living_in_session(session)}"
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A short run to its end: the directory of its output, and what it printed."""
+    home = tmp_path_factory.mktemp("demo")
+    demo = started(
+        [
+            *("--seconds", str(SECONDS), "--rate", str(RATE), "--seed", str(SEED)),
+            *("--out", str(home / "near"), "--checkpoint", str(home / "ck")),
+        ],
+        home / "log",
+    )
+    try:
+        code = demo.wait(timeout=300)
+    finally:
+        demo.kill()
+    text = (home / "log").read_text()
+    assert code == 0, text
+    assert_all_gone(demo.pid)
+    return home, text
+
+
+def test_the_pairs_are_those_that_duckdb_finds(finished: tuple[Path, str], tmp_path: Path) -> None:
+    home, _ = finished
+    prepare(city_of(RATE, SEED), SECONDS, tmp_path)
+    expected = rows_of(ORACLE.format(root=tmp_path))
+    got = rows_of(f"select order_id, track_id from '{home}/near/**/*.parquet'")
+    pairs = sorted(row for row in expected if row[1] is not None)
+    assert len(pairs) > 1000
+    assert sorted(row for row in got if row[1] is not None) == pairs
+    lonely = [row for row in got if row[1] is None]
+    assert len(set(lonely)) == len(lonely)
+    # Those of the last seconds are still waiting for a partner when the demo ends.
+    assert set(lonely) <= set(expected)
+
+
+def test_the_log_is_plain_text_and_says_that_it_was_checked(finished: tuple[Path, str]) -> None:
+    home, text = finished
+    assert "\x1b" not in text
+    assert "Traceback" not in text
+    assert "Checked against the exact answer" in text
+    assert f"Pairs:  {home / 'near'}" in text
+
+
+def test_what_the_demo_leaves_can_be_inspected(finished: tuple[Path, str]) -> None:
+    home, _ = finished
+    found = look(str(home / "ck"), last=3)
+    assert found.manifest is not None
+    assert set(found.manifest.clocks) == {"orders", "tracks"}
+    assert sum(piece.rows for piece in found.manifest.pieces) > 0
+
+
+def test_ctrl_c_stops_it_cleanly(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    demo = started(
+        [
+            "--seconds",
+            "600",
+            "--rate",
+            "200",
+            "--out",
+            str(tmp_path / "near"),
+            "--checkpoint",
+            str(tmp_path / "ck"),
+        ],
+        log,
+    )
+    try:
+        deadline = time.monotonic() + 240
+        while not re.search(r"batch \d+ took", log.read_text()):
+            assert demo.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        os.killpg(demo.pid, signal.SIGINT)  # a terminal sends it to the whole group
+        code = demo.wait(timeout=60)
+    finally:
+        demo.kill()
+    text = log.read_text()
+    assert code == 130, text
+    assert "Traceback" not in text
+    assert "Stopped before all rows were in" in text
+    assert_all_gone(demo.pid)

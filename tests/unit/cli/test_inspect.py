@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.cli.inspect import look
+from tidegate.cli.main import main
+from tidegate.errors import StateError
+from tidegate.state.checkpoint import Checkpoint
+from tidegate.state.manifest import ManifestLog
+from tidegate.state.plan_log import PlanLog
+from tidegate.values import ByteRange, Manifest, Piece, Plan, Routing, StreamClock
+
+ROUTING = {"near": Routing(0, 2, (0, 1, 0, 1))}
+
+
+def piece(batch: int) -> Piece:
+    return Piece(
+        operator="near",
+        side=batch % 2,
+        slot=batch,
+        level=0,
+        rows=1000 + batch,
+        first_us=batch,
+        last_us=batch + 1,
+        first_batch=batch,
+        last_batch=batch,
+        keyless=False,
+        partitions=(0,),
+        bounds=(0, 1000 + batch),
+        data=ByteRange(f"segments/near/{batch:010d}-0-a.arrow", 0, 2048, "aa"),
+    )
+
+
+def plan(batch: int) -> Plan:
+    merges = {"near": {"0": (("a@0", "b@0"), ("c@0", "d@0")), "1": (("a@0", "b@0"),)}}
+    return Plan(batch, 1_741_021_200_000_000, {"orders": 0}, {"near": 0}, ROUTING, merges, seed=11)
+
+
+def manifest(batch: int) -> Manifest:
+    return Manifest(
+        batch=batch,
+        flow={"keys": ["cell"]},
+        clocks={"orders": StreamClock(1_741_021_231_000_000, 1_741_021_229_500_000, 1_741_021_300_000_000)},
+        settled_us={"near": 0},
+        routing=ROUTING,
+        pieces=tuple(piece(b) for b in range(batch + 1)),
+    )
+
+
+def progress(batch: int) -> dict[str, Any]:
+    return {
+        "batch": batch,
+        "duration_seconds": 0.25 + batch,
+        "input_rows": 10_000,
+        "emitted": {"near": 600, "busy": 1},
+        "state_rows": 3003,
+        "state_bytes": 6144,
+        "watermarks": {"orders": None},
+        "late": {"orders": 4},
+        "rejected": {"orders": 0},
+        "timings": {},
+        "operators": [],
+    }
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """Three batches done, the fourth planned; the query that writes it is still running."""
+    kept = Checkpoint(str(tmp_path / "ck"))
+    kept.open("a test")
+    for batch in range(4):
+        kept.plans.write(plan(batch))
+        if batch < 3:
+            kept.telemetry.write(batch, progress(batch))
+            kept.commit(manifest(batch))
+    return tmp_path / "ck"
+
+
+def files(root: Path) -> dict[str, float]:
+    return {str(path): path.stat().st_mtime_ns for path in root.rglob("*")}
+
+
+def test_tables_name_what_is_there(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(checkpoint)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for fact in (
+        "last batch done 2",
+        "batch planned, not done 3",
+        "manifests kept 0 to 2 (3)",
+        "state rows 3,003 state size 6.1 kB",
+        "orders 2025-03-03 17:00:31.000 2025-03-03 17:00:29.500",
+        "near left 0 1970-01-01 00:00:00.000 1970-01-01 00:00:00.000 1 1,000 0 2.0 kB",
+        "3 2025-03-03 17:00:00.000 3 no 11",
+        "2 2.25 s 10,000 601 3,003 6.1 kB 4 0",
+    ):
+        assert fact in text
+
+
+def test_json_has_the_frame_and_all_kinds_of_lines(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", str(checkpoint), "--json"]) == 0
+    frame = json.loads(capsys.readouterr().out)
+    assert (frame["command"], frame["seed"], frame["bars"]) == ("inspect", 11, [])
+    assert {row["kind"] for row in frame["rows"]} == {
+        "checkpoint",
+        "stream",
+        "routing",
+        "segments",
+        "plan",
+        "telemetry",
+    }
+
+
+def test_only_the_last_batches_are_told(checkpoint: Path) -> None:
+    assert list(look(str(checkpoint), last=2).telemetry) == [1, 2]
+
+
+def test_a_running_query_is_looked_at_without_a_trace(checkpoint: Path) -> None:
+    before = files(checkpoint)
+    look(str(checkpoint), last=10)
+    assert files(checkpoint) == before
+
+
+def test_a_query_without_a_finished_batch_is_a_checkpoint_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Checkpoint(str(tmp_path)).plans.write(plan(0))
+    assert main(["inspect", str(tmp_path)]) == 0
+    assert "none yet" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_any_other_place_is_refused(there: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "elsewhere"
+    if there:
+        (place / "data").mkdir(parents=True)
+        (place / "data" / "part-0.parquet").touch()
+    assert main(["inspect", str(place)]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"tidegate inspect: There is no Tidegate checkpoint here. Got: {place}."
+    )
+    assert place.exists() == there
+
+
+def test_a_damaged_manifest_is_an_error_with_its_name(checkpoint: Path) -> None:
+    path = checkpoint / "tidegate" / "manifests" / "0000000002.json"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(StateError, match="0000000002"):
+        look(str(checkpoint), last=10)
+
+
+def test_a_damaged_plan_is_an_error_with_its_name(checkpoint: Path) -> None:
+    path = checkpoint / "tidegate" / "plans" / "0000000001.json"
+    path.write_bytes(b"{}")
+    with pytest.raises(StateError, match="0000000001"):
+        look(str(checkpoint), last=10)
+
+
+def test_a_plan_that_is_purged_meanwhile_is_left_out(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = PlanLog.read
+
+    def purged_first(log: PlanLog, batch: int) -> Plan | None:
+        path = checkpoint / "tidegate" / "plans" / "0000000001.json"
+        if batch == 1 and path.exists():
+            path.unlink()
+            raise StateError("gone")
+        return read(log, batch)
+
+    monkeypatch.setattr(PlanLog, "read", purged_first)
+    assert [found.batch for found in look(str(checkpoint), last=10).plans] == [0, 2, 3]
+
+
+def test_a_manifest_that_is_purged_meanwhile_gives_way_to_the_newest(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = ManifestLog.load
+
+    def overtaken(log: ManifestLog, batch: int) -> Manifest:
+        if batch == 2:
+            writer = ManifestLog(log._store)
+            writer.commit(manifest(3))
+            raise StateError("gone")
+        return load(log, batch)
+
+    monkeypatch.setattr(ManifestLog, "load", overtaken)
+    found = look(str(checkpoint), last=10).manifest
+    assert found is not None
+    assert found.batch == 3

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from io import StringIO
+from threading import Event
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tidegate.cli.watch import ctrl_c_sets, watch
+from tidegate.errors import BatchFailed
+from tidegate.report.progress import Progress
+
+
+def report(batch: int, rows: int) -> dict[str, Any]:
+    return {
+        "batch": batch,
+        "duration_seconds": 0.1,
+        "input_rows": rows,
+        "emitted": {"near": rows},
+        "state_rows": 1,
+        "state_bytes": 1,
+        "watermarks": {},
+        "late": {},
+        "rejected": {},
+    }
+
+
+class ScriptedQuery:
+    """A query whose reports are known beforehand: one more each time it is asked, as a real one."""
+
+    def __init__(self, rows: list[int], after: Callable[[int], None] = lambda asked: None) -> None:
+        self._rows = rows
+        self._after = after
+        self._asked = 0
+        self.drained = False
+        self.error: BaseException | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return self.error is None
+
+    @property
+    def recent_progress(self) -> list[dict[str, Any]]:
+        self._asked += 1
+        self._after(self._asked)
+        return [report(batch, rows) for batch, rows in enumerate(self._rows[: self._asked])]
+
+    def exception(self) -> BaseException | None:
+        return self.error
+
+    def process_all_available(self) -> None:
+        self.drained = True
+
+
+class Arrived:
+    """A feed that is through as soon as it is told to go."""
+
+    arrived = 3
+
+    def __init__(self) -> None:
+        self.finished = False
+
+    def go(self) -> None:
+        self.finished = True
+
+
+def watched(query: ScriptedQuery, stop: Event | None = None, rows: int = 30) -> tuple[Any, str]:
+    file = StringIO()
+    with Progress(Console(file=file), total=3, clock=lambda: 0.0) as progress:
+        tally = watch(query, Arrived(), progress, rows=rows, stop=stop or Event(), look_seconds=0.0)
+    return tally, file.getvalue()
+
+
+def test_it_leaves_when_every_row_is_in_and_written() -> None:
+    query = ScriptedQuery([10, 15, 5, 0])
+    tally, text = watched(query)
+    assert query.drained
+    assert tally.rows_in == 30
+    assert text.splitlines()[-1].startswith("done 3/3 s")
+
+
+def test_the_feed_goes_on_only_after_the_first_rows() -> None:
+    stop = Event()
+    feed = Arrived()
+    query = ScriptedQuery([0, 0, 10], after=lambda asked: stop.set() if asked == 2 else None)
+    with Progress(Console(file=StringIO()), total=3, clock=lambda: 0.0) as progress:
+        watch(query, feed, progress, rows=30, stop=stop, look_seconds=0.0)
+    assert not feed.finished
+
+
+def test_a_failed_query_raises_its_own_error() -> None:
+    query = ScriptedQuery([10])
+    query.error = BatchFailed("a task gave no report")
+    with pytest.raises(BatchFailed, match="a task gave no report"):
+        watched(query)
+
+
+def test_a_query_that_ends_by_itself_is_an_error_too() -> None:
+    class Gone(ScriptedQuery):
+        is_active = False
+
+    with pytest.raises(BatchFailed, match="ended by itself"):
+        watched(Gone([]))
+
+
+def test_a_stop_leaves_before_the_rows_are_in() -> None:
+    stop = Event()
+    query = ScriptedQuery([10], after=lambda asked: stop.set() if asked == 2 else None)
+    tally, text = watched(query, stop)
+    assert not query.drained
+    assert tally.rows_in == 10
+    assert text.splitlines()[-1].startswith("stopped 3/3 s")
+
+
+def test_the_first_ctrl_c_asks_and_the_second_insists() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    stop = Event()
+    with ctrl_c_sets(stop):
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before

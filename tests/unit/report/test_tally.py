@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate.report.tally import Tally, percentile
+
+
+def report(batch: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "batch": batch,
+        "duration_seconds": 0.5,
+        "input_rows": 10,
+        "emitted": {"near": 3, "far": 1},
+        "state_rows": 100,
+        "state_bytes": 1000,
+        "watermarks": {"orders": "2025-03-03T17:00:05", "tracks": "2025-03-03T17:00:04"},
+        "late": {"orders": 1, "tracks": 2},
+        "rejected": {"orders": 0, "tracks": 5},
+        **changes,
+    }
+
+
+def test_a_batch_counts_once_however_often_it_is_reported() -> None:
+    tally = Tally()
+    tally.add([report(0), report(1)])
+    tally.add([report(0), report(1), report(2)])
+    assert (tally.rows_in, tally.rows_out, tally.late, tally.rejected) == (30, 12, 9, 15)
+    assert len(tally.batch_seconds) == 3
+
+
+def test_the_peak_stays_when_the_state_shrinks() -> None:
+    tally = Tally()
+    tally.add([report(0, state_rows=70, state_bytes=9), report(1, state_rows=20, state_bytes=4)])
+    assert (tally.state_rows, tally.state_rows_peak) == (20, 70)
+    assert (tally.state_bytes, tally.state_bytes_peak) == (4, 9)
+
+
+def test_the_slowest_stream_gives_the_watermark() -> None:
+    tally = Tally()
+    tally.add([report(0)])
+    assert tally.watermark == "2025-03-03T17:00:04"
+
+
+def test_a_stream_without_rows_leaves_no_watermark() -> None:
+    tally = Tally()
+    tally.add([report(0, watermarks={"orders": "2025-03-03T17:00:05", "tracks": None})])
+    assert tally.watermark is None
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.5, 2.0), (0.95, 4.0), (0.25, 1.0), (0.0, 1.0)])
+def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> None:
+    assert percentile([4.0, 1.0, 3.0, 2.0], share) == expected
+
+
+def test_the_percentile_of_nothing_is_zero() -> None:
+    assert percentile([], 0.5) == 0.0
