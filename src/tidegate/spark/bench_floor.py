@@ -1,0 +1,38 @@
+"""The floor of `tidegate bench join`: everything a batch must pay before any kernel has done anything.
+
+Rows are laid out as the engine lays them out (tag, time, code of the key, columns), sent to their instance
+by the engine's own routing, and handed to Python through Arrow with the engine's own settings; the kernel
+counts them. What the engine takes beyond this is the price of the join itself and of its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.spark.engine import CONF
+from tidegate.spark.layout import CODE, TAG, TIME
+from tidegate.spark.passes import instance_of
+from tidegate.spark.query import PARTITIONS_PER_CORE
+from tidegate.values import Routing
+
+
+def count_by_instance(rows: DataFrame, instances: int) -> int:
+    """Rows that reached the kernels, in one action."""
+    for name, value in CONF.items():
+        rows.sparkSession.conf.set(name, value)
+    columns = [name for name in ("k", "n", "p") if name in rows.columns]
+    time, code = F.unix_micros("ts").alias(TIME), F.xxhash64("k").alias(CODE)
+    laid_out = rows.select(F.col("tag").alias(TAG), time, code, *columns)
+    partitions = PARTITIONS_PER_CORE * instances
+    routing = Routing(0, instances, tuple(p * instances // partitions for p in range(partitions)))
+    placed = laid_out.repartitionById(instances, instance_of(routing, partitions))
+    return sum(row.rows for row in placed.mapInArrow(empty_kernel, "rows long").collect())
+
+
+def empty_kernel(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    count = sum(batch.num_rows for batch in batches)
+    yield pa.RecordBatch.from_arrays([pa.array([count], pa.int64())], names=["rows"])
