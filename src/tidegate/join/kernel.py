@@ -26,7 +26,8 @@ TIMES = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
 POSITIONS = TIMES
 BITS = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
 #: What a kernel may change in place.
-NEW_POSITIONS = types.Array(types.int64, 1, "C")
+NEW_CODES = types.Array(types.uint64, 1, "C")
+NEW_TIMES = types.Array(types.int64, 1, "C")
 NEW_BITS = types.Array(types.uint8, 1, "C")
 NUMBER = types.int64
 
@@ -37,8 +38,8 @@ def kernel(*arguments: Any) -> Callable[[_Function], _Function]:
     def compiled(function: _Function) -> _Function:
         try:
             return cast(_Function, njit([arguments], cache=True, nogil=True)(function))
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):
+        except (RuntimeError, OSError) as error:
+            if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
                 raise
             return cast(_Function, njit([arguments], nogil=True)(function))
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from tidegate.spark.passes import Pass, build_pass
 from tidegate.spark.ports import boxes_of
 from tidegate.spark.progress import Progress, progress_of
 from tidegate.state.checkpoint import Checkpoint, check_flow
+from tidegate.state.next_batch import is_done
 from tidegate.state.pieces import after_batch
 from tidegate.values import BEGINNING_US, END_US, Manifest, Piece, Plan, TaskReport
 
@@ -84,6 +86,8 @@ class Engine:
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
         self._timings: dict[str, float] = {}
+        #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
+        self._run = uuid.uuid4().hex[:12]
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
@@ -107,7 +111,7 @@ class Engine:
     def run_batch(self, frame: DataFrame, batch: int, flush: bool = False) -> None:
         """One batch, from plan to manifest."""
         # 1. Done already: Spark died between our manifest and its own commit.
-        if batch <= self.manifest.batch:
+        if is_done(batch, self.manifest.batch):
             return
         started = self._clock()
         self._timings = {}
@@ -200,6 +204,7 @@ class Engine:
             pieces=tuple(piece for piece in before.pieces if piece.operator == name),
             merges=tuple(plan.merges.get(name, {}).items()),
             flush=plan.flush,
+            run=self._run,
         )
 
     def _observed(self) -> dict[str, Observed]:

@@ -22,10 +22,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidegate.errors import BatchFailed, explain
 from tidegate.join import probe as kernel
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.spark.assemble import Assembler, Pairs, same_keys
-from tidegate.spark.layout import CODE, TAG, TIME, JoinLayout
+from tidegate.spark.layout import CODE, MARKER, TAG, TIME, JoinLayout
 from tidegate.spark.runs import NewRun, Run, StoredRun, new_runs, write_run
 from tidegate.spark.settle_task import Settling
 from tidegate.state.paths import segment_path
@@ -54,6 +55,8 @@ class JoinBatch:
     merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
     #: Nothing follows: everything is settled, and no state is kept.
     flush: bool
+    #: A word of its own per run: what a worker opened for an earlier run is not trusted in the next.
+    run: str = ""
 
 
 class Counts:
@@ -73,7 +76,9 @@ class JoinInstance:
     def __init__(self, work: JoinBatch, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
         self.cache = (
-            cache if cache is not None else worker_cache(work.store_url, self.layout.operator, work.pieces)
+            cache
+            if cache is not None
+            else worker_cache(work.store_url, self.layout.operator, work.pieces, work.run)
         )
         path = segment_path(self.layout.operator, work.batch, instance, attempt)
         self.writer = SegmentWriter(open_store(work.store_url), path)
@@ -298,6 +303,21 @@ class References:
         ]
 
 
+def instance_in(received: Sequence[pa.RecordBatch]) -> int:
+    """The number of the instance whose rows these are: its marker says it."""
+    for batch in received:
+        marked = np.flatnonzero(batch.column(TAG).to_numpy() == MARKER)
+        if len(marked):
+            return int(batch.column(CODE)[int(marked[0])].as_py())
+    raise BatchFailed(
+        explain(
+            "A task of a join was not told which instance it is",
+            why="Without its number it cannot know which rows are its own",
+            do="Run the batch again; if it happens again, this is a bug in Tidegate",
+        )
+    )
+
+
 def _column(table: pa.Table, name: str) -> NDArray[Any]:
     column: NDArray[Any] = table.column(name).to_numpy()
     return column
@@ -307,14 +327,20 @@ def report_json(report: TaskReport) -> str:
     return json.dumps(report.to_json(), separators=(",", ":"))
 
 
-_caches: dict[tuple[str, str], SegmentCache] = {}
+#: Per store and operator: the run that opened the segments, and the segments.
+_caches: dict[tuple[str, str], tuple[str, SegmentCache]] = {}
 
 
-def worker_cache(url: str, operator: str, pieces: tuple[Piece, ...]) -> SegmentCache:
-    """The segments this worker process has open; kept between batches, pruned to what is still alive."""
-    cache = _caches.get((url, operator))
-    if cache is None:
-        cache = _caches[url, operator] = SegmentCache(open_store(url))
+def worker_cache(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -> SegmentCache:
+    """The segments this worker process has open; kept between batches, pruned to what is still alive.
+
+    Workers outlive a run. Between two runs a file may have been altered under its map, so each run opens, and
+    verifies, its segments anew.
+    """
+    opened_by, cache = _caches.get((url, operator), ("", None))
+    if cache is None or opened_by != run:
+        cache = SegmentCache(open_store(url))
+        _caches[url, operator] = run, cache
     alive = {piece.data.file for piece in pieces}
     alive.update(blob.file for piece in pieces for blob in piece.matched.values())
     cache.keep_only(alive)

@@ -16,16 +16,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import StorageLevel, TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.flow import HIDDEN, Join, Node, Refused
 from tidegate.spark import ports, residual
 from tidegate.spark.compile import Compiled, CompiledJoin, Tap
-from tidegate.spark.join_task import JoinBatch, JoinInstance
+from tidegate.spark.join_task import JoinBatch, JoinInstance, instance_in
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import CODE, REPORT, TAG, TIME
+from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
 from tidegate.values import BEGINNING_US, Routing
 
 
@@ -76,7 +76,7 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Mapping[str, 
     results: dict[str, DataFrame] = {}
     for join in compiled.joins:
         work = works[join.layout.operator]
-        rows = _join_rows(compiled, join, given, results)
+        rows = _join_rows(compiled, join, given, results, work.routing.instances)
         result = _run_join(rows, join, work).persist(StorageLevel.MEMORY_AND_DISK)
         held.append(result)
         results[join.layout.operator] = result
@@ -84,7 +84,11 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Mapping[str, 
 
 
 def _join_rows(
-    compiled: Compiled, join: CompiledJoin, given: DataFrame | None, results: Mapping[str, DataFrame]
+    compiled: Compiled,
+    join: CompiledJoin,
+    given: DataFrame | None,
+    results: Mapping[str, DataFrame],
+    instances: int,
 ) -> DataFrame:
     """All rows that enter a join in this pass, in the shared layout."""
     lanes = sorted({lane for side in join.inputs for lane in side.port.lanes}, key=lambda name: int(name[1:]))
@@ -100,16 +104,15 @@ def _join_rows(
         if isinstance(base, Join):
             upstream = _without_reports(results[compiled.join_of(base).layout.operator])
             frames.append(side.project(ports.apply_boxes(upstream, boxes, "a join")).select(*columns))
-    if not frames:
-        frames.append(_no_rows(compiled, columns))
-    return ports.union(frames)
+    session = frames[0].sparkSession if frames else compiled.spark
+    return ports.union([*frames, _markers(session, compiled, columns, instances)])
 
 
-def _no_rows(compiled: Compiled, columns: list[str]) -> DataFrame:
-    empty = compiled.spark.range(0, 0, 1, 1).withColumn(TIME, F.lit(BEGINNING_US))
-    nothing = ports.Port(0, None, (), ())
-    flat = ports.project(empty, nothing, compiled.lanes, (), F.lit(0).cast("long"), F.lit(False))
-    return flat.select(*columns)
+def _markers(session: SparkSession, compiled: Compiled, columns: list[str], instances: int) -> DataFrame:
+    """One row per instance that tells its task who it is, also where no other row comes."""
+    numbers = session.range(0, instances, 1, 1).withColumn(TIME, F.lit(BEGINNING_US))
+    nothing = ports.Port(MARKER, None, (), ())
+    return ports.project(numbers, nothing, compiled.lanes, (), F.col("id"), F.lit(False)).select(*columns)
 
 
 def _run_join(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
@@ -129,15 +132,14 @@ def instance_of(routing: Routing, partitions: int) -> Column:
     code = F.col(CODE)
     partition = F.shiftright(F.shiftrightunsigned(code, 33) * F.lit(partitions), 31).cast("int")
     table = F.expr(f"array({','.join(map(str, routing.table))})")
-    return F.get(table, partition)
+    return F.when(F.col(TAG) == F.lit(MARKER), code.cast("int")).otherwise(F.get(table, partition))
 
 
 def _task(work: JoinBatch):  # type: ignore[no-untyped-def]
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        instance = context.partitionId() if context is not None else 0
+        received = list(batches)
         # A name that no other attempt has, so retries and speculation never write to one file.
-        return JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(batches)
+        return JoinInstance(work, instance_in(received), uuid.uuid4().hex[:12]).run(iter(received))
 
     return run
 

@@ -21,13 +21,14 @@ from tidegate.flow import Output
 from tidegate.spark.compile import Compiled, compile_flow
 from tidegate.spark.engine import CONF, Engine, Settings
 from tidegate.spark.progress import Progress
+from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
 
 AVAILABLE_NOW = "available now"
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
 PARTITIONS_PER_CORE = 8
 _PROGRESS_KEPT = 1000
-#: Read by Spark when a streaming query starts.
+#: Read by Spark when a query over what is "available now" starts.
 STREAM_CONF = {
     # Without it Spark would take everything in one batch, because the heartbeat knows no "now".
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
@@ -205,39 +206,47 @@ def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict
         engine = Engine(compiled, checkpoint, settings, query._add_progress)
         failure: list[BaseException] = []
         ready = threading.Event()
-
+        #: Spark has set up the query: its first batch has come, or its end.
+        begun = threading.Event()
         configured: set[str] = set()
 
         def run_batch(frame: DataFrame, batch: int) -> None:
+            begun.set()
             ready.wait()
             _configure_once(frame.sparkSession, configured)
             try:
                 engine.run_batch(frame, batch)
             except BaseException as error:
-                failure.append(error)
+                failure.append(told(error, batch))
                 raise
+
+        def watch() -> None:
+            ended: BaseException | None = None
+            try:
+                inner.awaitTermination()
+            except Exception as error:
+                ended = failure[0] if failure and isinstance(failure[0], TidegateError) else error
+            begun.set()
+            checkpoint.close()
+            query._end(ended)
 
         writer = compiled.input_frame().writeStream.foreachBatch(run_batch)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
-        with _settings(compiled.spark, STREAM_CONF):
+        bounded = "availableNow" in trigger
+        with _settings(compiled.spark, STREAM_CONF if bounded else {}):
             inner = writer.start()
-        engine.query = inner._jsq
-        query._inner = inner
-        ready.set()
+            engine.query = inner._jsq
+            query._inner = inner
+            ready.set()
+            threading.Thread(target=watch, name="tidegate-watch", daemon=True).start()
+            if bounded:
+                # Spark reads the settings in a thread of its own, after `start` has returned.
+                begun.wait()
     except BaseException:
+        if query._inner is not None:
+            query._inner.stop()
         checkpoint.close()
         raise
-
-    def watch() -> None:
-        ended: BaseException | None = None
-        try:
-            inner.awaitTermination()
-        except Exception as error:
-            ended = failure[0] if failure and isinstance(failure[0], TidegateError) else error
-        checkpoint.close()
-        query._end(ended)
-
-    threading.Thread(target=watch, name="tidegate-watch", daemon=True).start()
     return query
 
 

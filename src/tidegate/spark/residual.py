@@ -17,18 +17,18 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.spark.assemble import Assembler
 from tidegate.spark.compile import CompiledJoin
-from tidegate.spark.join_task import JoinBatch, JoinInstance, report_json, worker_cache
+from tidegate.spark.join_task import JoinBatch, JoinInstance, instance_in, report_json, worker_cache
 from tidegate.spark.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
 from tidegate.spark.runs import StoredRun
 from tidegate.spark.settle_task import Settling
@@ -50,19 +50,22 @@ def judged(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
     finding = replace(work, layout=join.candidates)
 
     def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return JoinInstance(finding, _instance(), uuid.uuid4().hex[:12]).run(batches)
+        received = list(batches)
+        number = instance_in(received)
+        instance = JoinInstance(finding, number, uuid.uuid4().hex[:12])
+        # The first row tells the second step which instance it is.
+        yield instance.assembler.report(str(number))
+        yield from instance.run(iter(received))
 
     def settle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return SettleInstance(work, _instance(), uuid.uuid4().hex[:12]).run(batches)
+        first = next(batches)
+        number = int(first.column(REPORT)[0].as_py())
+        rest = chain([first.slice(1)], batches)
+        yield from SettleInstance(work, number, uuid.uuid4().hex[:12]).run(rest)
 
     candidates = rows.mapInArrow(find, join.candidates_schema)
     marked = candidates.withColumn(OK, F.coalesce(condition(join.node.where), F.lit(False)))
     return marked.mapInArrow(settle, join.schema)
-
-
-def _instance() -> int:
-    context = TaskContext.get()
-    return context.partitionId() if context is not None else 0
 
 
 class SettleInstance:
@@ -70,7 +73,7 @@ class SettleInstance:
 
     def __init__(self, work: JoinBatch, instance: int, attempt: str):
         self.work, self.layout, self.instance = work, work.layout, instance
-        self.cache = worker_cache(work.store_url, self.layout.operator, work.pieces)
+        self.cache = worker_cache(work.store_url, self.layout.operator, work.pieces, work.run)
         path = segment_path(self.layout.operator, work.batch, instance, attempt)
         self.writer = SegmentWriter(open_store(work.store_url), path)
         self.assembler = Assembler(self.layout)

@@ -1,0 +1,290 @@
+"""How time passes through chained joins, and what a batch is planned to do with it.
+
+a ─┐
+   ├─▶ near ─┐
+b ─┘         ├─▶ far
+c ───────────┘
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.state.samples import a_piece
+
+from tidegate.control.merging import CLOSED_MIN, TIER
+from tidegate.control.planning import (
+    Operator,
+    first_manifest,
+    input_watermark,
+    next_plan,
+    output_watermark,
+    settle_plan,
+)
+from tidegate.errors import FlowError
+from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.values import BEGINNING_US, END_US, Manifest, Plan, Routing, StreamClock
+
+NEITHER, LEFT_ONLY, BOTH = (False, False), (True, False), (True, True)
+
+
+def near(waiting: tuple[bool, bool], within: Within | Tumbling | Unbounded | None = None) -> Operator:
+    return Operator("near", ("a", "b"), within or Within(10, 25), waiting)
+
+
+def far(waiting: tuple[bool, bool] = NEITHER) -> Operator:
+    return Operator("far", ("near", "c"), Within(100, 100), waiting)
+
+
+def named(*operators: Operator) -> dict[str, Operator]:
+    return {operator.name: operator for operator in operators}
+
+
+def manifest(settled_us: dict[str, int], **watermarks_us: int) -> Manifest:
+    start = first_manifest({}, list(watermarks_us), list(settled_us), partitions=4, instances=2, now_us=0)
+    clocks = {name: StreamClock(at_us, at_us, 0) for name, at_us in watermarks_us.items()}
+    return replace(start, clocks=clocks, settled_us=settled_us)
+
+
+# -- before the first batch ----------------------------------------------------------------------------------
+
+
+def test_the_first_manifest_knows_nothing_yet() -> None:
+    first = first_manifest({"partitions": 4}, ["a", "b"], ["near"], partitions=4, instances=2, now_us=9)
+    assert first == Manifest(
+        batch=-1,
+        flow={"partitions": 4},
+        clocks={name: StreamClock(BEGINNING_US, BEGINNING_US, 9) for name in ("a", "b")},
+        settled_us={"near": BEGINNING_US},
+        routing={"near": Routing(0, 2, (0, 0, 1, 1))},
+    )
+
+
+def test_more_instances_than_partitions_are_refused() -> None:
+    with pytest.raises(FlowError, match="Got: 5 instances, 4 partitions"):
+        first_manifest({}, ["a"], ["near"], partitions=4, instances=5, now_us=0)
+
+
+def test_the_first_plan_judges_no_row_late_and_settles_none() -> None:
+    operators = named(near(BOTH), far(BOTH))
+    first = first_manifest({}, ["a", "b", "c"], list(operators), partitions=4, instances=2, now_us=9)
+    assert next_plan(0, first, operators, now_us=11) == Plan(
+        batch=0,
+        now_us=11,
+        watermarks_us=dict.fromkeys(("a", "b", "c"), BEGINNING_US),
+        settle_us=dict.fromkeys(("near", "far"), BEGINNING_US),
+        routing=first.routing,
+    )
+
+
+# -- watermarks ----------------------------------------------------------------------------------------------
+
+
+def test_what_enters_a_join_is_as_old_as_the_slower_input() -> None:
+    operators = named(near(NEITHER))
+    assert input_watermark(operators["near"], manifest({"near": 0}, a=500, b=300), operators) == 300
+    assert input_watermark(operators["near"], manifest({"near": 0}, a=200, b=300), operators) == 200
+
+
+def test_pairs_are_no_older_than_what_enters() -> None:
+    operators = named(near(NEITHER))
+    assert output_watermark(operators["near"], manifest({"near": 0}, a=500, b=300), operators) == 300
+
+
+@pytest.mark.parametrize(
+    ("waiting", "expected_us"), [(LEFT_ONLY, 290 - 10), ((False, True), 290 - 25), (BOTH, 290 - 25)]
+)
+def test_waiting_rows_may_be_a_window_older_than_what_is_settled(
+    waiting: tuple[bool, bool], expected_us: int
+) -> None:
+    operators = named(near(waiting))
+    assert (
+        output_watermark(operators["near"], manifest({"near": 290}, a=500, b=300), operators) == expected_us
+    )
+
+
+def test_a_tumbling_join_waits_until_its_window_is_over() -> None:
+    operators = named(near(BOTH, Tumbling(60)))
+    assert output_watermark(operators["near"], manifest({"near": 179}, a=500, b=300), operators) == 120
+    assert output_watermark(operators["near"], manifest({"near": 180}, a=500, b=300), operators) == 180
+
+
+def test_a_semi_join_over_the_full_history_may_emit_any_old_row() -> None:
+    operators = named(near(LEFT_ONLY, Unbounded()))
+    assert (
+        output_watermark(operators["near"], manifest({"near": 290}, a=500, b=300), operators) == BEGINNING_US
+    )
+
+
+@pytest.mark.parametrize(
+    ("waiting", "expected_us"),
+    [(NEITHER, 300), (LEFT_ONLY, 280), (BOTH, 265)],
+)
+def test_a_chained_join_sees_the_first_one_s_output_watermark(
+    waiting: tuple[bool, bool], expected_us: int
+) -> None:
+    operators = named(near(waiting), far())
+    given = manifest({"near": 290, "far": 0}, a=500, b=300, c=400)
+    assert input_watermark(operators["far"], given, operators) == expected_us
+    assert output_watermark(operators["far"], given, operators) == expected_us
+
+
+def test_a_chained_join_waits_for_its_own_stream_too() -> None:
+    operators = named(near(BOTH), far())
+    given = manifest({"near": 290, "far": 0}, a=500, b=300, c=200)
+    assert input_watermark(operators["far"], given, operators) == 200
+
+
+def test_windows_add_up_along_a_chain_of_outer_joins() -> None:
+    operators = named(near(BOTH), far(BOTH))
+    given = manifest({"near": 290, "far": 265}, a=500, b=300, c=400)
+    assert output_watermark(operators["far"], given, operators) == 265 - 100
+
+
+def test_watermarks_stop_at_the_ends_of_time() -> None:
+    operators = named(near(BOTH), far(BOTH))
+    young = manifest({"near": BEGINNING_US + 5, "far": BEGINNING_US}, a=BEGINNING_US + 9, b=0, c=0)
+    assert output_watermark(operators["near"], young, operators) == BEGINNING_US
+    over = manifest({"near": END_US, "far": END_US}, a=END_US, b=END_US, c=END_US)
+    assert output_watermark(operators["far"], over, operators) == END_US
+
+
+# -- plans ---------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_settles_what_no_new_row_can_meet() -> None:
+    operators = named(near(BOTH), far(BOTH))
+    given = manifest({"near": 290, "far": 0}, a=500, b=300, c=400)
+    plan = next_plan(3, given, operators, now_us=77, flush=True, settle_after=True, seed=5)
+    assert plan.settle_us == {"near": 300, "far": 265}
+    assert plan.watermarks_us == {"a": 500, "b": 300, "c": 400}
+    assert (plan.batch, plan.now_us, plan.flush, plan.settle_after, plan.seed) == (3, 77, True, True, 5)
+
+
+def test_what_is_settled_stays_settled() -> None:
+    operators = named(near(BOTH), far(BOTH))
+    given = manifest({"near": 350, "far": 340}, a=500, b=300, c=400)
+    assert next_plan(3, given, operators, now_us=77).settle_us == {"near": 350, "far": 340}
+
+
+def test_the_same_arguments_give_the_same_plan() -> None:
+    operators = named(near(BOTH), far(BOTH))
+    given = manifest({"near": 290, "far": 0}, a=500, b=300, c=400)
+    assert next_plan(3, given, operators, now_us=77) == next_plan(3, given, operators, now_us=77)
+
+
+def test_a_plan_merges_each_operator_s_own_pieces() -> None:
+    def stored(operator: str, count: int) -> list[str]:
+        return [f"{operator}@{number}" for number in range(count)]
+
+    operators = named(near(BOTH), far(BOTH))
+    pieces = tuple(
+        replace(a_piece(operator, number), operator=operator, partitions=(0,), bounds=(0, 2))
+        for operator, count in (("near", TIER), ("far", TIER - 1))
+        for number in range(count)
+    )
+    given = replace(manifest({"near": 0, "far": 0}, a=0, b=0, c=0), pieces=pieces)
+    assert next_plan(3, given, operators, now_us=77).merges == {
+        "near": {"0": (tuple(sorted(stored("near", TIER))),)}
+    }
+
+
+@pytest.mark.parametrize(("last_us", "merged"), [(289, False), (290, True)])
+def test_a_plan_does_not_merge_what_it_is_about_to_drop(last_us: int, merged: bool) -> None:
+    # Left rows below 300 - 10 are dead; the slots of a window of 10 are 1 long.
+    pieces = tuple(
+        replace(a_piece("s", n), partitions=(0,), bounds=(0, 2), slot=last_us, last_us=last_us)
+        for n in range(TIER)
+    )
+    given = replace(manifest({"near": 0}, a=500, b=300), pieces=pieces)
+    assert bool(next_plan(3, given, named(near(BOTH)), now_us=77).merges) is merged
+
+
+@pytest.mark.parametrize(
+    ("side", "slot", "merged"), [(0, 299, True), (0, 300, False), (1, 99, True), (1, 100, False)]
+)
+def test_a_plan_closes_each_side_s_slots_by_their_own_length(side: int, slot: int, merged: bool) -> None:
+    # A tenth of each window, rounded up: slots of the left side are 1 long, of the right side 3.
+    pieces = tuple(
+        replace(a_piece("s", n), side=side, slot=slot, partitions=(0,), bounds=(0, 2))
+        for n in range(CLOSED_MIN)
+    )
+    given = replace(manifest({"near": 0}, a=500, b=300), pieces=pieces)
+    assert bool(next_plan(3, given, named(near(BOTH)), now_us=77).merges) is merged
+
+
+# -- another pass without rows -------------------------------------------------------------------------------
+
+
+def settled_plan(operators: dict[str, Operator], before: Manifest, after: Manifest) -> Plan | None:
+    return settle_plan(next_plan(3, before, operators, now_us=77, settle_after=True), after, operators)
+
+
+def test_another_pass_settles_up_to_where_the_rows_moved_time() -> None:
+    operators = named(near(BOTH), far())
+    before = manifest({"near": 290, "far": 265}, a=300, b=300, c=400)
+    after = replace(manifest({"near": 300, "far": 265}, a=450, b=420, c=430), batch=3)
+    plan = settled_plan(operators, before, after)
+    assert plan is not None
+    assert plan.settle_us == {"near": 420, "far": 275}
+    assert replace(plan, settle_us={}) == replace(
+        next_plan(3, before, operators, now_us=77, settle_after=True), settle_us={}
+    )
+
+
+def test_another_pass_merges_nothing() -> None:
+    operators = named(near(BOTH))
+    pieces = tuple(replace(a_piece("s", n), partitions=(0,), bounds=(0, 2)) for n in range(TIER))
+    before = replace(manifest({"near": 290}, a=300, b=300), pieces=pieces)
+    assert next_plan(3, before, operators, now_us=77).merges
+    again = settled_plan(operators, before, replace(before, clocks=manifest({}, a=400, b=400).clocks))
+    assert again is not None
+    assert again.merges == {}
+
+
+def test_no_other_pass_when_time_has_not_moved() -> None:
+    operators = named(near(BOTH), far(BOTH))
+    still = manifest({"near": 300, "far": 265}, a=300, b=300, c=400)
+    assert settled_plan(operators, still, replace(still, settled_us={"near": 300, "far": 275})) is None
+
+
+def test_no_other_pass_when_no_row_waits() -> None:
+    operators = named(near(NEITHER), far(NEITHER))
+    before = manifest({"near": 300, "far": 300}, a=300, b=300, c=300)
+    after = manifest({"near": 300, "far": 300}, a=900, b=900, c=900)
+    assert settled_plan(operators, before, after) is None
+
+
+def test_rows_that_wait_behind_an_inner_join_are_set_free() -> None:
+    operators = named(near(NEITHER), far(LEFT_ONLY))
+    before = manifest({"near": 300, "far": 300}, a=300, b=300, c=300)
+    after = manifest({"near": 300, "far": 300}, a=900, b=900, c=900)
+    plan = settled_plan(operators, before, after)
+    assert plan is not None
+    assert plan.settle_us == {"near": 900, "far": 900}
+
+
+def test_no_other_pass_while_time_moves_inside_one_tumbling_window() -> None:
+    operators = named(near(BOTH, Tumbling(60)))
+    before = manifest({"near": 130}, a=130, b=130)
+    assert settled_plan(operators, before, manifest({"near": 130}, a=179, b=179)) is None
+    assert settled_plan(operators, before, manifest({"near": 130}, a=180, b=180)) is not None
+
+
+def test_no_other_pass_for_rows_that_wait_for_ever() -> None:
+    operators = named(near(LEFT_ONLY, Unbounded()))
+    before = manifest({"near": 130}, a=130, b=130)
+    assert settled_plan(operators, before, manifest({"near": 130}, a=179, b=179)) is None
+
+
+def test_a_chain_is_settled_pass_by_pass_and_then_at_rest() -> None:
+    operators = named(near(BOTH), far(BOTH))
+    start = manifest({"near": 290, "far": 265}, a=450, b=420, c=430)
+    plan = next_plan(3, start, operators, now_us=77, settle_after=True)
+    assert plan.settle_us == {"near": 420, "far": 265}
+    state = replace(start, settled_us=plan.settle_us)
+    again = settle_plan(plan, state, operators)
+    assert again is not None
+    assert again.settle_us == {"near": 420, "far": 395}
+    assert settle_plan(plan, replace(state, settled_us=again.settle_us), operators) is None

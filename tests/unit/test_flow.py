@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tidegate.errors import FlowError
+from tidegate.flow import HIDDEN, HOWS, Box, Join, Node, Output, Refused, Source, Stream, stream, tumbling
+from tidegate.join.within import Tumbling, Unbounded, Within
+
+SECOND = 1_000_000
+
+
+class Frame:
+    """Columns and what was asked for; as strict about `select` as Spark is."""
+
+    def __init__(self, *columns: str, asked: tuple[Any, ...] = ()):
+        self.columns = list(columns)
+        self.asked = asked
+
+    def filter(self, condition: Any) -> Frame:
+        return Frame(*self.columns, asked=("filter", condition))
+
+    def select(self, *columns: Any) -> Frame:
+        if len(columns) == 1 and isinstance(columns[0], list):
+            columns = tuple(columns[0])
+        if not all(isinstance(column, str) for column in columns):
+            raise TypeError("a list of columns stands alone or not at all")
+        return Frame(*columns, asked=("select", *columns))
+
+    def withColumn(self, name: str, expression: Any) -> Frame:  # noqa: N802  (the name that Spark uses)
+        return Frame(*self.columns, name, asked=("withColumn", name, expression))
+
+
+def a_stream(name: str = "orders", **settings: Any) -> Stream:
+    return stream(Frame("ts", "cell"), time="ts", name=name, **settings)
+
+
+def node_of(given: Stream) -> Node:
+    return given.write_to("noop").node
+
+
+def source_of(given: Stream) -> Source:
+    node = node_of(given)
+    assert isinstance(node, Source)
+    return node
+
+
+def joined(**changes: Any) -> Join:
+    arguments = {"on": "cell", "within": "2 seconds", **changes}
+    node = node_of(a_stream("orders").join(a_stream("drivers"), **arguments))
+    assert isinstance(node, Join)
+    return node
+
+
+def boxed(given: Stream) -> Box:
+    node = node_of(given)
+    assert isinstance(node, Box)
+    return node
+
+
+def message_of(act: Callable[[], object]) -> str:
+    with pytest.raises(FlowError) as caught:
+        act()
+    return str(caught.value)
+
+
+# -- streams -------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_starts_without_lateness_or_idle_timeout_and_a_year_ahead() -> None:
+    source = source_of(a_stream())
+    assert (source.time, source.name) == ("ts", "orders")
+    assert (source.lateness_us, source.idle_timeout_us) == (0, None)
+    assert source.max_ahead_us == 366 * 86_400 * SECOND
+
+
+def test_a_stream_reads_its_durations_and_carries_its_frame_untouched() -> None:
+    frame = Frame("ts")
+    source = source_of(
+        stream(frame, time="ts", name="a", lateness="2 s", idle_timeout="1 min", max_ahead=None)
+    )
+    assert source.frame is frame
+    assert frame.asked == ()
+    assert (source.lateness_us, source.idle_timeout_us, source.max_ahead_us) == (
+        2 * SECOND,
+        60 * SECOND,
+        None,
+    )
+
+
+@pytest.mark.parametrize("setting", ["lateness", "idle_timeout", "max_ahead"])
+def test_a_wrong_duration_is_blamed_on_its_setting_and_stream(setting: str) -> None:
+    assert message_of(lambda: a_stream(**{setting: "soon"})).startswith(
+        f"{setting} of 'orders' is not a duration."
+    )
+
+
+@pytest.mark.parametrize("name", ["", None, 3])
+def test_a_stream_without_a_name_is_refused(name: Any) -> None:
+    assert message_of(lambda: a_stream(name)) == (
+        f"A stream needs a name. Got: {name!r}. Progress and errors use it."
+    )
+
+
+def test_a_time_column_that_is_not_there_is_refused_with_those_that_are() -> None:
+    assert message_of(lambda: stream(Frame("ts", "cell"), time="when", name="orders")) == (
+        "Stream 'orders' has no column 'when'. Got: columns ts, cell. Name the event-time column in time=…."
+    )
+
+
+def test_columns_of_the_engine_s_own_are_refused() -> None:
+    frame = Frame("ts", "_tidegate_time", "_tidegate_code")
+    assert message_of(lambda: stream(frame, time="ts", name="orders")) == (
+        "Columns that start with '_tidegate_' are reserved. Got: _tidegate_time, _tidegate_code. Rename them."
+    )
+
+
+# -- boxes ---------------------------------------------------------------------------------------------------
+
+
+def test_describing_applies_nothing_and_leaves_the_stream_as_it_was() -> None:
+    calls: list[object] = []
+    orders = a_stream()
+    orders.transform(calls.append).filter("fare > 3").select("cell")
+    assert calls == []
+    assert isinstance(node_of(orders), Source)
+
+
+def test_two_branches_of_one_stream_share_its_source() -> None:
+    orders = a_stream()
+    first, second = boxed(orders.filter("fare > 3")), boxed(orders.select("cell"))
+    assert first.parent is second.parent is source_of(orders)
+
+
+def test_filter_and_where_both_filter() -> None:
+    orders, frame = a_stream(), Frame("ts")
+    for box in (boxed(orders.filter("fare > 3")), boxed(orders.where("fare > 3"))):
+        assert box.kind == "filter"
+        assert box.apply(frame).asked == ("filter", "fare > 3")
+
+
+def test_with_column_hands_on_name_and_expression() -> None:
+    box = boxed(a_stream().with_column("fare", "expression"))
+    assert box.kind == "with_column"
+    assert box.apply(Frame("ts")).asked == ("withColumn", "fare", "expression")
+
+
+def test_transform_applies_the_function_itself() -> None:
+    box = boxed(a_stream().transform(lambda frame: frame.filter("cell = 3")))
+    assert box.kind == "transform"
+    assert box.apply(Frame("ts")).asked == ("filter", "cell = 3")
+
+
+def test_select_keeps_the_hidden_columns_and_only_those() -> None:
+    box = boxed(a_stream().select("cell", "fare"))
+    assert box.kind == "select"
+    frame = Frame("ts", f"{HIDDEN}time", "cell", f"x{HIDDEN}")
+    assert box.apply(frame).columns == ["cell", "fare", f"{HIDDEN}time"]
+
+
+def test_select_takes_a_list_as_a_data_frame_does() -> None:
+    box = boxed(a_stream().select(["cell", "fare"]))
+    assert box.apply(Frame("ts", f"{HIDDEN}time")).columns == ["cell", "fare", f"{HIDDEN}time"]
+
+
+# -- refused rows --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["late", "rejected"])
+def test_refused_rows_are_a_stream_of_their_own(kind: str) -> None:
+    orders = a_stream()
+    node = node_of(getattr(orders, kind))
+    assert isinstance(node, Refused)
+    assert (node.kind, node.parent) == (kind, source_of(orders))
+
+
+@pytest.mark.parametrize("kind", ["late", "rejected"])
+def test_only_a_source_has_refused_rows(kind: str) -> None:
+    behind = [a_stream().filter("fare > 3"), a_stream().join(a_stream("b"), "cell", None), a_stream().late]
+    for one in behind:
+        assert message_of(lambda one=one: getattr(one, kind)) == (  # type: ignore[misc]
+            f"Only a source stream has {kind} rows. Time is judged once, where rows enter, before any box. "
+            f"Take `.{kind}` of the stream that tg.stream(…) returned."
+        )
+
+
+@pytest.mark.parametrize("kind", ["late", "rejected"])
+def test_refused_rows_cannot_be_joined_not_even_behind_boxes(kind: str) -> None:
+    refused = getattr(a_stream(), kind).filter("fare > 3").select("cell")
+    expected = (
+        f"The {kind} rows of a stream cannot be joined. "
+        "Their partners may be forgotten already, so pairs would be lost at random. "
+        "Write them out, or give the stream a larger lateness."
+    )
+    assert message_of(lambda: refused.join(a_stream("b"), "cell", "1 s")) == expected
+    assert message_of(lambda: a_stream("b").join(refused, "cell", "1 s")) == expected
+
+
+# -- joins ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("on", "pairs"),
+    [
+        ("cell", (("cell", "cell"),)),
+        (["cell", "day"], (("cell", "cell"), ("day", "day"))),
+        (("cell",), (("cell", "cell"),)),
+        ({"cell": "zone", "day": "day"}, (("cell", "zone"), ("day", "day"))),
+    ],
+)
+def test_keys_come_as_a_name_a_list_or_a_mapping(on: Any, pairs: tuple[tuple[str, str], ...]) -> None:
+    assert joined(on=on).keys == pairs
+
+
+@pytest.mark.parametrize("on", [[], {}, None, 3, ["cell", 4]])
+def test_a_join_without_keys_is_refused(on: Any) -> None:
+    assert message_of(lambda: joined(on=on)) == (
+        f"A join needs key columns. Got: {on!r}. "
+        'Give a name, a list of names, or a dict {"left_col": "right_col"}.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("within", "condition"),
+    [
+        ("2 seconds", Within(2 * SECOND, 2 * SECOND)),
+        (("2 s", "1 min"), Within(2 * SECOND, 60 * SECOND)),
+        (["0 s", "5 us"], Within(0, 5)),
+        (timedelta(seconds=3), Within(3 * SECOND, 3 * SECOND)),
+        (tumbling("10 seconds"), Tumbling(10 * SECOND)),
+        (None, Unbounded()),
+    ],
+)
+def test_a_window_comes_as_one_duration_two_a_tumbling_or_none(
+    within: Any, condition: Within | Tumbling | Unbounded
+) -> None:
+    assert joined(within=within).within == condition
+
+
+@pytest.mark.parametrize("within", [(), ("1 s",), ("1 s", "2 s", "3 s")])
+def test_a_window_of_other_than_two_durations_is_refused(within: Any) -> None:
+    assert message_of(lambda: joined(within=within)) == (
+        f"within takes two durations, left and right. Got: {within!r}. Or one for both."
+    )
+
+
+def test_a_wrong_window_is_blamed_on_its_side() -> None:
+    assert message_of(lambda: joined(within=("soon", "1 s"))).startswith("within (left) is not a duration.")
+    assert message_of(lambda: joined(within=("1 s", "-1 s"))).startswith("within (right) is negative.")
+    assert message_of(lambda: tumbling("soon")).startswith("tumbling window is not a duration.")
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_every_kind_of_join_is_taken_by_its_own_name(how: str) -> None:
+    assert joined(how=how).how == how
+
+
+@pytest.mark.parametrize(
+    ("spark_name", "how"),
+    [
+        ("leftouter", "left"),
+        ("left_outer", "left"),
+        ("right_outer", "right"),
+        ("rightouter", "right"),
+        ("outer", "full"),
+        ("full_outer", "full"),
+        ("fullouter", "full"),
+        ("semi", "left_semi"),
+        ("leftsemi", "left_semi"),
+        ("anti", "left_anti"),
+        ("leftanti", "left_anti"),
+    ],
+)
+def test_spark_s_other_names_for_joins_work_too(spark_name: str, how: str) -> None:
+    assert joined(how=spark_name).how == how
+
+
+def test_a_join_keeps_its_sides_apart_and_carries_its_condition() -> None:
+    left, right, condition = a_stream("orders"), a_stream("drivers"), object()
+    node = node_of(left.join(right, "cell", "1 s", where=condition))
+    assert isinstance(node, Join)
+    assert (node.left, node.right) == (source_of(left), source_of(right))
+    assert (node.how, node.where) == ("inner", condition)
+
+
+def test_an_unknown_kind_of_join_is_refused_with_the_known_ones() -> None:
+    assert message_of(lambda: joined(how="cross")) == (
+        "Unknown kind of join. Got: 'cross'. Use one of inner, left, right, full, left_semi, left_anti."
+    )
+
+
+def test_a_join_with_a_bare_frame_is_refused() -> None:
+    assert message_of(lambda: a_stream().join(Frame("ts"), "cell", "1 s")) == (  # type: ignore[arg-type]
+        "A stream joins with a stream. Got: Frame. Wrap it: tg.stream(…)."
+    )
+
+
+@pytest.mark.parametrize("how", ["left", "right", "outer", "left_anti"])
+def test_lonely_rows_of_the_full_history_are_refused(how: str) -> None:
+    kind = "full" if how == "outer" else how
+    assert message_of(lambda: joined(how=how, within=None)) == (
+        "A join over the full history cannot emit lonely rows. "
+        f"Got: how='{kind}' with within=None. Without a window a partner may always still come. "
+        "Give a window, or use inner or left_semi."
+    )
+
+
+@pytest.mark.parametrize("how", ["inner", "left_semi"])
+def test_joins_that_never_wait_may_have_the_full_history(how: str) -> None:
+    assert joined(how=how, within=None).within == Unbounded()
+
+
+# -- outputs -------------------------------------------------------------------------------------------------
+
+
+def test_a_function_is_an_output_under_its_own_name_or_the_given_one() -> None:
+    def keep(frame: Any, batch: int) -> None:
+        raise NotImplementedError
+
+    class Nameless:
+        def __call__(self, frame: Any, batch: int) -> None:
+            raise NotImplementedError
+
+    output = a_stream().write_to(keep)
+    assert (output.function, output.format, output.name) == (keep, None, "keep")
+    assert a_stream().write_to(keep, name="pairs").name == "pairs"
+    assert a_stream().write_to(Nameless()).name == "function"
+
+
+def test_a_format_takes_its_name_from_the_path_and_its_options_as_text() -> None:
+    output = a_stream().write_to("parquet", "out/pairs/", compression="zstd", maxRecordsPerFile=5)
+    assert isinstance(output, Output)
+    assert (output.format, output.path, output.name) == ("parquet", "out/pairs/", "pairs")
+    assert output.options == {"compression": "zstd", "maxRecordsPerFile": "5"}
+    assert output.function is None
+
+
+def test_a_format_without_a_path_is_named_after_itself() -> None:
+    assert a_stream().write_to("noop").name == "noop"
+    assert a_stream().write_to("noop", name="nowhere").name == "nowhere"
+
+
+@pytest.mark.parametrize("target", ["", None, 3])
+def test_an_output_that_is_neither_format_nor_function_is_refused(target: Any) -> None:
+    assert message_of(lambda: a_stream().write_to(target)) == (
+        f"An output is a Spark format or a function. Got: {target!r}. "
+        'Write for example write_to("parquet", "out/pairs") or write_to(my_function).'
+    )
