@@ -1,0 +1,231 @@
+"""The engine without Spark: the same steps of a batch over the same tasks, planner and state, in one process.
+
+A batch is a dict from stream to rows. Instances run one after the other, each on the rows that the routing
+table gives it. Between two batches anything may be changed that must not change results: the routing table
+(`reroute`), and a batch may be run several times before it counts (`attempts`).
+After every batch all files that the manifest does not name are deleted, so a forgotten one is soon missed.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from tests.oracle.plain_join import Cell, PlainJoin
+
+from tidegate.control import planning
+from tidegate.control.clock import ClockSettings, advance
+from tidegate.route.hash import partition_of
+from tidegate.spark import join_task
+from tidegate.spark.join_task import JoinBatch, JoinInstance
+from tidegate.spark.layout import CODE, OK, REPORT, TIME, JoinLayout
+from tidegate.spark.residual import SettleInstance
+from tidegate.state import memory
+from tidegate.state.memory import MemoryStore
+from tidegate.state.pieces import after_batch
+from tidegate.values import BEGINNING_US, END_US, Manifest, Piece, Plan, Routing, TaskReport
+
+#: (time, key, number, value); a row without a time is rejected.
+Row = tuple[int | None, Cell, int, int]
+#: (k, columns of the joined row …, time).
+Joined = tuple[Cell, ...]
+
+
+class PlainEngine:
+    """Runs joins batch by batch; see the module docstring."""
+
+    def __init__(
+        self,
+        joins: Sequence[PlainJoin],
+        lateness: Mapping[str, int],
+        *,
+        partitions: int = 4,
+        instances: int = 2,
+        idle_timeout: Mapping[str, int | None] | None = None,
+    ):
+        self.joins, self.partitions = list(joins), partitions
+        idle = idle_timeout or {}
+        self.settings = {name: ClockSettings(late, idle.get(name)) for name, late in lateness.items()}
+        self.operators = {join.name: join.operator() for join in joins}
+        self.store = MemoryStore(f"plain-{uuid.uuid4().hex}")
+        names = list(self.operators)
+        self.manifest = planning.first_manifest({}, list(lateness), names, partitions, instances, 0)
+        #: Everything that each join has emitted so far, and what its tasks have reported.
+        self.emitted: dict[str, Counter[Joined]] = {name: Counter() for name in names}
+        self.reports: list[TaskReport] = []
+        self._layouts = {join.name: join.layout(partitions, lateness) for join in joins}
+
+    def reroute(self, name: str, instances: int, table: Sequence[int]) -> None:
+        """From the next batch on, partitions of a join belong to other instances."""
+        changed = Routing(self.manifest.routing[name].version + 1, instances, tuple(table))
+        self.manifest = replace(self.manifest, routing={**self.manifest.routing, name: changed})
+
+    def run(
+        self,
+        rows: Mapping[str, Sequence[Row]],
+        *,
+        now_us: int = 0,
+        flush: bool = False,
+        settle_after: bool = False,
+        attempts: int = 1,
+    ) -> None:
+        """One batch, from plan to manifest."""
+        plan = planning.next_plan(
+            self.manifest.batch + 1,
+            self.manifest,
+            self.operators,
+            now_us,
+            flush=flush,
+            settle_after=settle_after,
+        )
+        tried = [self._attempt(plan, rows) for _ in range(attempts)]
+        emitted, reports, after = tried[-1]
+        for other, _, _ in tried:
+            assert other == emitted, "a batch that runs again under its plan emits other rows"
+        for name, joined in emitted.items():
+            self.emitted[name] += joined
+        self.reports += reports
+        self.manifest = after
+        self._sweep()
+
+    def close(self) -> None:
+        """Forget the state: examples by the thousand share one process."""
+        memory._DISK.pop(self.store.name, None)
+        for place in [place for place in join_task._caches if place[0] == self.store.url]:
+            del join_task._caches[place]
+
+    def _attempt(
+        self, plan: Plan, rows: Mapping[str, Sequence[Row]]
+    ) -> tuple[dict[str, Counter[Joined]], list[TaskReport], Manifest]:
+        emitted: dict[str, Counter[Joined]] = {name: Counter() for name in self.operators}
+        reports = self._pass(plan, self.manifest, rows, emitted)
+        after = self._after(self.manifest, plan, reports)
+        for _ in self.operators if plan.settle_after else ():
+            again = planning.settle_plan(plan, after, self.operators)
+            if again is None:
+                break
+            more = self._pass(again, after, {}, emitted)
+            after = self._after(after, again, more)
+            reports += more
+        return emitted, reports, after
+
+    def _pass(
+        self,
+        plan: Plan,
+        before: Manifest,
+        rows: Mapping[str, Sequence[Row]],
+        emitted: dict[str, Counter[Joined]],
+    ) -> list[TaskReport]:
+        reports: list[TaskReport] = []
+        results: dict[str, list[pa.RecordBatch]] = {}
+        for join in self.joins:
+            received = [self._input(join, side, rows, results) for side in (0, 1)]
+            table = pa.Table.from_batches(received)
+            results[join.name] = []
+            for instance, mine in self._routed(table, plan.routing[join.name]):
+                for batch in self._task(join, plan, before, instance, mine):
+                    texts = batch.column(REPORT)
+                    if texts.null_count < len(texts):
+                        reports.append(TaskReport.from_json(json.loads(texts.drop_null()[0].as_py())))
+                        continue
+                    results[join.name].append(batch)
+                    columns = [column.to_pylist() for column in batch.columns[:-1]]
+                    emitted[join.name].update(zip(*columns, strict=True))
+        return reports
+
+    def _input(
+        self,
+        join: PlainJoin,
+        side: int,
+        rows: Mapping[str, Sequence[Row]],
+        results: Mapping[str, list[pa.RecordBatch]],
+    ) -> pa.RecordBatch:
+        name = (join.left, join.right)[side]
+        if name in self.operators:
+            batches = [batch.to_pydict() for batch in results[name]]
+            columns = (join.left_columns, join.right_columns)[side]
+            gathered = {c: [v for b in batches for v in b[c]] for c in ("k", *columns)}
+            return join.rows(side, gathered, [t for b in batches for t in b[TIME]])
+        given = rows.get(name, ())
+        cells: dict[str, list[Cell]] = {
+            "k": [row[1] for row in given],
+            f"{name}_n": [row[2] for row in given],
+            f"{name}_v": [row[3] for row in given],
+        }
+        return join.rows(side, cells, [row[0] for row in given])
+
+    def _routed(self, table: pa.Table, routing: Routing) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+        codes = table.column(CODE).to_numpy().view(np.uint64)
+        owners = np.array(routing.table)[partition_of(codes, self.partitions)]
+        for instance in range(routing.instances):
+            mine = table.filter(pa.array(owners == instance))
+            # Small batches: a task must not depend on how its rows were cut on the way.
+            yield instance, mine.to_batches(max_chunksize=3)
+
+    def _task(
+        self, join: PlainJoin, plan: Plan, before: Manifest, instance: int, rows: list[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        layout = self._layouts[join.name]
+        work = self._work(layout, plan, before)
+        if join.where is None:
+            yield from JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(rows))
+            return
+        finding = replace(work, layout=join.candidates(layout))
+        found = JoinInstance(finding, instance, uuid.uuid4().hex[:12]).run(iter(rows))
+        settling = SettleInstance(work, instance, uuid.uuid4().hex[:12])
+        yield from settling.run(_judged(join, batch) for batch in found)
+
+    def _work(self, layout: JoinLayout, plan: Plan, before: Manifest) -> JoinBatch:
+        late = [BEGINNING_US if s.stream is None else plan.watermarks_us[s.stream] for s in layout.sides]
+        name = layout.operator
+        return JoinBatch(
+            layout=layout,
+            store_url=self.store.url,
+            batch=plan.batch,
+            late_before_us=(late[0], late[1]),
+            settle_us=plan.settle_us[name],
+            settled_us=before.settled_us[name],
+            routing=plan.routing[name],
+            pieces=tuple(piece for piece in before.pieces if piece.operator == name),
+            merges=tuple(plan.merges.get(name, {}).items()),
+            flush=plan.flush,
+        )
+
+    def _after(self, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> Manifest:
+        newest: dict[str, int | None] = {}
+        for report in reports:
+            for side, at in zip(self._layouts[report.operator].sides, report.seen_us, strict=True):
+                if side.stream is not None and at is not None:
+                    newest[side.stream] = max(at, newest.get(side.stream) or at)
+
+        def is_dead(piece: Piece) -> bool:
+            within = self.operators[piece.operator].within
+            settle_us = plan.settle_us[piece.operator]
+            return plan.flush or piece.last_us < within.dead_before(piece.side, settle_us)
+
+        return Manifest(
+            batch=plan.batch,
+            flow={},
+            clocks=advance(before.clocks, newest, self.settings, plan.now_us),
+            settled_us=dict.fromkeys(before.settled_us, END_US) if plan.flush else dict(plan.settle_us),
+            routing=plan.routing,
+            pieces=after_batch(before.pieces, reports, plan.routing, is_dead),
+        )
+
+    def _sweep(self) -> None:
+        named = {piece.data.file for piece in self.manifest.pieces}
+        named |= {blob.file for piece in self.manifest.pieces for blob in piece.matched.values()}
+        for path in self.store.list():
+            if path not in named:
+                self.store.delete(path)
+
+
+def _judged(join: PlainJoin, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """What Catalyst does between the two steps: a verdict for each candidate pair."""
+    verdicts = [join.where is not None and join.where(row) for row in batch.to_pylist()]
+    return batch.append_column(OK, pa.array(verdicts, pa.bool_()))

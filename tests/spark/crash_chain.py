@@ -1,0 +1,142 @@
+"""Runs that are killed and started again, one after the other, on one checkpoint.
+
+    run ─▶ SIGKILL at p1 ─▶ run ─▶ SIGKILL at p2 ─▶ … ─▶ run to the end ─▶ compare with DuckDB
+
+Each restart is the next run to be killed, so n kills cost n + 1 starts. Every kill must have hit what it was
+aimed at: the checkpoint is looked at before the next start.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.spark.crash_input import BATCHES, Case, expected, prepare, written
+from tests.spark.crash_runner import watched_files
+
+from tidegate.state.checkpoint import Checkpoint
+from tidegate.state.sweep import referenced
+
+ROOT = Path(__file__).parents[2]
+#: A run takes seconds on an idle machine; a hung one must not hang the tests.
+RUN_SECONDS_MAX = 300
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Where a run dies; see crash_runner for the steps."""
+
+    step: str
+    batch: int
+    only_driver: bool = False
+
+    def arguments(self) -> list[str]:
+        return ["--kill", f"{self.step}:{self.batch}", *(["--only-driver"] if self.only_driver else [])]
+
+
+def survive(home: Path, case: Case, kills: list[Kill], *more: str) -> None:
+    """Kill and restart; at the end nothing is lost, nothing is there twice, and nothing is left behind."""
+    prepare(home, case.seed)
+    for kill in kills:
+        code, told = run(home, case, *more, *kill.arguments())
+        assert code == -signal.SIGKILL, f"{kill} did not happen (exit {code}):\n{told}"
+        check_left_behind(home, kill)
+    code, told = run(home, case, *more)
+    assert code == 0, f"after {kills}:\n{told}"
+    check_result(home, case)
+
+
+def check_result(home: Path, case: Case) -> None:
+    answer = expected(home, case)
+    assert len(answer) > 1000, "too few rows to show anything"
+    got = written(home)
+    lost, extra = set(answer) - set(got), set(got) - set(answer)
+    assert not lost, f"{len(lost)} rows lost, such as {min(lost, key=str)}"
+    assert not extra, f"{len(extra)} rows that are wrong, such as {min(extra, key=str)}"
+    assert got == answer, "rows are there twice"
+    checkpoint = Checkpoint(str(home / "checkpoint"))
+    manifest = checkpoint.manifests.load_latest()
+    assert manifest is not None
+    assert manifest.batch >= BATCHES - 1
+    assert not checkpoint.store.list(temporary=True)
+
+
+def unreferenced(home: Path) -> set[str]:
+    """Segment files that the newest manifest does not name."""
+    checkpoint = Checkpoint(str(home / "checkpoint"))
+    manifest = checkpoint.manifests.load_latest()
+    return set(checkpoint.store.list("segments")) - referenced(manifest.pieces if manifest else ())
+
+
+def run(home: Path, case: Case, *more: str) -> tuple[int, str]:
+    """One run to its end, whichever that is: exit code, and what it said. Nothing of it lives on."""
+    command = [sys.executable, "-m", "tests.spark.crash_runner", str(home), "--how", case.how, *more]
+    command += ["--where", case.where] if case.where else []
+    log = home / "log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        code = process.wait(timeout=RUN_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        code = 1
+    finally:
+        end_session(process)
+    return code, f"{shlex.join(command)}\n{log.read_text()[-5000:]}"
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of a run: Spark's Python workers have process groups of their own."""
+    deadline = time.monotonic() + 30
+    while left := living_in_session(process.pid):
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        assert time.monotonic() < deadline, f"still running: {left}"
+        time.sleep(0.02)
+    process.wait()
+
+
+def living_in_session(session: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(status.parent.name))
+    return found
+
+
+def check_left_behind(home: Path, kill: Kill) -> None:
+    """The run died where it was meant to: what stands is what had been done, and no more."""
+    batch = kill.batch
+    state = home / "checkpoint/tidegate"
+    segments = watched_files(home, "writing", batch)
+    spark_commit = watched_files(home, "spark-commit", batch)
+    telemetry = list((state / "telemetry").glob(f"*{batch:010d}*"))
+    manifest = (state / f"manifests/{batch:010d}.json").exists()
+    plan = (state / f"plans/{batch:010d}.json").exists()
+    output = (home / f"out/batch={batch}/_SUCCESS").exists()
+    assert manifest == (kill.step in ("committed", "spark-commit")), kill
+    # The plan of a batch that has been tried before is there before it is planned again.
+    assert plan or kill.step == "planning", kill
+    if kill.step in ("writing", "materialised", "spilling", "sink", "sunk", "reported"):
+        assert segments, kill
+    if kill.step == "spilling":
+        assert not output, kill
+    if kill.step in ("sunk", "reported", "committed", "spark-commit"):
+        assert output, kill
+    if kill.step == "reported":
+        assert telemetry, kill
+    assert bool(spark_commit) == (kill.step == "spark-commit"), kill

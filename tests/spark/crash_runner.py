@@ -1,0 +1,146 @@
+"""One run of a join in a process of its own, which may be told where to die.
+
+    python -m tests.spark.crash_runner HOME --how left --kill sunk:3
+
+reads HOME/left and HOME/right, writes HOME/out, keeps its state in HOME/checkpoint and stops when all input
+is taken. With --kill it sends SIGKILL to itself and its JVM at the given step of the given batch:
+
+    planning, planned, materialised, sink, sunk, reported, committed    a step of the engine
+    writing       a task of the batch has begun to write its state file
+    spilling      Spark has begun to write the output files of the batch
+    spark-commit  Spark's own commit of the batch stands
+
+`--only-driver` leaves the JVM alive: it must notice by itself that nobody is there any more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from tests.spark.crash_input import LATENESS_US, SCHEMA, WITHIN_US
+
+import tidegate as tg
+from tidegate.spark import query as query_module
+from tidegate.spark.engine import Engine
+
+STEPS = ("planning", "planned", "materialised", "sink", "sunk", "reported", "committed")
+
+
+def watched_files(home: Path, kind: str, batch: int) -> list[Path]:
+    """The files whose appearance means that the batch has come so far."""
+    if kind == "writing":
+        return list((home / "checkpoint/tidegate/segments").glob(f"*/{batch:010d}-*"))
+    if kind == "spilling":
+        return list((home / f"out/batch={batch}").glob("_temporary/*"))
+    return list((home / "checkpoint/spark/commits").glob(str(batch)))
+
+
+def joined(spark: SparkSession, home: Path, how: str, where: Any, within_us: int = WITHIN_US) -> tg.Stream:
+    """The flow under test."""
+    return source(spark, home, "left").join(
+        source(spark, home, "right"), on="k", within=f"{within_us} microseconds", how=how, where=where
+    )
+
+
+def source(spark: SparkSession, home: Path, side: str, schema: str | None = None) -> tg.Stream:
+    columns = schema or (SCHEMA if side == "left" else SCHEMA.replace("v double", "w double"))
+    frame = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(home / side))
+    return tg.stream(frame, time="ts", name=side, lateness=f"{LATENESS_US} microseconds")
+
+
+def main(arguments: list[str]) -> None:
+    options = _options(arguments)
+    home = options.home
+    spark = _session(options.master, options.conf)
+    if options.kill:
+        kind, _, batch = options.kill.partition(":")
+        _arm(home, kind, int(batch), _killer(options.only_driver))
+    query = tg.start(
+        joined(spark, home, options.how, options.where).write_to("parquet", str(home / "out"), name="out"),
+        checkpoint=str(home / "checkpoint"),
+        trigger="available now",
+        partitions=4,
+    )
+    query.await_termination()
+    spark.stop()
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--how", default="inner")
+    parser.add_argument("--where")
+    parser.add_argument("--kill", help="step:batch")
+    parser.add_argument("--only-driver", action="store_true")
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--conf", action="append", default=[], help="name=value")
+    return parser.parse_args(arguments)
+
+
+def _session(master: str, conf: list[str]) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = (
+        SparkSession.builder.master(master)
+        .appName("tidegate-crash")
+        .config("spark.driver.memory", "1g")
+        # A short life: compile fast rather than well.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.log.level", "ERROR")
+    )
+    for setting in conf:
+        name, _, value = setting.partition("=")
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _killer(only_driver: bool) -> Callable[[], None]:
+    def kill() -> None:
+        if only_driver:
+            os.kill(os.getpid(), signal.SIGKILL)
+        # The driver leads its group and the JVM is in it: both die at the same instant.
+        os.killpg(os.getpid(), signal.SIGKILL)
+
+    return kill
+
+
+def _arm(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:
+    if kind in STEPS:
+        _at_step(kind, batch, kill)
+    else:
+        threading.Thread(target=_at_file, args=(home, kind, batch, kill), daemon=True).start()
+
+
+def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:
+    def on_step(step: str, at: int) -> None:
+        if step.partition(" ")[0] == kind and at == batch:
+            kill()
+
+    def engine(*given: Any) -> Engine:
+        made = Engine(*given)
+        made.on_step = on_step
+        return made
+
+    # The handle of a query does not show its engine, so it is reached where it is made.
+    setattr(query_module, "Engine", engine)  # noqa: B010
+
+
+def _at_file(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:
+    while not watched_files(home, kind, batch):
+        time.sleep(0.001)
+    kill()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,66 @@
+"""A run may be killed anywhere and started again: nothing is lost, and nothing comes twice.
+
+Six kills in `make test`, one per thing that a batch writes; in `make soak` kills at seeded places. A failure
+of those is a seed, and so a command:  TIDEGATE_CRASH_SEED=17 make soak ARGS="-k seeded -s"
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from tests.spark.crash_chain import Kill, survive
+from tests.spark.crash_input import BATCHES, WHERE, Case
+from tests.spark.crash_runner import STEPS
+
+#: Twelve chains of four kills each.
+SOAK_CHAINS, KILLS_PER_CHAIN = 12, 4
+PLACES = (*STEPS, "writing", "spilling", "spark-commit")
+FIRST_SEED = int(os.environ.get("TIDEGATE_CRASH_SEED", "1"))
+
+
+def test_an_inner_join_survives_kills_after_its_plan_its_task_writes_and_its_manifest(tmp_path: Path) -> None:
+    kills = [Kill("planned", 0), Kill("writing", 2), Kill("committed", 4)]
+    survive(tmp_path / "run", Case("inner", None, seed=1), kills)
+
+
+def test_a_left_join_survives_kills_around_its_output_one_of_them_in_a_replay(tmp_path: Path) -> None:
+    kills = [Kill("materialised", 1), Kill("sunk", 1), Kill("spark-commit", 4)]
+    survive(tmp_path / "run", Case("left", WHERE, seed=2), kills)
+
+
+def chain_of(seed: int) -> tuple[Case, list[Kill]]:
+    """A case and places to die, in the order of batches; two in one batch: the second hits the replay."""
+    chance = random.Random(seed)
+    case = Case(chance.choice(("inner", "left")), chance.choice((None, WHERE)), seed)
+    kills: list[Kill] = []
+    batch = 0
+    while len(kills) < KILLS_PER_CHAIN and batch < BATCHES - 1:
+        place = chance.choice(PLACES)
+        kills.append(Kill(place, batch, only_driver=chance.random() < 0.25))
+        # A batch that is done never comes again; any other may be hit once more.
+        done = place in ("committed", "spark-commit")
+        batch += 1 if done else chance.choice((0, 1, 1, 2))
+    return case, [kill for kill in kills if _can_happen(kill, kills)]
+
+
+def _can_happen(kill: Kill, kills: list[Kill]) -> bool:
+    """A batch is planned once, and a file that stands already cannot appear."""
+    earlier = [other.step for other in kills[: kills.index(kill)] if other.batch == kill.batch]
+    return not earlier or kill.step not in ("planning", *earlier)
+
+
+def test_seeded_chains_hold_enough_kills_of_every_kind() -> None:
+    kills = [kill for seed in range(1, 1 + SOAK_CHAINS) for kill in chain_of(seed)[1]]
+    assert len(kills) >= 40
+    assert {kill.step for kill in kills} == set(PLACES)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SOAK_CHAINS))
+def test_a_join_survives_a_seeded_chain_of_kills(tmp_path: Path, seed: int) -> None:
+    case, kills = chain_of(seed)
+    print(f"seed {seed}: {case}, {kills}")
+    survive(tmp_path / "run", case, kills)

@@ -1,0 +1,171 @@
+"""Streaming queries from start to stop to start again: what goes on, what is refused, what is awaited."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.spark.flows import (
+    PATIENCE_SECONDS,
+    STREAM_SCHEMA,
+    Sink,
+    add_files,
+    read_files,
+    seconds,
+    stream_table,
+)
+
+import tidegate as tg
+
+
+def one_row_files(folder: Path, times: list[float], key: int = 1, first: int = 0) -> None:
+    """A file per row, so a batch per row."""
+    rows = [stream_table([(seconds(at), key, first + n, 0)]) for n, at in enumerate(times)]
+    add_files(folder, rows)
+
+
+def source(spark: SparkSession, folder: Path, **settings: str) -> tg.Stream:
+    return tg.stream(read_files(spark, folder, STREAM_SCHEMA), time="ts", name=folder.name, **settings)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.1)
+
+
+def test_a_restart_goes_on_from_the_state_and_refuses_another_flow(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one_row_files(tmp_path / "a", [0, 10])
+    one_row_files(tmp_path / "b", [1, 30])
+    out, checkpoint = str(tmp_path / "out"), str(tmp_path / "ck")
+
+    def flow(within: str = "5 seconds", on: str = "k", schema: str = STREAM_SCHEMA) -> tg.Output:
+        a = source(spark, tmp_path / "a")
+        b = tg.stream(read_files(spark, tmp_path / "b", schema), time="ts", name="b")
+        return a.join(b, on=on, within=within, how="full").select("n", "n_right").write_to("parquet", out)
+
+    first = tg.start(flow(), checkpoint=checkpoint, trigger="available now", instances=2)
+    assert first.await_termination(PATIENCE_SECONDS)
+    assert not first.is_active
+
+    for changed, said in (
+        (flow(within="6 seconds"), r"operators\.join1\.within.*5000000 → 6000000"),
+        (flow(on="v"), r"operators\.join1\.keys"),
+        (flow(schema=f"{STREAM_SCHEMA}, more long"), r"streams\.b\.schema.*more"),
+    ):
+        with pytest.raises(tg.StateError, match=said):
+            tg.start(changed, checkpoint=checkpoint, trigger="available now", instances=2)
+
+    one_row_files(tmp_path / "a", [29, 1000], first=2)
+    one_row_files(tmp_path / "b", [31, 1000], first=2)
+    second = tg.start(flow(), checkpoint=checkpoint, instances=2)
+    with pytest.raises(tg.CheckpointInUse):
+        tg.start(flow(), checkpoint=checkpoint, instances=2)
+    second.process_all_available()
+    second.stop()
+    second.stop()  # a second time is fine
+    assert not second.is_active
+    assert second.exception() is None
+
+    written = spark.read.parquet(out)
+    rows = [(row.n, row.n_right) for row in written.collect()]
+    assert sorted(rows, key=repr) == sorted([(0, 0), (1, None), (2, 1), (2, 2), (3, 3)], key=repr)
+    assert "batch" in written.columns
+
+
+def test_late_rows_are_counted_and_handed_out_and_refused_rows_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one_row_files(tmp_path / "a", [100, 95, 94.999999, 96])
+    one_row_files(tmp_path / "b", [100])
+    a = source(spark, tmp_path / "a", lateness="5 seconds")
+    b = source(spark, tmp_path / "b", lateness="1 hour")
+    joined, late, on_time = Sink("joined"), Sink("late"), Sink("on_time")
+    query = tg.start(
+        a.filter("n != 3").join(b, on="k", within="1 minute").select("n").write_to(joined),
+        a.late.select("n").write_to(late),
+        a.filter("n > 0").select("n").write_to(on_time),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert sorted(joined.rows) == [(0,), (1,)]
+    assert late.rows == [(2,)]
+    assert sorted(on_time.rows) == [(1,), (3,)]
+    told = query.recent_progress
+    assert sum(progress["late"]["a"] for progress in told) == 1
+    assert sum(progress["offered"]["a"] for progress in told) == 4
+
+
+def test_a_silent_side_is_released_after_its_idle_timeout(spark: SparkSession, tmp_path: Path) -> None:
+    one_row_files(tmp_path / "a", [0, 100])
+    one_row_files(tmp_path / "b", [0], key=2)
+    a, b = source(spark, tmp_path / "a"), source(spark, tmp_path / "b", idle_timeout="3 seconds")
+    sink = Sink()
+    query = tg.start(
+        a.join(b, on="k", within="1 second", how="left").select("n", "n_right").write_to(sink),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="1 second",
+    )
+    try:
+        query.process_all_available()
+        assert len(query.recent_progress) >= 3
+        until(lambda: bool(sink.rows))
+    finally:
+        query.stop()
+    assert sink.rows == [(0, None)]
+    waited = [p["batch"] for p in query.recent_progress if not p["input_rows"]]
+    assert min(batch for batch, rows in sink.batches.items() if rows) in waited
+
+
+def test_all_available_means_settled_also_behind_two_joins(spark: SparkSession, tmp_path: Path) -> None:
+    for number, name in enumerate("abc"):
+        one_row_files(tmp_path / name, [0, 1000 + number], key=number)
+    a, b, c = (source(spark, tmp_path / name) for name in "abc")
+    near = a.join(b, on="k", within="1 second", how="full")
+    chained = near.select("k", F.col("n").alias("a"), F.col("n_right").alias("b"))
+    sink = Sink()
+    query = tg.start(
+        chained.join(c, on="k", within="1 second", how="full").select("k", "a", "b", "n").write_to(sink),
+        checkpoint=str(tmp_path / "ck"),
+        instances=2,
+    )
+    try:
+        query.process_all_available()
+    finally:
+        query.stop()
+    assert set(sink.rows) == {(0, 0, None, None), (1, None, 0, None), (2, None, None, 0)}
+
+
+def test_a_failing_sink_fails_the_query_and_the_batch_comes_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one_row_files(tmp_path / "a", [0])
+    one_row_files(tmp_path / "b", [0])
+    sink = Sink()
+    broken = [True]
+
+    def fragile(frame: object, batch: int) -> None:
+        if broken:
+            raise ValueError("the sink is broken")
+        sink(frame, batch)  # type: ignore[arg-type]
+
+    def run() -> tg.Stream:
+        a, b = source(spark, tmp_path / "a"), source(spark, tmp_path / "b")
+        return a.join(b, on="k", within="1 second").select("n", "n_right")
+
+    first = tg.start(run().write_to(fragile), checkpoint=str(tmp_path / "ck"), trigger="available now")
+    with pytest.raises(Exception, match="the sink is broken"):
+        first.await_termination(PATIENCE_SECONDS)
+    assert first.exception() is not None
+    broken.clear()
+    second = tg.start(run().write_to(fragile), checkpoint=str(tmp_path / "ck"), trigger="available now")
+    assert second.await_termination(PATIENCE_SECONDS)
+    assert sink.rows == [(0, 0)]
