@@ -107,9 +107,15 @@ class Stream:
 
     def select(self, *columns: Any) -> Stream:
         """Project, as `DataFrame.select` does. The stream's time is carried along unseen."""
-        if len(columns) == 1 and isinstance(columns[0], list):
-            columns = tuple(columns[0])
-        return self._box("select", lambda frame: frame.select(*columns, *_hidden(frame)))
+        wanted = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
+
+        def project(frame: Any) -> Any:
+            chosen = frame.select(*wanted)
+            # "*" brings the hidden columns by itself.
+            missing = [name for name in _hidden(frame) if name not in chosen.columns]
+            return frame.select(*wanted, *missing) if missing else chosen
+
+        return self._box("select", project)
 
     def with_column(self, name: str, expression: Any) -> Stream:
         """Add or replace a column."""
@@ -180,6 +186,15 @@ class Stream:
         files hold every row exactly once. Without one (`noop`, `jdbc`, …) rows are appended.
         """
         if callable(target):
+            if path is not None or options:
+                raise FlowError(
+                    explain(
+                        "A function takes no path and no options",
+                        got=", ".join(filter(None, [path, *options])),
+                        why="They would be ignored",
+                        do="Let the function know them itself, or name a Spark format",
+                    )
+                )
             label = name or str(getattr(target, "__name__", "function"))
             return Output(self._node, label, function=target)
         if not isinstance(target, str) or not target:
@@ -263,13 +278,23 @@ def stream(
                 f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them"
             )
         )
+    idle_us = None if idle_timeout is None else duration_us(idle_timeout, f"idle_timeout of {name!r}")
+    if idle_us == 0:
+        raise FlowError(
+            explain(
+                f"idle_timeout of {name!r} is zero",
+                got=repr(idle_timeout),
+                why="The stream would count as silent in the very batch in which it speaks",
+                do="Give a positive duration, or None: then a silent stream always holds the others back",
+            )
+        )
     return Stream(
         Source(
             frame,
             time,
             name,
             duration_us(lateness, f"lateness of {name!r}"),
-            None if idle_timeout is None else duration_us(idle_timeout, f"idle_timeout of {name!r}"),
+            idle_us,
             None if max_ahead is None else duration_us(max_ahead, f"max_ahead of {name!r}"),
         )
     )

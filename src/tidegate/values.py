@@ -139,6 +139,8 @@ class Plan:
     flush: bool = False
     #: True: after the rows, settle once more with the watermark that they moved.
     settle_after: bool = False
+    #: When the run that made the plan began: silence of a stream before that does not count.
+    awake_us: int = BEGINNING_US
     seed: int = 0
 
     def to_json(self) -> dict[str, Any]:

@@ -72,7 +72,9 @@ class PlainJoin:
         return self.left_columns + (() if self.how in ("left_semi", "left_anti") else self.right_columns)
 
     def operator(self) -> Operator:
-        return Operator(self.name, (self.left, self.right), self.within, self.layout(1).tracked)
+        return Operator(
+            self.name, (self.left, self.right), self.within, self.layout(1).tracked, self.layout(1).preserved
+        )
 
     def layout(self, partitions: int, streams: Iterable[str] = ()) -> JoinLayout:
         """The layout of the join; with a residual condition, of its second step."""

@@ -349,3 +349,20 @@ def test_an_output_that_is_neither_format_nor_function_is_refused(target: Any) -
         f"An output is a Spark format or a function. Got: {target!r}. "
         'Write for example write_to("parquet", "out/pairs") or write_to(my_function).'
     )
+
+
+def test_a_function_with_a_path_or_options_is_refused() -> None:
+    def consume(frame: Any, batch: int) -> None: ...
+
+    message = message_of(lambda: a_stream().write_to(consume, "out", mode="x"))
+    assert message == (
+        "A function takes no path and no options. Got: out, mode. They would be ignored. "
+        "Let the function know them itself, or name a Spark format."
+    )
+
+
+def test_an_idle_timeout_of_zero_is_refused() -> None:
+    message = message_of(lambda: a_stream(idle_timeout="0 seconds"))
+    assert message.startswith(
+        "idle_timeout of 'orders' is zero. Got: '0 seconds'. The stream would count as silent"
+    )

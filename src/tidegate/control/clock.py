@@ -5,7 +5,9 @@
 
 The watermark of a stream never goes back. A join believes the slower of its two inputs. A stream that has
 been silent for its idle timeout is moved up to the slowest of the streams that do speak, so that it no
-longer holds them back; should it speak again, rows below that mark are late like any other.
+longer holds them back; should it speak again, rows below that mark are late like any other. Silence is
+counted from the start of the run at the earliest: a query that was stopped for an hour has not heard an
+hour of silence.
 
 Guarantee: clocks are a pure function of the previous clocks, the maxima a batch saw and the wall clock
 written in its plan, so a replayed batch moves time exactly as far.
@@ -37,10 +39,14 @@ def advance(
     seen_us: Mapping[str, int | None],
     settings: Mapping[str, ClockSettings],
     now_us: int,
+    awake_us: int = BEGINNING_US,
 ) -> dict[str, StreamClock]:
-    """The clocks after a batch that saw these newest times (None: no row of that stream)."""
+    """The clocks after a batch that saw these newest times (None: no row of that stream).
+
+    `awake_us` is when the run that decided the batch began to listen.
+    """
     heard = {name: _heard(clock, seen_us.get(name), settings[name], now_us) for name, clock in clocks.items()}
-    return _release_idle(heard, settings, now_us)
+    return _release_idle(heard, settings, now_us, awake_us)
 
 
 def _heard(clock: StreamClock, seen_us: int | None, settings: ClockSettings, now_us: int) -> StreamClock:
@@ -52,9 +58,9 @@ def _heard(clock: StreamClock, seen_us: int | None, settings: ClockSettings, now
 
 
 def _release_idle(
-    clocks: dict[str, StreamClock], settings: Mapping[str, ClockSettings], now_us: int
+    clocks: dict[str, StreamClock], settings: Mapping[str, ClockSettings], now_us: int, awake_us: int
 ) -> dict[str, StreamClock]:
-    idle = {name for name, clock in clocks.items() if _is_idle(clock, settings[name], now_us)}
+    idle = {name for name, clock in clocks.items() if _is_idle(clock, settings[name], now_us, awake_us)}
     speaking = [clock.watermark_us for name, clock in clocks.items() if name not in idle]
     if not speaking:
         return clocks
@@ -67,9 +73,9 @@ def _release_idle(
     }
 
 
-def _is_idle(clock: StreamClock, settings: ClockSettings, now_us: int) -> bool:
+def _is_idle(clock: StreamClock, settings: ClockSettings, now_us: int, awake_us: int) -> bool:
     timeout = settings.idle_timeout_us
-    return timeout is not None and now_us - clock.heard_us >= timeout
+    return timeout is not None and now_us - max(clock.heard_us, awake_us) >= timeout
 
 
 def saturated(time_us: int) -> int:

@@ -35,6 +35,8 @@ class Operator:
     within: Within | Tumbling | Unbounded
     #: Per side: do its rows wait in the state before they are emitted on their own?
     waiting: tuple[bool, bool]
+    #: Per side: does the watermark set them free? (Rows of a semi join wait for a partner instead.)
+    lonely: tuple[bool, bool]
 
 
 def first_manifest(
@@ -62,6 +64,7 @@ def next_plan(
     operators: Mapping[str, Operator],
     now_us: int,
     *,
+    awake_us: int = BEGINNING_US,
     flush: bool = False,
     settle_after: bool = False,
     seed: int = 0,
@@ -72,6 +75,7 @@ def next_plan(
     return Plan(
         batch=batch,
         now_us=now_us,
+        awake_us=awake_us,
         watermarks_us={name: clock.watermark_us for name, clock in manifest.clocks.items()},
         settle_us=settle_us,
         routing=manifest.routing,
@@ -122,7 +126,7 @@ def _frees(operator: Operator, settled_us: int, settle_us: int) -> bool:
     # Time can move and free nobody: inside a tumbling window, or where rows wait for ever.
     dead_before = operator.within.dead_before
     return any(
-        operator.waiting[side] and dead_before(side, settle_us) > dead_before(side, settled_us)
+        operator.lonely[side] and dead_before(side, settle_us) > dead_before(side, settled_us)
         for side in (LEFT, RIGHT)
     )
 

@@ -11,7 +11,7 @@ Then codes and times are fetched into that order, once: everything after reads m
 is left are groups of rows with an equal prefix, nearly always rows of one key. Small groups are sorted by
 insertion; all large ones that are not in order yet (hot keys) go through the same trick once more, together:
 [ group | time since the earliest | position ]. Where that does not fit into 64 bits, or a large group holds
-several codes (codes that are not well mixed), numpy's lexsort takes the large groups: slower, never quadratic.
+several codes (codes that are not well mixed), numpy's lexsort takes those: slower, never quadratic.
 
 Guarantee: exactly the order of `np.lexsort((times, codes))`, for every input.
 """

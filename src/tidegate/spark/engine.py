@@ -86,6 +86,7 @@ class Engine:
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
         self._timings: dict[str, float] = {}
+        self._awake_us = self._now_us()
         #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
         self._run = uuid.uuid4().hex[:12]
 
@@ -167,6 +168,7 @@ class Engine:
             self.manifest,
             self._operators,
             self._now_us(),
+            awake_us=self._awake_us,
             flush=flush,
             settle_after=self.settings.settle_after and not flush,
             seed=self.settings.seed,
@@ -220,7 +222,7 @@ class Engine:
             for side, at in zip(layout.sides, report.seen_us, strict=True):
                 if side.stream is not None and side.stream not in seen and at is not None:
                     newest[side.stream] = max(at, newest.get(side.stream) or at)
-        clocks = advance(before.clocks, newest, self.compiled.clocks, plan.now_us)
+        clocks = advance(before.clocks, newest, self.compiled.clocks, plan.now_us, plan.awake_us)
 
         def is_dead(piece: Piece) -> bool:
             within = self._operators[piece.operator].within
@@ -283,7 +285,9 @@ def _operator(compiled: Compiled, join: CompiledJoin) -> planning.Operator:
         base, _ = boxes_of(side.node)
         names.append(side.port.stream or compiled.join_of(cast(Join, base)).layout.operator)
     layout = join.layout
-    return planning.Operator(layout.operator, (names[0], names[1]), layout.within, layout.tracked)
+    return planning.Operator(
+        layout.operator, (names[0], names[1]), layout.within, layout.tracked, layout.preserved
+    )
 
 
 def _check_complete(reports: list[TaskReport], plan: Plan) -> None:

@@ -159,3 +159,11 @@ def test_a_wall_clock_that_steps_back_makes_nobody_idle() -> None:
     before = {"a": StreamClock(0, 0, 100), "b": StreamClock(0, 0, 100)}
     settings = {"a": PATIENT, "b": ClockSettings(0, 30)}
     assert watermarks(advance(before, {"a": 500}, settings, now_us=5)) == {"a": 500, "b": 0}
+
+
+def test_silence_before_the_run_began_does_not_count() -> None:
+    before = {"a": StreamClock(100, 100, 0), "b": StreamClock(20, 20, 0)}
+    settings = {"a": PATIENT, "b": ClockSettings(0, idle_timeout_us=30)}
+    paused = advance(before, {"a": 200}, settings, now_us=1_000, awake_us=990)
+    assert watermarks(paused) == {"a": 200, "b": 20}
+    assert watermarks(advance(paused, {}, settings, now_us=1_020, awake_us=990)) == {"a": 200, "b": 200}

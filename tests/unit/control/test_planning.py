@@ -30,11 +30,11 @@ NEITHER, LEFT_ONLY, BOTH = (False, False), (True, False), (True, True)
 
 
 def near(waiting: tuple[bool, bool], within: Within | Tumbling | Unbounded | None = None) -> Operator:
-    return Operator("near", ("a", "b"), within or Within(10, 25), waiting)
+    return Operator("near", ("a", "b"), within or Within(10, 25), waiting, waiting)
 
 
 def far(waiting: tuple[bool, bool] = NEITHER) -> Operator:
-    return Operator("far", ("near", "c"), Within(100, 100), waiting)
+    return Operator("far", ("near", "c"), Within(100, 100), waiting, waiting)
 
 
 def named(*operators: Operator) -> dict[str, Operator]:
@@ -288,3 +288,11 @@ def test_a_chain_is_settled_pass_by_pass_and_then_at_rest() -> None:
     assert again is not None
     assert again.settle_us == {"near": 420, "far": 395}
     assert settle_plan(plan, replace(state, settled_us=again.settle_us), operators) is None
+
+
+def test_no_other_pass_for_rows_that_wait_for_a_partner() -> None:
+    semi = Operator("near", ("a", "b"), Within(10, 25), waiting=LEFT_ONLY, lonely=NEITHER)
+    before = manifest({"near": 300}, a=300, b=300)
+    moved = manifest({"near": 300}, a=500, b=500)
+    assert settled_plan(named(semi), before, moved) is None
+    assert settled_plan(named(near(LEFT_ONLY)), before, moved) is not None
