@@ -47,11 +47,14 @@ class TidegateRunning:
         if inner is None:
             return []
         reports = {int(report["batch"]): report for report in self._query.recent_progress}
-        return [
-            {**timed(p), **tidegate_state(reports.get(int(p["batchId"])))}
-            for p in inner.recentProgress
-            if with_rows(p, self._task)
-        ]
+        found = []
+        for progress in inner.recentProgress:
+            report = reports.get(int(progress["batchId"]))
+            # The engine knows its rows; Spark counts what it read, heartbeats included.
+            rows = int(progress["numInputRows"] if report is None else report["input_rows"])
+            if rows * 2 > self._task.rows_per_batch:
+                found.append({**timed(progress), "rows": rows, **tidegate_state(report)})
+        return found
 
 
 def with_rows(progress: Any, task: Task) -> bool:

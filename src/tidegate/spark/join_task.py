@@ -29,6 +29,7 @@ from tidegate.spark.assemble import Assembler, Pairs, same_keys
 from tidegate.spark.layout import CODE, MARKER, TAG, TIME, JoinLayout
 from tidegate.spark.runs import NewRun, Run, StoredRun, new_runs, write_run
 from tidegate.spark.settle_task import Settling
+from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
@@ -98,6 +99,7 @@ class JoinInstance:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All result batches, the report last."""
+        keep_freed_memory()
         received = list(batches)
         started = time.thread_time()
         self._accept(received)

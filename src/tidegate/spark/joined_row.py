@@ -39,11 +39,13 @@ def output_columns(
     for f in visible(left):
         if f.name not in left_keys:
             columns.append((OutputColumn(f.name, _stored(f.name, node.left), None), f.dataType))
-    taken = {column.name for column, _ in columns}
+    # As Spark resolves names: V and v clash, unless the session tells them apart.
+    same = str if left.sparkSession.conf.get("spark.sql.caseSensitive") == "true" else str.lower
+    taken = {same(column.name) for column, _ in columns}
     for f in visible(right):
         if f.name not in right_keys:
-            shown = f"{f.name}_right" if f.name in taken else f.name
-            if shown in taken:
+            shown = f"{f.name}_right" if same(f.name) in taken else f.name
+            if same(shown) in taken:
                 raise FlowError(
                     explain(
                         "Two columns of the joined row have the same name",
@@ -51,7 +53,7 @@ def output_columns(
                         do="Rename one with select or with_column before the join",
                     )
                 )
-            taken.add(shown)
+            taken.add(same(shown))
             columns.append((OutputColumn(shown, None, _stored(f.name, node.right)), f.dataType))
     if timed:
         columns.append((OutputColumn(TIME, TIME, TIME), T.LongType()))

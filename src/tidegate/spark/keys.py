@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.utils import get_active_spark_context
 
 from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN
@@ -42,7 +44,7 @@ class Key:
         if isinstance(self.type, (T.DoubleType, T.FloatType)):
             return value + F.lit(0.0).cast(self.type)
         if isinstance(self.type, T.StringType) and not _is_binary(self.type):
-            return F.call_function("collation_key", value)
+            return _collation_key(value)
         return value
 
 
@@ -144,6 +146,14 @@ def _common_type(
         ) from error
     equality = analyzed.expressions().head().child()
     return T._parse_datatype_json_string(equality.left().dataType().json())
+
+
+def _collation_key(value: Column) -> Column:
+    """Bytes that are equal where the collation says so. Spark has no function for it, only an expression."""
+    jvm: Any = get_active_spark_context()._jvm
+    bridge = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    given = bridge.expression(value._jc)
+    return Column(bridge.column(jvm.org.apache.spark.sql.catalyst.expressions.CollationKey(given)))
 
 
 def _is_binary(kind: T.StringType) -> bool:

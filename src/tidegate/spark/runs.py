@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.join.matched import no_bits, union
-from tidegate.join.order import order_by_code_time
+from tidegate.join.order import sort_by_code_time
 from tidegate.join.within import slots_of
 from tidegate.route.hash import partition_bounds
 from tidegate.spark.layout import BATCH, CODE, TIME, SideLayout
@@ -118,14 +119,16 @@ def new_runs(
     """Sort the chosen rows of a batch and cut them by slot."""
     if not len(chosen):
         return []
-    order = chosen[order_by_code_time(codes[chosen], times[chosen])]
+    ordered = sort_by_code_time(codes[chosen], times[chosen])
+    rows = chosen[ordered.order]
     runs = []
-    for slot, rows in _by_slot(order, times, slot_us):
-        run = NewRun(side, keyless, slot, 0, 0, [(0, len(rows))])
-        run.codes, run.times = codes[rows], times[rows]
+    for slot, part in _by_slot(ordered.times, slot_us):
+        run = NewRun(side, keyless, slot, 0, 0, ())
+        run.codes, run.times = ordered.codes[part], ordered.times[part]
+        run.slices = [(0, len(run.codes))]
         run.first_us, run.last_us = int(run.times.min()), int(run.times.max())
-        taken = pa.array(rows)
-        columns = [table.column(lane).take(taken) for lane in layout.lanes]
+        taken = pa.array(rows[part])
+        columns = [pc.take(table.column(lane), taken, boundscheck=False) for lane in layout.lanes]
         run.rows = pa.RecordBatch.from_arrays([one_array(c) for c in columns], names=list(layout.columns))
         runs.append(run)
     return runs
@@ -138,17 +141,17 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _by_slot(
-    order: NDArray[np.int64], times: NDArray[np.int64], slot_us: int
-) -> list[tuple[int | None, NDArray[np.int64]]]:
-    slots = slots_of(times[order], slot_us)
-    first, last = int(slots.min()), int(slots.max())
+def _by_slot(times: NDArray[np.int64], slot_us: int) -> list[tuple[int | None, slice | NDArray[np.int64]]]:
+    """Which rows fall into which slot, in the order they stand in."""
+    slots = slots_of(np.array([times.min(), times.max()]), slot_us)
+    first, last = int(slots[0]), int(slots[1])
     if first == last:
-        return [(first, order)]
+        return [(first, slice(None))]
+    slots = slots_of(times, slot_us)
     wide = last - first >= SLOTS_PER_BATCH_MAX
     if wide:
         slots = (slots - first) // -(-(last - first + 1) // SLOTS_PER_BATCH_MAX)
-    return [(None if wide else int(slot), order[slots == slot]) for slot in np.unique(slots)]
+    return [(None if wide else int(slot), np.flatnonzero(slots == slot)) for slot in np.unique(slots)]
 
 
 def write_run(

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.join.matched import count, set_bits, unset_positions
-from tidegate.join.order import order_by_code_time
+from tidegate.join.order import sort_by_code_time
 from tidegate.spark.assemble import Pairs
 from tidegate.spark.layout import BATCH, CODE, TIME, JoinLayout
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
@@ -133,10 +133,10 @@ class Settling:
             return None
         codes = np.concatenate([run.codes[r] for run, r in zip(group, rows, strict=True)])
         times = np.concatenate([run.times[r] for run, r in zip(group, rows, strict=True)])
-        order = order_by_code_time(codes, times)
-        columns = _concat_sorted(group, rows, order)
+        ordered = sort_by_code_time(codes, times)
+        columns = _concat_sorted(group, rows, ordered.order)
         merged = NewRun(side, group[0].keyless, group[0].slot, int(times.min()), int(times.max()), ())
-        merged.codes, merged.times = codes[order], times[order]
+        merged.codes, merged.times = ordered.codes, ordered.times
         batches = as_numpy(columns.column(BATCH))
         merged.rows = columns.drop_columns([CODE, TIME, BATCH])
         level = 1 + max(run.piece.level for run in group)
@@ -145,7 +145,7 @@ class Settling:
         )
         if self.layout.tracked[side]:
             was_set = [_bit_values(run, r) for run, r in zip(group, rows, strict=True)]
-            set_bits(merged.bits, np.flatnonzero(np.concatenate(was_set)[order]))
+            set_bits(merged.bits, np.flatnonzero(np.concatenate(was_set)[ordered.order]))
             if count(merged.bits):
                 self.matched[piece.name] = self.task.writer.add_bytes(merged.bits.tobytes())
         return piece
