@@ -11,6 +11,7 @@ is taken. With --kill it sends SIGKILL to itself and its JVM at the given step o
     spark-commit  Spark's own commit of the batch stands
 
 `--only-driver` leaves the JVM alive: it must notice by itself that nobody is there any more.
+`--failing-attempts` makes the first attempt of each join task fail after its state file is written.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark import TaskContext
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
 from tests.spark.crash_input import LATENESS_US, SCHEMA, WITHIN_US
 
 import tidegate as tg
@@ -57,6 +60,19 @@ def source(spark: SparkSession, home: Path, side: str, schema: str | None = None
     return tg.stream(frame, time="ts", name=side, lateness=f"{LATENESS_US} microseconds")
 
 
+def failing_at_first() -> Column:
+    """WHERE as a function that raises wherever a task is run for the first time."""
+
+    def judged(v: float | None, w: float | None) -> bool | None:
+        task = TaskContext.get()
+        if task is not None and task.attemptNumber() == 0:
+            time.sleep(0.5)  # the join, a step before us, has given its rows and closes its file
+            raise RuntimeError("the first attempt fails, as it was told to")
+        return None if v is None or w is None else v + w > 0.6
+
+    return F.udf(judged, "boolean")("v", "w")
+
+
 def main(arguments: list[str]) -> None:
     options = _options(arguments)
     home = options.home
@@ -64,8 +80,9 @@ def main(arguments: list[str]) -> None:
     if options.kill:
         kind, _, batch = options.kill.partition(":")
         _arm(home, kind, int(batch), _killer(options.only_driver))
+    where = failing_at_first() if options.failing_attempts else options.where
     query = tg.start(
-        joined(spark, home, options.how, options.where).write_to("parquet", str(home / "out"), name="out"),
+        joined(spark, home, options.how, where).write_to("parquet", str(home / "out"), name="out"),
         checkpoint=str(home / "checkpoint"),
         trigger="available now",
         partitions=4,
@@ -81,6 +98,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--where")
     parser.add_argument("--kill", help="step:batch")
     parser.add_argument("--only-driver", action="store_true")
+    parser.add_argument("--failing-attempts", action="store_true")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--conf", action="append", default=[], help="name=value")
     return parser.parse_args(arguments)
@@ -137,7 +155,8 @@ def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:
 
 
 def _at_file(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:
-    while not watched_files(home, kind, batch):
+    left_by_others = set(watched_files(home, kind, batch))
+    while not set(watched_files(home, kind, batch)) - left_by_others:
         time.sleep(0.001)
     kill()
 

@@ -79,11 +79,8 @@ class Home:
 
 @pytest.fixture(scope="module")
 def first_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Home:
-    return _stopped_run(spark, tmp_path_factory.mktemp("damage"))
-
-
-def _stopped_run(spark: SparkSession, home: Path) -> Home:
     """A run that has taken the first batches, with two more waiting for the next run."""
+    home = tmp_path_factory.mktemp("damage")
     made = Home(spark, home / "input", home / "first")
     prepare(home / "all", CASE.seed)
     for side in ("left", "right"):
@@ -161,16 +158,6 @@ def test_damaged_matched_bits_are_an_error_with_file_and_batch(home: Home) -> No
     place = next(iter(home.newest_piece(matched=True).matched.values()))
     flip(home.state / place.file, place.offset)
     _refused(home, rf"^Batch {FIRST} cannot be completed\. .*{place.file} at offset {place.offset}")
-
-
-def test_a_segment_altered_under_the_map_of_a_living_worker_is_an_error(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    # Not a copy: the worker process that the next run gets has verified this very file, and has it mapped.
-    home = _stopped_run(spark, tmp_path)
-    place = home.newest_piece().data
-    flip(home.state / place.file, place.offset + 40)
-    _refused(home, place.file)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -106,15 +106,25 @@ def by_tidegate(
 def by_spark(spark: SparkSession, case: Case, folder: Path, how: str) -> Counter[str]:
     """Spark's own stream-stream join. It waits for the sentinels as we do."""
     lateness = f"{LATENESS_SECONDS} seconds"
-    a, b = (case.stream(spark, side, 100).withWatermark("ts", lateness).alias(side) for side in "ab")
+    a, b = (case.stream(spark, side, 100).withWatermark("ts", lateness) for side in "ab")
+    if how == "full":
+        # Spark 4.3 joins null keys with null keys in this kind of streaming join, and in no other.
+        a, b = (frame.filter("k IS NOT NULL") for frame in (a, b))
+    a, b = a.alias("a"), b.alias("b")
     near = F.expr("a.k = b.k AND a.ts >= b.ts - INTERVAL 3 SECONDS AND a.ts <= b.ts + INTERVAL 2 SECONDS")
     joined = a.join(b, near, how)
     columns = ["coalesce(a.k, b.k)", *PAIR.split(", ")[2:]]
-    shown = joined if how == "left_semi" else joined.selectExpr(*columns)
+    own = ["k", "ts", "n", "v"]
+    shown = joined.select(*own) if how == "left_semi" else joined.selectExpr(*columns)
     sink = Sink()
     query = shown.writeStream.foreachBatch(sink).option("checkpointLocation", str(folder))
     assert query.trigger(availableNow=True).start().awaitTermination(PATIENCE_SECONDS)
     return sink.counted
+
+
+def with_keys(rows: Counter[str]) -> Counter[str]:
+    """Rows whose key, the first column, is not null."""
+    return Counter({row: count for row, count in rows.items() if not row.startswith("(None,")})
 
 
 def test_every_kind_of_join_equals_duckdb_and_spark(spark: SparkSession, tmp_path: Path) -> None:
@@ -127,7 +137,8 @@ def test_every_kind_of_join_equals_duckdb_and_spark(spark: SparkSession, tmp_pat
         for how in HOWS:
             assert ours[how] == by_duckdb(case, how, near), how
             if how != "left_anti":  # Spark has no such join of streams
-                assert ours[how] == by_spark(spark, case, tmp_path / f"spark-{how}", how), how
+                theirs = by_spark(spark, case, tmp_path / f"spark-{how}", how)
+                assert (with_keys(ours[how]) if how == "full" else ours[how]) == theirs, how
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", partitions or "200")
 

@@ -144,6 +144,8 @@ class Engine:
             with self._timed("commit"):
                 progress = progress_of(batch, after, settled, self._layouts, seen)
                 progress["started"] = started
+                # False: the next batch, even one without rows, will set waiting rows free.
+                progress["settled"] = planning.settle_plan(plan, after, self._operators) is None
                 progress["output_rows"] = self._output_rows(settled)
                 progress["timings"] = dict(self._timings)
                 progress["duration_seconds"] = self._clock() - started

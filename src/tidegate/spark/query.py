@@ -131,7 +131,10 @@ class Query:
         def idle() -> bool:
             last = self.last_progress
             return self._ended.is_set() or (
-                last is not None and not last["input_rows"] and last["started"] > asked
+                last is not None
+                and not last["input_rows"]
+                and last["settled"]  # behind each join, time moves on one batch later
+                and last["started"] > asked
             )
 
         with self._changed:

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from tidegate.errors import BatchFailed, StateError, TidegateError
+from tidegate.spark.worker_errors import told
+
+SPARK_TEXT = """An error occurred while calling o512.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 14.0 failed 1 times
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "segment.py", line 141, in _verified
+    raise _damaged(place)
+tidegate.errors.StateError: Stored rows are damaged: segments/near/1.arrow. Got: checksum a.
+
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:581)
+"""
+
+
+def test_an_error_that_a_worker_raised_on_purpose_comes_out_as_itself_with_the_batch() -> None:
+    cause = RuntimeError(SPARK_TEXT)
+    error = told(cause, 7)
+    assert type(error) is StateError
+    assert str(error) == (
+        "Batch 7 cannot be completed. Stored rows are damaged: segments/near/1.arrow. Got: checksum a."
+    )
+    assert error.__cause__ is cause
+
+
+def test_an_error_of_the_driver_is_left_as_it_is() -> None:
+    error = BatchFailed("no report")
+    assert told(error, 7) is error
+
+
+def test_any_other_error_is_left_as_it_is() -> None:
+    error = RuntimeError("ValueError: a user's function failed")
+    assert told(error, 7) is error
+
+
+def test_a_class_that_this_version_does_not_know_is_still_ours() -> None:
+    assert type(told(RuntimeError("tidegate.errors.Unheard: of"), 7)) is TidegateError
