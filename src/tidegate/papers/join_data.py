@@ -158,7 +158,7 @@ def spark_schema(side: str, payload_bytes: int) -> str:
 
 def checksum_sql(left_ms: str, right_ms: str, payload_bytes: int) -> str:
     """SQL for the checksum of one joined row; `left_ms` and `right_ms` spell its times as integers."""
-    # Flink gives a remainder the type of the modulus, so a plain literal would make it (and overflow) 32 bits.
+    # Flink gives a remainder the type of the modulus: a plain literal would make it 32 bits, and overflow.
     m = f"cast({MODULUS} as bigint)"
     terms = [
         f"(a % {m}) * (b % {m})",

@@ -101,12 +101,6 @@ class Arena:
                 line.survivor = self._largest_surviving(line.entry)
         return lines
 
-    def forget_data(self) -> None:
-        """Remove what was generated; the next scenario has its own."""
-        for path in self._data.values():
-            shutil.rmtree(path, ignore_errors=True)
-        self._data.clear()
-
     def _largest_surviving(self, entry: Entry) -> Line | None:
         for halving in range(1, HALVINGS + 1):
             rows = entry.data.rows_per_batch >> halving

@@ -96,9 +96,16 @@ class Engine:
             check_flow(found.flow, self.compiled.fingerprint)
             return found
         # A plan without a manifest: the first batch was begun, so what lies in the outputs may be its own.
-        if self.checkpoint.plans.read(0) is None:
+        begun = self.checkpoint.plans.read(0)
+        if begun is None:
             sinks.refuse_foreign_files(
                 self.compiled.spark, self.compiled.outputs, () if self.compiled.streaming else ("batch=0",)
+            )
+        else:
+            # It will run under its plan, whose routing tables hold for this number of partitions only.
+            check_flow(
+                {"partitions": {name: len(routing.table) for name, routing in begun.routing.items()}},
+                {"partitions": dict.fromkeys(self._operators, self.settings.partitions)},
             )
         return planning.first_manifest(
             self.compiled.fingerprint,
@@ -184,7 +191,8 @@ class Engine:
     ) -> list[TaskReport]:
         works = {name: self._work(name, plan, before) for name in self._operators}
         with self._timed("build"):
-            one = build_pass(self.compiled, frame, works)
+            again = plan.settle_after and any(any(o.lonely) for o in self._operators.values())
+            one = build_pass(self.compiled, frame, works, again)
         passes.append(one)
         with self._timed("run"):
             reports = [TaskReport.from_json(text) for text in map(json.loads, one.run())]

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.errors import BatchFailed, explain
 from tidegate.join import probe as kernel
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.spark.assemble import Assembler, Pairs, same_keys
@@ -305,19 +304,21 @@ class References:
         ]
 
 
-def instance_in(received: Sequence[pa.RecordBatch]) -> int:
-    """The number of the instance whose rows these are: its marker says it."""
+def instance_in(received: Sequence[pa.RecordBatch], routing: Routing, task: int) -> int:
+    """The number of the instance whose rows these are.
+
+    A marker says it, where there is one; any other row says it by its key; and where no row came at all it is
+    the number of Spark's task, which is only asked when the join stands alone.
+    """
     for batch in received:
         marked = np.flatnonzero(batch.column(TAG).to_numpy() == MARKER)
         if len(marked):
             return int(batch.column(CODE)[int(marked[0])].as_py())
-    raise BatchFailed(
-        explain(
-            "A task of a join was not told which instance it is",
-            why="Without its number it cannot know which rows are its own",
-            do="Run the batch again; if it happens again, this is a bug in Tidegate",
-        )
-    )
+    for batch in received:
+        if batch.num_rows:
+            code = batch.column(CODE)[:1].to_numpy().view(np.uint64)
+            return routing.table[int(partition_of(code, len(routing.table))[0])]
+    return task
 
 
 def _column(table: pa.Table, name: str) -> NDArray[Any]:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from tidegate.join.within import Tumbling, Unbounded, Within
 
 TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_tidegate_batch"
-#: Tag of the rows, one per instance, that tell a task which instance it is: their code is the number. The
-#: number of Spark's task will not do: in a union of several joins tasks are numbered through.
+#: Tag of the rows, one per instance, that tell a task which instance it is: their code is the number. Where
+#: several joins or passes meet in a union, Spark's task number will not do: tasks are numbered through.
 MARKER = -2
 #: Carries one task report per operator and instance beside the result rows, null in every other row.
 REPORT = "_tidegate_report"

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import StorageLevel
+from pyspark import StorageLevel, TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -40,10 +40,12 @@ class Pass:
 
     def run(self) -> list[str]:
         """The one action: materialises everything, returns the reports of all tasks."""
-        frames = [frame.where(F.col(REPORT).isNotNull()).select(REPORT) for frame in self.results.values()]
+        frames = [frame.where(F.col(REPORT).isNotNull()) for frame in self.results.values()]
         if not frames and self.input is not None:
             self.input.count()
-        return [row[0] for row in ports.union(frames).collect()] if frames else []
+        if len(frames) > 1:
+            frames = [ports.union([frame.select(REPORT) for frame in frames])]
+        return [row[REPORT] for frame in frames for row in frame.collect()]
 
     def rows(self, node: Node, late_before_us: Mapping[str, int]) -> DataFrame | None:
         """The rows of a node that an output writes; None where this pass brings no such rows."""
@@ -66,8 +68,10 @@ class Pass:
             frame.unpersist()
 
 
-def build_pass(compiled: Compiled, given: DataFrame | None, works: Mapping[str, JoinBatch]) -> Pass:
-    """Frames for one pass over `given` rows (None: no rows, only settling)."""
+def build_pass(
+    compiled: Compiled, given: DataFrame | None, works: Mapping[str, JoinBatch], again: bool
+) -> Pass:
+    """Frames for one pass over `given` rows (None: only settling); `again`: more passes may follow."""
     held: list[DataFrame] = []
     readers = sum(any(s.from_source for s in join.inputs) for join in compiled.joins)
     if given is not None and (readers > 1 or compiled.taps):
@@ -76,7 +80,7 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Mapping[str, 
     results: dict[str, DataFrame] = {}
     for join in compiled.joins:
         work = works[join.layout.operator]
-        rows = _join_rows(compiled, join, given, results, work.routing.instances)
+        rows = _join_rows(compiled, join, given, results, work.routing.instances, again)
         result = _run_join(rows, join, work).persist(StorageLevel.MEMORY_AND_DISK)
         held.append(result)
         results[join.layout.operator] = result
@@ -89,23 +93,31 @@ def _join_rows(
     given: DataFrame | None,
     results: Mapping[str, DataFrame],
     instances: int,
+    again: bool,
 ) -> DataFrame:
-    """All rows that enter a join in this pass, in the shared layout."""
+    """All rows that enter a join in this pass, in the shared layout.
+
+    Where frames of several operators or passes are put together, the number of Spark's task no longer tells
+    the instance, so markers do.
+    """
     lanes = sorted({lane for side in join.inputs for lane in side.port.lanes}, key=lambda name: int(name[1:]))
     columns = [TAG, TIME, CODE, *lanes]
     frames = []
+    alone = len(compiled.joins) == 1 and not compiled.taps
     from_sources = [side.port.tag for side in join.inputs if side.from_source]
     if given is not None and from_sources:
         tags = [tag + keyless for tag in from_sources for keyless in (0, 1)]
-        alone = len(compiled.joins) == 1 and not compiled.taps
-        frames.append((given if alone else given.where(F.col(TAG).isin(tags))).select(*columns))
+        # Each step on a data frame costs its analysis in every batch: none that changes nothing.
+        frames.append(given if alone else given.where(F.col(TAG).isin(tags)).select(*columns))
     for side in join.inputs:
         base, boxes = ports.boxes_of(side.node)
         if isinstance(base, Join):
             upstream = _without_reports(results[compiled.join_of(base).layout.operator])
             frames.append(side.project(ports.apply_boxes(upstream, boxes, "a join")).select(*columns))
-    session = frames[0].sparkSession if frames else compiled.spark
-    return ports.union([*frames, _markers(session, compiled, columns, instances)])
+    if not (frames and alone and not again):
+        session = frames[0].sparkSession if frames else compiled.spark
+        frames.append(_markers(session, compiled, columns, instances))
+    return ports.union(frames)
 
 
 def _markers(session: SparkSession, compiled: Compiled, columns: list[str], instances: int) -> DataFrame:
@@ -138,8 +150,10 @@ def instance_of(routing: Routing, partitions: int) -> Column:
 def _task(work: JoinBatch):  # type: ignore[no-untyped-def]
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         received = list(batches)
+        context = TaskContext.get()
+        number = instance_in(received, work.routing, context.partitionId() if context is not None else 0)
         # A name that no other attempt has, so retries and speculation never write to one file.
-        return JoinInstance(work, instance_in(received), uuid.uuid4().hex[:12]).run(iter(received))
+        return JoinInstance(work, number, uuid.uuid4().hex[:12]).run(iter(received))
 
     return run
 

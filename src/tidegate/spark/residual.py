@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -51,7 +52,8 @@ def judged(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
 
     def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         received = list(batches)
-        number = instance_in(received)
+        context = TaskContext.get()
+        number = instance_in(received, work.routing, context.partitionId() if context is not None else 0)
         instance = JoinInstance(finding, number, uuid.uuid4().hex[:12])
         # The first row tells the second step which instance it is.
         yield instance.assembler.report(str(number))
