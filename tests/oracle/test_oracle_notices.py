@@ -1,4 +1,4 @@
-"""Canaries: an engine that is broken on purpose must disagree with the oracle, or the oracle is worth nothing."""
+"""Canaries: an engine broken on purpose must disagree with the oracle, or the oracle is worth nothing."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-
 from tests.oracle.expected import Flat, duckdb_join, naive
 from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
+
 from tidegate.join.within import Within
 from tidegate.spark import join_task
 from tidegate.spark.settle_task import Settling
 
 WITHIN = Within(10, 10)
-#: A pair at the very edge of the window across batches, a pair in one batch, a lonely row of each side.
+#: Pairs at the very edge of the window across batches, a pair in one batch, lonely rows of each side.
 BATCHES: list[dict[str, list[Row]]] = [
     {"a": [(0, 1, 0, 0)]},
     {"b": [(10, 1, 1, 0)]},
     {"a": [(20, 2, 2, 0), (21, 1, 3, 0)], "b": [(20, 2, 4, 0), (22, None, 5, 0)]},
-    {"a": [(50, 3, 6, 0)], "b": [(50, 4, 7, 0)]},
+    {"a": [(30, 3, 6, 0)], "b": [(30, 4, 7, 0)]},
+    {},
+    {"b": [(31, 1, 8, 0)]},
+    {"a": [(50, 3, 9, 0)], "b": [(50, 4, 10, 0)]},
 ]
 
 
@@ -54,7 +57,7 @@ def forgets_matches(self: Settling, run: Any, rows: Any) -> None:
 def test_the_engine_and_both_oracles_agree_on_the_story() -> None:
     agrees, rows = outcome("full")
     assert agrees
-    assert len(rows) == 6
+    assert len(rows) == 8
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from tests.spark.crash_runner import source
 import tidegate as tg
 from tidegate.errors import CheckpointInUse, StateError
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.values import ByteRange, Piece
+from tidegate.values import ByteRange, Piece, Routing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -204,6 +204,19 @@ def test_a_changed_flow_is_refused_with_what_changed(home: Home, changed: dict[s
     with pytest.raises(StateError, match=f"written by another flow.*{says}"):
         home.run(**changed)
     home.check_nothing_wrong_was_written(rows)
+
+
+def test_a_changed_number_of_partitions_is_refused_even_when_only_the_first_batch_was_begun(
+    home: Home,
+) -> None:
+    begun = Checkpoint(str(home.checkpoint)).plans.read(0)
+    assert begun is not None
+    fresh = Home(home.spark, home.input, home.folder / "fresh")
+    routing = {name: Routing(0, 2, (0, 1) * 3) for name in begun.routing}
+    Checkpoint(str(fresh.checkpoint)).plans.write(replace(begun, routing=routing))
+    with pytest.raises(StateError, match=r"written by another flow.*partitions\.\w+: 6 → 4"):
+        fresh.run()
+    assert not (fresh.folder / "out").exists()
 
 
 @pytest.fixture
