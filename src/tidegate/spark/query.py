@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.durations import duration_us
-from tidegate.errors import FlowError, TidegateError, explain
+from tidegate.errors import FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
 from tidegate.spark.compile import Compiled, compile_flow
 from tidegate.spark.engine import CONF, Engine, Settings
@@ -28,10 +28,12 @@ AVAILABLE_NOW = "available now"
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
 PARTITIONS_PER_CORE = 8
 _PROGRESS_KEPT = 1000
-#: Read by Spark when a query over what is "available now" starts.
+#: Read by Spark when a streaming query starts.
 STREAM_CONF = {
     # Without it Spark would take everything in one batch, because the heartbeat knows no "now".
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
+    # Spark's offset log on a local disk: without a second file for a checksum beside every small file.
+    "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
 
@@ -61,7 +63,7 @@ def start(
     sources_spark = _session(outputs)
     parallelism = sources_spark.sparkContext.defaultParallelism if sources_spark is not None else 1
     count = _positive(instances, "instances", parallelism)
-    parts = _positive(partitions, "partitions", PARTITIONS_PER_CORE * count)
+    parts = _positive(partitions, "partitions", _stored_partitions(checkpoint) or PARTITIONS_PER_CORE * count)
     compiled = compile_flow(outputs, parts)
     if not compiled.streaming:
         return _run_batch(compiled, Settings(parts, count, False, seed))
@@ -236,7 +238,7 @@ def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict
         writer = compiled.input_frame().writeStream.foreachBatch(run_batch)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
         bounded = "availableNow" in trigger
-        with _settings(compiled.spark, STREAM_CONF if bounded else {}):
+        with _settings(compiled.spark, STREAM_CONF):
             inner = writer.start()
             engine.query = inner._jsq
             query._inner = inner
@@ -261,6 +263,17 @@ def _session(outputs: tuple[Output, ...]) -> Any:
         if node is not None:
             return node.frame.sparkSession
     return None
+
+
+def _stored_partitions(checkpoint: str | None) -> int | None:
+    """What a checkpoint was begun with: a machine with other cores must be able to go on from it."""
+    if checkpoint is None:
+        return None
+    try:
+        found = Checkpoint(checkpoint).manifests.load_latest()
+    except StateError:
+        return None  # It is said, with all it has to say, when the state is recovered.
+    return None if found is None else int(found.flow["partitions"])
 
 
 def _positive(given: int | None, what: str, default: int) -> int:
