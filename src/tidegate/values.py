@@ -240,6 +240,8 @@ class TaskReport:
     merged: tuple[str, ...]
     #: Piece name → this instance's new matched bits.
     matched: Mapping[str, ByteRange]
+    #: File of results that wait for the sinks, relative to the state; None where Spark itself has them.
+    staged: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(replace(self, added=())), "added": [p.to_json() for p in self.added]}

@@ -35,7 +35,9 @@ from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, build_pass
 from tidegate.spark.ports import boxes_of
 from tidegate.spark.progress import Progress, progress_of
+from tidegate.spark.staging import can_stage
 from tidegate.state.checkpoint import Checkpoint, check_flow
+from tidegate.state.local import LocalStore
 from tidegate.state.next_batch import is_done
 from tidegate.state.pieces import after_batch
 from tidegate.values import BEGINNING_US, END_US, Manifest, Piece, Plan, TaskReport
@@ -87,6 +89,7 @@ class Engine:
         self.query: Any = None
         self._timings: dict[str, float] = {}
         self._awake_us = self._now_us()
+        self._stage_root = _stage_root(compiled, checkpoint)
         #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
         self._run = uuid.uuid4().hex[:12]
 
@@ -217,6 +220,7 @@ class Engine:
             merges=tuple(plan.merges.get(name, {}).items()),
             flush=plan.flush,
             run=self._run,
+            stage_root=self._stage_root,
         )
 
     def _observed(self) -> dict[str, Observed]:
@@ -287,6 +291,14 @@ class Engine:
         started = time.perf_counter()
         yield
         self._timings[name] = self._timings.get(name, 0.0) + time.perf_counter() - started
+
+
+def _stage_root(compiled: Compiled, checkpoint: Checkpoint) -> str | None:
+    """Where tasks stage results; None where results must go back through Spark (see staging.py)."""
+    if not compiled.streaming or len(compiled.joins) != 1 or not isinstance(checkpoint.store, LocalStore):
+        return None
+    only = compiled.joins[0]
+    return checkpoint.store.root if only.candidates is None and can_stage(only.schema) else None
 
 
 def _operator(compiled: Compiled, join: CompiledJoin) -> planning.Operator:

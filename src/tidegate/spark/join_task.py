@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from tidegate.join import probe as kernel
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.spark.assemble import Assembler, Pairs, same_keys
-from tidegate.spark.layout import CODE, MARKER, TAG, TIME, JoinLayout
+from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME, JoinLayout
 from tidegate.spark.runs import NewRun, Run, StoredRun, new_runs, write_run
 from tidegate.spark.settle_task import Settling
+from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
@@ -57,6 +58,8 @@ class JoinBatch:
     flush: bool
     #: A word of its own per run: what a worker opened for an earlier run is not trusted in the next.
     run: str = ""
+    #: Folder of the state on this machine, where results are staged; None: they go back through Spark.
+    stage_root: str | None = None
 
 
 class Counts:
@@ -82,6 +85,7 @@ class JoinInstance:
         )
         path = segment_path(self.layout.operator, work.batch, instance, attempt)
         self.writer = SegmentWriter(open_store(work.store_url), path)
+        self._staged = path.removesuffix(".arrow") + ".parquet"
         self.assembler = Assembler(self.layout)
         self.counts = Counts(self.layout.partitions)
         owned = work.routing.owned_by(instance)
@@ -104,6 +108,9 @@ class JoinInstance:
         self._accept(received)
         self._store()
         settling = Settling(self)
+        if self.work.stage_root is not None:
+            yield self._stage(self._direct(settling), settling, started)
+            return
         step = self._candidates() if self.layout.residual else self._direct(settling)
         while True:
             result = next(step, None)
@@ -113,6 +120,16 @@ class JoinInstance:
             yield result
             started = time.thread_time()
         yield self.assembler.report(report_json(self.report(settling)))
+
+    def _stage(self, results: Iterator[pa.RecordBatch], settling: Settling, started: float) -> pa.RecordBatch:
+        """Write the results where sinks will read them; only the report goes back through Spark."""
+        stage = StageWriter(f"{self.work.stage_root}/{self._staged}")
+        for result in results:
+            stage.write(result)
+        staged = self._staged if stage.close() else None
+        self.counts.cpu_seconds += time.thread_time() - started
+        report = replace(self.report(settling), staged=staged)
+        return pa.RecordBatch.from_arrays([pa.array([report_json(report)])], names=[REPORT])
 
     def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
         for parts in self._chunks():

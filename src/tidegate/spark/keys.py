@@ -43,7 +43,7 @@ class Key:
         value = F.col(quoted(column)).cast(self.type)
         if isinstance(self.type, (T.DoubleType, T.FloatType)):
             return value + F.lit(0.0).cast(self.type)
-        if isinstance(self.type, T.StringType) and not _is_binary(self.type):
+        if isinstance(self.type, T.StringType) and not is_binary(self.type):
             return _collation_key(value)
         return value
 
@@ -156,13 +156,14 @@ def _collation_key(value: Column) -> Column:
     return Column(bridge.column(jvm.org.apache.spark.sql.catalyst.expressions.CollationKey(given)))
 
 
-def _is_binary(kind: T.StringType) -> bool:
+def is_binary(kind: T.StringType) -> bool:
+    """Do these strings compare byte by byte?"""
     return getattr(kind, "collation", "UTF8_BINARY") == "UTF8_BINARY"
 
 
 def _is_plain(kind: T.DataType) -> bool:
     if isinstance(kind, T.StringType):
-        return _is_binary(kind)
+        return is_binary(kind)
     return True
 
 

@@ -11,9 +11,11 @@ reports, and a sink. So kernels run once, and sinks read what was materialised a
 
 from __future__ import annotations
 
+import json
+import os
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
@@ -26,6 +28,7 @@ from tidegate.spark.compile import Compiled, CompiledJoin, Tap
 from tidegate.spark.join_task import JoinBatch, JoinInstance, instance_in
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.staging import read_staged
 from tidegate.values import BEGINNING_US, Routing
 
 
@@ -37,15 +40,33 @@ class Pass:
     input: DataFrame | None
     results: dict[str, DataFrame]
     held: list[DataFrame]
+    #: The join whose results its tasks stage; None where Spark persists them.
+    staging: CompiledJoin | None = None
+    stage_root: str = ""
+    staged: list[str] = field(default_factory=list)
 
     def run(self) -> list[str]:
         """The one action: materialises everything, returns the reports of all tasks."""
+        if self.staging is not None:
+            return self._run_staged(self.staging)
         frames = [frame.where(F.col(REPORT).isNotNull()) for frame in self.results.values()]
         if not frames and self.input is not None:
             self.input.count()
         if len(frames) > 1:
             frames = [ports.union([frame.select(REPORT) for frame in frames])]
         return [row[REPORT] for frame in frames for row in frame.collect()]
+
+    def _run_staged(self, join: CompiledJoin) -> list[str]:
+        name = join.layout.operator
+        reports = self.results[name]
+        texts = [row[REPORT] for row in reports.collect()]
+        files = [file for text in texts if (file := json.loads(text)["staged"]) is not None]
+        self.staged = [f"{self.stage_root}/{file}" for file in files]
+        result = read_staged(reports.sparkSession, self.staged, join.schema)
+        if join.node.where is not None:
+            result = result.where(residual.condition(join.node.where))
+        self.results[name] = result
+        return texts
 
     def rows(self, node: Node, late_before_us: Mapping[str, int]) -> DataFrame | None:
         """The rows of a node that an output writes; None where this pass brings no such rows."""
@@ -66,6 +87,8 @@ class Pass:
     def release(self) -> None:
         for frame in self.held:
             frame.unpersist()
+        for file in self.staged:
+            os.remove(file)
 
 
 def build_pass(
@@ -81,6 +104,9 @@ def build_pass(
     for join in compiled.joins:
         work = works[join.layout.operator]
         rows = _join_rows(compiled, join, given, results, work.routing.instances, again)
+        if work.stage_root is not None:
+            reports = _placed(rows, join, work).mapInArrow(_task(work), f"{REPORT} string")
+            return Pass(compiled, given, {join.layout.operator: reports}, held, join, work.stage_root)
         result = _run_join(rows, join, work).persist(StorageLevel.MEMORY_AND_DISK)
         held.append(result)
         results[join.layout.operator] = result
@@ -129,14 +155,18 @@ def _markers(session: SparkSession, compiled: Compiled, columns: list[str], inst
 
 def _run_join(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
     """One shuffle by instance number, then the kernels."""
-    instance = instance_of(work.routing, join.layout.partitions)
-    placed = rows.repartitionById(work.routing.instances, instance)
+    placed = _placed(rows, join, work)
     if join.candidates is not None:
         return residual.judged(placed, join, work)
     result = placed.mapInArrow(_task(work), join.schema)
     if join.node.where is not None:
         result = result.where(F.col(REPORT).isNotNull() | residual.condition(join.node.where))
     return result
+
+
+def _placed(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
+    """The rows at the instances that own them."""
+    return rows.repartitionById(work.routing.instances, instance_of(work.routing, join.layout.partitions))
 
 
 def instance_of(routing: Routing, partitions: int) -> Column:
@@ -159,6 +189,8 @@ def _task(work: JoinBatch):  # type: ignore[no-untyped-def]
 
 
 def _without_reports(frame: DataFrame) -> DataFrame:
+    if REPORT not in frame.columns:
+        return frame
     return frame.where(F.col(REPORT).isNull()).drop(REPORT)
 
 

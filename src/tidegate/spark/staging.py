@@ -1,0 +1,52 @@
+"""Results on their way to the sinks: written by the tasks themselves, as Parquet beside the state.
+
+Handing joined rows back through Spark costs twice: every row is turned from Arrow into Spark's rows, and then
+into Spark's cache, so that sinks can read it more than once. A Parquet file costs neither: the task writes
+columns it has in hand, and sinks read columns. What comes back through Spark is the report alone, so the
+engine's action is as lean as a shuffle can be, and no second reader can ever run a kernel again.
+
+Staged files live until the sinks are done. They lie in the folder of the segments, and no manifest names
+them, so what a crash leaves behind is swept with the rest. Types that Parquet does not carry exactly, chained
+joins, residual conditions and batch inputs take the other way: results persisted by Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from tidegate.spark.keys import is_binary
+from tidegate.spark.layout import REPORT
+
+_EXACT = (
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.DecimalType,
+    T.BinaryType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+
+
+def can_stage(schema: T.StructType) -> bool:
+    """Does Parquet carry every column exactly?"""
+    return all(
+        isinstance(f.dataType, _EXACT) or (type(f.dataType) is T.StringType and is_binary(f.dataType))
+        for f in schema.fields
+    )
+
+
+def read_staged(spark: SparkSession, files: Sequence[str], schema: T.StructType) -> DataFrame:
+    """The staged rows of all tasks."""
+    shown = T.StructType([f for f in schema.fields if f.name != REPORT])
+    if not files:
+        return spark.createDataFrame([], shown)
+    return spark.read.schema(shown).parquet(*[f"file://{file}" for file in files])
