@@ -39,13 +39,14 @@ def test_a_left_join_survives_kills_around_its_output_one_of_them_in_a_replay(tm
 def test_tasks_that_fail_after_they_have_written_are_retried_and_their_files_swept(
     tmp_path: Path, master: str
 ) -> None:
+    # A left join, because its condition is judged inside the task, behind the step that writes the state.
     # Speculation makes the same two files of one task; Spark allows it only between machines, so see
     # test_attempts.py for that.
-    home, case = tmp_path / "run", Case("inner", None, seed=3)
+    home, case = tmp_path / "run", Case("left", None, seed=3)
     prepare(home, case.seed)
     code, told = run(home, case, "--master", master, "--failing-attempts")
     assert code == 0, told
-    check_result(home, Case("inner", WHERE, seed=3))
+    check_result(home, Case("left", WHERE, seed=3))
     assert unreferenced(home), "no attempt has left a file behind, so nothing was shown"
     checkpoint = Checkpoint(str(home / "checkpoint"))
     checkpoint.open("test")

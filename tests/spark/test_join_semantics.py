@@ -190,3 +190,12 @@ def test_streaming_and_batch_inputs_are_not_mixed(spark: SparkSession) -> None:
     b = tg.stream(rows_at(spark, [0]), time="ts", name="b")
     with pytest.raises(tg.FlowError, match=r"streaming: a; batch: b"):
         tg.start(a.join(b, on="k", within="1 second").write_to("noop"))
+
+
+def test_a_condition_in_python_sees_joined_rows_only(spark: SparkSession) -> None:
+    a = tg.stream(rows_at(spark, [1.0, 2.0]), time="ts", name="a")
+    b = tg.stream(rows_at(spark, [1.0, 2.0]), time="ts", name="b")
+    odd = F.udf(lambda left, right: (left + right) % 2 == 1, "boolean")
+    sink = Sink("odd")
+    tg.start(a.join(b, on="k", within="5 seconds", where=odd("n", "n_right")).write_to(sink), instances=1)
+    assert pairs(sink) == {(0, 1), (1, 0)}

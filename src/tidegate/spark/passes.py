@@ -62,17 +62,14 @@ class Pass:
         texts = [row[REPORT] for row in reports.collect()]
         files = [file for text in texts if (file := json.loads(text)["staged"]) is not None]
         self.staged = [f"{self.stage_root}/{file}" for file in files]
-        result = read_staged(reports.sparkSession, self.staged, join.schema)
-        if join.node.where is not None:
-            result = result.where(residual.condition(join.node.where))
-        self.results[name] = result
+        self.results[name] = read_staged(reports.sparkSession, self.staged, join.schema)
         return texts
 
     def rows(self, node: Node, late_before_us: Mapping[str, int]) -> DataFrame | None:
         """The rows of a node that an output writes; None where this pass brings no such rows."""
         base, boxes = ports.boxes_of(node)
         if isinstance(base, Join):
-            frame = _without_reports(self.results[self.compiled.join_of(base).layout.operator])
+            frame = _joined(self.compiled.join_of(base), self.results)
             if not boxes and not any(name.startswith(HIDDEN) for name in frame.columns):
                 return frame
         elif self.input is None:
@@ -138,7 +135,7 @@ def _join_rows(
     for side in join.inputs:
         base, boxes = ports.boxes_of(side.node)
         if isinstance(base, Join):
-            upstream = _without_reports(results[compiled.join_of(base).layout.operator])
+            upstream = _joined(compiled.join_of(base), results)
             frames.append(side.project(ports.apply_boxes(upstream, boxes, "a join")).select(*columns))
     if not (frames and alone and not again):
         session = frames[0].sparkSession if frames else compiled.spark
@@ -158,10 +155,7 @@ def _run_join(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame
     placed = _placed(rows, join, work)
     if join.candidates is not None:
         return residual.judged(placed, join, work)
-    result = placed.mapInArrow(_task(work), join.schema)
-    if join.node.where is not None:
-        result = result.where(F.col(REPORT).isNotNull() | residual.condition(join.node.where))
-    return result
+    return placed.mapInArrow(_task(work), join.schema)
 
 
 def _placed(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
@@ -188,10 +182,15 @@ def _task(work: JoinBatch):  # type: ignore[no-untyped-def]
     return run
 
 
-def _without_reports(frame: DataFrame) -> DataFrame:
-    if REPORT not in frame.columns:
-        return frame
-    return frame.where(F.col(REPORT).isNull()).drop(REPORT)
+def _joined(join: CompiledJoin, results: Mapping[str, DataFrame]) -> DataFrame:
+    """The joined rows alone: no reports, and for an inner join only those that its condition lets through."""
+    frame = results[join.layout.operator]
+    if REPORT in frame.columns:
+        frame = frame.where(F.col(REPORT).isNull()).drop(REPORT)
+    if join.node.where is not None and join.candidates is None:
+        # Behind the reports, not beside them: a condition in Python must never see a row of nulls.
+        frame = frame.where(residual.condition(join.node.where))
+    return frame
 
 
 def _tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> DataFrame:
