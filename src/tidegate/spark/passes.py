@@ -1,12 +1,13 @@
 """Builds the data frames of one pass over all operators; nothing runs before the engine's action.
 
-    input (all ports) ─┬─▶ by instance ─▶ join1 ─▶ persisted ─┬─▶ outputs
-                       │                                       ▼ boxes
-                       ├──────────────▶ by instance ─▶ join2 ─▶ persisted ─▶ outputs
+    input (all ports) ─┬─▶ by instance ─▶ join1 ─▶ kept ─┬─▶ outputs
+                       │                                  ▼ boxes
+                       ├──────────────▶ by instance ─▶ join2 ─▶ kept ─▶ outputs
                        └─▶ taps (rows that go straight to an output)
 
-Every operator's result is persisted, because it has two readers at least: the engine, which collects the
-reports, and a sink. So kernels run once, and sinks read what was materialised as often as they like.
+Every operator's result is kept, because it has two readers at least: the engine, which collects the reports,
+and a sink. The tasks of a lone join stage it as files (staging.py); otherwise Spark persists it. So kernels
+run once, and sinks read what was materialised as often as they like.
 """
 
 from __future__ import annotations
