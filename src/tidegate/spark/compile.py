@@ -39,7 +39,7 @@ from tidegate.spark.keys import Keys, match_keys, quoted
 from tidegate.spark.lanes import Lanes
 from tidegate.spark.layout import REPORT, TIME, JoinLayout, SideLayout
 from tidegate.spark.ports import Port
-from tidegate.values import BEGINNING_US
+from tidegate.values import BEGINNING_US, END_US
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ class Compiled:
     observed: set[str] = field(default_factory=set)
     #: Their observations: named in a streaming query, objects in a batch one.
     observations: dict[str, Observation | str] = field(default_factory=dict)
+    #: Streams whose times too far ahead are found by Spark, because not only join tasks see them.
+    judged_by_spark: set[str] = field(default_factory=set)
     fingerprint: dict[str, Any] = field(default_factory=dict)
     #: Frames of source-fed ports in the shared layout, in tag order.
     port_frames: list[DataFrame] = field(default_factory=list)
@@ -103,6 +105,11 @@ class Compiled:
             name: ClockSettings(source.lateness_us, source.idle_timeout_us)
             for name, source in self.sources.items()
         }
+
+    def newest_us(self, stream: str, now_us: int) -> int:
+        """The newest time of a stream that its join tasks believe, by the clock of the plan."""
+        ahead_us = self.sources[stream].max_ahead_us
+        return END_US if ahead_us is None or stream in self.judged_by_spark else now_us + ahead_us
 
     def join_of(self, node: Join) -> CompiledJoin:
         return next(join for join in self.joins if join.node is node)
@@ -136,6 +143,7 @@ class _Compiler:
         for output in compiled.outputs:
             self._visit(output.node)
         compiled.observed = self._observed()
+        compiled.judged_by_spark = compiled.observed | self._tapped()
         for output in compiled.outputs:
             self._tap(output.node)
         compiled.port_frames = [build() for build in self._waiting]
@@ -207,14 +215,14 @@ class _Compiler:
         kind = base.kind if isinstance(base, Refused) else "rows"
         if kind != "rows":
             boxes = []  # Refused rows are picked out first; their boxes apply afterwards.
-        frame = ports.apply_boxes(ports.timed(source), boxes, repr(source.name))
+        frame = ports.apply_boxes(self._timed(source), boxes, repr(source.name))
         fields = visible(frame)
         lanes = self.compiled.lanes.assign([f.dataType for f in fields])
         port = Port(next(self._tags), source.name, tuple(f.name for f in fields), lanes)
         values = [F.col(quoted(f.name)) for f in fields]
 
         def build() -> DataFrame:
-            rows = ports.timed(source) if kind != "rows" else self._entering(source, boxes)
+            rows = self._timed(source) if kind != "rows" else self._entering(source, boxes)
             return ports.project(rows, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False))
 
         self._waiting.append(build)
@@ -226,7 +234,7 @@ class _Compiler:
         """A frame with the node's columns: the stream itself, or no rows of what a join will return."""
         base, boxes = ports.boxes_of(node)
         if isinstance(base, Source):
-            return ports.apply_boxes(ports.timed(base), boxes, repr(base.name))
+            return ports.apply_boxes(self._timed(base), boxes, repr(base.name))
         if not isinstance(base, Join):
             raise FlowError(explain("Refused rows cannot be joined"))
         join = self.compiled.join_of(base)
@@ -236,16 +244,25 @@ class _Compiler:
     def _entering(self, source: Source, boxes: Sequence[Box]) -> DataFrame:
         """Rows of a source behind its boxes; counted on the way in where the join tasks cannot do it."""
         if source.name not in self.compiled.observed:
-            return ports.apply_boxes(ports.timed(source), boxes, repr(source.name))
+            return ports.apply_boxes(self._timed(source), boxes, repr(source.name))
         # One observation per stream: a second one on another branch would count every row twice.
         if source.name in self.compiled.observations:
-            frame = ports.timed(source)
+            frame = self._timed(source)
         else:
             watch = source.name if self.compiled.streaming else Observation(source.name)
             self.compiled.observations[source.name] = watch
             frame = ports.watched(source, watch)
         frame = frame.filter(F.col(TIME) != F.lit(BEGINNING_US))
         return ports.apply_boxes(frame, boxes, repr(source.name))
+
+    def _timed(self, source: Source) -> DataFrame:
+        return ports.timed(source, by_spark=source.name in self.compiled.judged_by_spark)
+
+    def _tapped(self) -> set[str]:
+        """Streams with rows that go straight to an output."""
+        bases = [ports.boxes_of(output.node)[0] for output in self.compiled.outputs]
+        sources = [base.parent if isinstance(base, Refused) else base for base in bases]
+        return {source.name for source in sources if isinstance(source, Source)}
 
     def _observed(self) -> set[str]:
         """Streams that no join side sees in full."""

@@ -204,15 +204,17 @@ class Engine:
 
     def _work(self, name: str, plan: Plan, before: Manifest) -> JoinBatch:
         layout = self._layouts[name]
-        late = tuple(
-            plan.watermarks_us[side.stream] if side.stream is not None else BEGINNING_US
-            for side in layout.sides
-        )
+        streams = (layout.left.stream, layout.right.stream)
+        late = [BEGINNING_US if stream is None else plan.watermarks_us[stream] for stream in streams]
+        newest = [
+            END_US if stream is None else self.compiled.newest_us(stream, plan.now_us) for stream in streams
+        ]
         return JoinBatch(
             layout=layout,
             store_url=self.checkpoint.store.url,
             batch=plan.batch,
             late_before_us=(late[0], late[1]),
+            newest_us=(newest[0], newest[1]),
             settle_us=plan.settle_us[name],
             settled_us=before.settled_us[name],
             routing=plan.routing[name],

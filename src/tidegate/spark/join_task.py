@@ -33,7 +33,7 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, PartitionLoad, Piece, Routing, TaskReport
+from tidegate.values import BEGINNING_US, END_US, LEFT, RIGHT, PartitionLoad, Piece, Routing, TaskReport
 
 #: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
 PAIRS_PER_CHUNK = 1 << 18
@@ -58,6 +58,8 @@ class JoinBatch:
     flush: bool
     #: A word of its own per run: what a worker opened for an earlier run is not trusted in the next.
     run: str = ""
+    #: Per side: rows above this are rejected, because one bad clock must not expire everything.
+    newest_us: tuple[int, int] = (END_US, END_US)
     #: Folder of the state on this machine, where results are staged; None: they go back through Spark.
     stage_root: str | None = None
 
@@ -179,7 +181,7 @@ class JoinInstance:
     def _usable(self, side: int, tags: NDArray[Any], times: NDArray[np.int64]) -> NDArray[np.bool_]:
         tag = self.layout.sides[side].tag
         mine = (tags == tag) | (tags == tag + 1)
-        rejected = mine & (times == BEGINNING_US)
+        rejected = mine & ((times == BEGINNING_US) | (times > self.work.newest_us[side]))
         timed = mine & ~rejected
         late = timed & (times < self.work.late_before_us[side])
         counts = self.counts

@@ -39,8 +39,12 @@ class Port:
     lanes: tuple[str, ...]
 
 
-def timed(source: Source) -> DataFrame:
-    """The source with its event time in microseconds; BEGINNING_US where it cannot be used."""
+def timed(source: Source, by_spark: bool) -> DataFrame:
+    """The source with its event time in microseconds; BEGINNING_US where it cannot be used.
+
+    `by_spark`: times too far ahead of the clock are found here. It is better left to the join tasks: Spark
+    writes its clock into the code that it compiles, so each batch costs a compilation and runs cold code.
+    """
     kind = source.frame.schema[source.time].dataType
     column = F.col(quoted(source.time))
     if isinstance(kind, T.TimestampType):
@@ -56,7 +60,7 @@ def timed(source: Source) -> DataFrame:
             )
         )
     usable = micros.isNotNull()
-    if source.max_ahead_us is not None:
+    if by_spark and source.max_ahead_us is not None:
         usable = usable & (micros <= F.unix_micros(F.current_timestamp()) + F.lit(source.max_ahead_us))
     frame: DataFrame = source.frame.withColumn(TIME, F.when(usable, micros).otherwise(F.lit(BEGINNING_US)))
     return frame
@@ -64,7 +68,7 @@ def timed(source: Source) -> DataFrame:
 
 def watched(source: Source, observation: Observation | str) -> DataFrame:
     """The source, counted in front of its boxes."""
-    frame = timed(source)
+    frame = timed(source, by_spark=True)
     usable = F.col(TIME) != F.lit(BEGINNING_US)
     return frame.observe(
         observation,

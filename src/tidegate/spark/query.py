@@ -23,6 +23,7 @@ from tidegate.spark.engine import CONF, Engine, Settings
 from tidegate.spark.progress import Progress
 from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
+from tidegate.state.local import LocalStore
 
 AVAILABLE_NOW = "available now"
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
@@ -32,8 +33,13 @@ _PROGRESS_KEPT = 1000
 STREAM_CONF = {
     # Without it Spark would take everything in one batch, because the heartbeat knows no "now".
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
-    # Spark's offset log on a local disk: without a second file for a checksum beside every small file.
-    "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+#: The same for a checkpoint on a local disk. Spark's usual way to its offset logs runs `readlink` in a
+#: process of its own several times a batch; this one renames files just as atomically, and asks nobody.
+LOCAL_CONF = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
 }
 
 
@@ -238,7 +244,8 @@ def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict
         writer = compiled.input_frame().writeStream.foreachBatch(run_batch)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
         bounded = "availableNow" in trigger
-        with _settings(compiled.spark, STREAM_CONF):
+        local = LOCAL_CONF if isinstance(checkpoint.store, LocalStore) else {}
+        with _settings(compiled.spark, STREAM_CONF | local):
             inner = writer.start()
             engine.query = inner._jsq
             query._inner = inner
