@@ -28,7 +28,7 @@ from tidegate.control import planning
 from tidegate.control.clock import advance
 from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Node
-from tidegate.spark import observed, sinks
+from tidegate.spark import linked, observed, sinks
 from tidegate.spark.compile import Compiled, CompiledJoin
 from tidegate.spark.join_task import JoinBatch
 from tidegate.spark.observed import Observed
@@ -90,6 +90,8 @@ class Engine:
         self._timings: dict[str, float] = {}
         self._awake_us = self._now_us()
         self._stage_root = _stage_root(compiled, checkpoint)
+        self._codec = linked.codec_of(compiled.spark) if self._stage_root is not None else None
+        self._linked = linked.linked_outputs(compiled) if self._codec is not None else {}
         #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
         self._run = uuid.uuid4().hex[:12]
 
@@ -223,6 +225,7 @@ class Engine:
             flush=plan.flush,
             run=self._run,
             stage_root=self._stage_root,
+            kept_as=self._codec if self._linked else None,
         )
 
     def _observed(self) -> dict[str, Observed]:
@@ -256,14 +259,19 @@ class Engine:
         )
 
     def _write_outputs(self, passes: list[Pass], plan: Plan, reports: list[TaskReport], batch: int) -> None:
+        staged = [file for one in passes for file in one.staged]
         for output in self.compiled.outputs:
+            if sinks.may_skip(output, batch) and self._is_empty(output.node, reports):
+                continue
+            self._step(f"sink {output.name}", batch)
+            if staged and output.name in self._linked:
+                if linked.publish(staged, self._linked[output.name], batch):
+                    continue
             frames = [f for one in passes if (f := one.rows(output.node, plan.watermarks_us)) is not None]
             rows = frames[0]
             for more in frames[1:]:
                 rows = rows.unionAll(more)
-            if not (sinks.may_skip(output, batch) and self._is_empty(output.node, reports)):
-                self._step(f"sink {output.name}", batch)
-                sinks.write(output, rows, batch)
+            sinks.write(output, rows, batch)
 
     def _output_rows(self, reports: list[TaskReport]) -> dict[str, int]:
         """Rows per output, where nothing behind the operator can have changed their number."""

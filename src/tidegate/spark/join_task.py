@@ -62,6 +62,8 @@ class JoinBatch:
     newest_us: tuple[int, int] = (END_US, END_US)
     #: Folder of the state on this machine, where results are staged; None: they go back through Spark.
     stage_root: str | None = None
+    #: Compression of staged files that stay as an output; None: they are read once and deleted.
+    kept_as: str | None = None
 
 
 class Counts:
@@ -125,7 +127,7 @@ class JoinInstance:
 
     def _stage(self, results: Iterator[pa.RecordBatch], settling: Settling, started: float) -> pa.RecordBatch:
         """Write the results where sinks will read them; only the report goes back through Spark."""
-        stage = StageWriter(f"{self.work.stage_root}/{self._staged}")
+        stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
         for result in results:
             stage.write(result)
         staged = self._staged if stage.close() else None

@@ -45,6 +45,7 @@ class Pass:
     staging: CompiledJoin | None = None
     stage_root: str = ""
     staged: list[str] = field(default_factory=list)
+    _is_read: bool = False
 
     def run(self) -> list[str]:
         """The one action: materialises everything, returns the reports of all tasks."""
@@ -58,18 +59,17 @@ class Pass:
         return [row[REPORT] for frame in frames for row in frame.collect()]
 
     def _run_staged(self, join: CompiledJoin) -> list[str]:
-        name = join.layout.operator
-        reports = self.results[name]
+        reports = self.results[join.layout.operator]
         texts = [row[REPORT] for row in reports.collect()]
         files = [file for text in texts if (file := json.loads(text)["staged"]) is not None]
         self.staged = [f"{self.stage_root}/{file}" for file in files]
-        self.results[name] = read_staged(reports.sparkSession, self.staged, join.schema)
         return texts
 
     def rows(self, node: Node, late_before_us: Mapping[str, int]) -> DataFrame | None:
         """The rows of a node that an output writes; None where this pass brings no such rows."""
         base, boxes = ports.boxes_of(node)
         if isinstance(base, Join):
+            self._read_back()
             frame = _joined(self.compiled.join_of(base), self.results)
             if not boxes and not any(name.startswith(HIDDEN) for name in frame.columns):
                 return frame
@@ -81,6 +81,14 @@ class Pass:
         for box in boxes:
             frame = box.apply(frame)
         return frame.select(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
+
+    def _read_back(self) -> None:
+        """From now on the result of a staged join is its rows, no longer its reports."""
+        if self.staging is not None and not self._is_read:
+            name = self.staging.layout.operator
+            session = self.results[name].sparkSession
+            self.results[name] = read_staged(session, self.staged, self.staging.schema)
+            self._is_read = True
 
     def release(self) -> None:
         for frame in self.held:
@@ -165,11 +173,14 @@ def _placed(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
 
 
 def instance_of(routing: Routing, partitions: int) -> Column:
-    """The instance that owns a row: key code → partition (as route/hash.py does it) → routing table."""
-    code = F.col(CODE)
-    partition = F.shiftright(F.shiftrightunsigned(code, 33) * F.lit(partitions), 31).cast("int")
-    table = F.expr(f"array({','.join(map(str, routing.table))})")
-    return F.when(F.col(TAG) == F.lit(MARKER), code.cast("int")).otherwise(F.get(table, partition))
+    """The instance that owns a row: key code → partition (as route/hash.py does it) → routing table.
+
+    As one text, because each step of an expression that is built in Python is a call into Java, and this
+    one is built for every batch. The table is an array literal: data to Spark's compiled code, not part of it.
+    """
+    partition = f"cast(shiftright(shiftrightunsigned({CODE}, 33) * {partitions}, 31) as int)"
+    owner = f"get(array({','.join(map(str, routing.table))}), {partition})"
+    return F.expr(f"if({TAG} = {MARKER}, cast({CODE} as int), {owner})")
 
 
 def _task(work: JoinBatch):  # type: ignore[no-untyped-def]

@@ -11,10 +11,14 @@ from tidegate.spark.layout import REPORT
 
 
 class StageWriter:
-    """One task's results; a task without results writes no file."""
+    """One task's results; a task without results writes no file.
 
-    def __init__(self, path: str):
-        self._path = path
+    `kept_as`: the compression of a file that stays as an output. Any other is read once and deleted:
+    whatever makes a file small or searchable would be wasted on it.
+    """
+
+    def __init__(self, path: str, kept_as: str | None = None):
+        self._path, self._kept_as = path, kept_as
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -22,9 +26,13 @@ class StageWriter:
         rows = batch.drop_columns([REPORT])
         if self._writer is None:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            # Read once and deleted: whatever makes a file small or searchable would be wasted.
+            kept = self._kept_as is not None
             self._writer = pq.ParquetWriter(
-                self._path, rows.schema, compression="none", use_dictionary=False, write_statistics=False
+                self._path,
+                rows.schema,
+                compression=self._kept_as or "none",
+                use_dictionary=kept,
+                write_statistics=kept,
             )
         self._writer.write_batch(rows)
 
