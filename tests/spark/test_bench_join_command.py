@@ -14,9 +14,9 @@ import pytest
 
 from tidegate.cli.main import main
 from tidegate.papers.join_data import JoinData, write
-from tidegate.spark import bench_process
-from tidegate.spark.bench_process import Outcome, resident_bytes, run_contender
-from tidegate.spark.bench_spec import Task
+from tidegate.spark.bench import process
+from tidegate.spark.bench.process import Outcome, resident_bytes, run_contender
+from tidegate.spark.bench.spec import Task
 
 TINY = shlex.split(
     "--rows-per-batch 200 --keys 20 --window 1 --batches 2 --warmup 1 --rounds 1 --heap 1g --heap-ours 1g"
@@ -36,7 +36,7 @@ def instead(monkeypatch: pytest.MonkeyPatch, engine: str, runner: Runner) -> Non
     def chosen(task: Task, timeout_seconds: float, python: str) -> Outcome:
         return (runner if task.engine == engine else run_contender)(task, timeout_seconds, python)
 
-    monkeypatch.setattr(bench_process, "run_contender", chosen)
+    monkeypatch.setattr(process, "run_contender", chosen)
 
 
 def as_duckdb(task: Task, timeout_seconds: float, python: str) -> Outcome:
@@ -104,7 +104,7 @@ def test_a_contender_that_takes_too_long_is_ended_with_all_its_processes(tmp_pat
     list(write(data, tmp_path / "data"))
     task = Task("spark-memory", str(tmp_path / "data"), str(tmp_path / "work"), 2, 20, 0, 1000, 0, "1g")
     seen: set[int] = set()
-    original = bench_process.end_session
+    original = process.end_session
 
     def noting(session: int) -> None:
         seen.add(session)
@@ -112,7 +112,7 @@ def test_a_contender_that_takes_too_long_is_ended_with_all_its_processes(tmp_pat
         original(session)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench_process, "end_session", noting)
+        patch.setattr(process, "end_session", noting)
         outcome = run_contender(task, timeout_seconds=1.5)
     assert outcome.died == "not done after 2 s"
     assert len(seen) == 1

@@ -20,8 +20,8 @@ from tidegate.errors import FlowError, explain
 
 if TYPE_CHECKING:
     from tidegate.report.frame import Bar
-    from tidegate.spark.bench_join import Settings
-    from tidegate.spark.bench_scenarios import Options, Scenario
+    from tidegate.spark.bench.rounds import Settings
+    from tidegate.spark.bench.scenarios import Options, Scenario
 
 HELP = "side-by-side speed: this engine, Spark's own, and others on the same rows"
 DIFFERENT_RESULTS = 1
@@ -115,7 +115,7 @@ def _add_runs(group: Any) -> None:
 
 
 def _engines() -> tuple[str, ...]:
-    from tidegate.spark.bench_spec import ENGINES
+    from tidegate.spark.bench.spec import ENGINES
 
     return ENGINES
 
@@ -126,9 +126,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     from tidegate.report.frame import Frame, write_frame
     from tidegate.report.outcome import say
-    from tidegate.spark.bench_join import Arena, disagreements, unconfirmed
-    from tidegate.spark.bench_summary import rows_of_report
-    from tidegate.spark.bench_tables import print_bars, print_rows
+    from tidegate.spark.bench.rounds import Arena, disagreements, unconfirmed
+    from tidegate.spark.bench.summary import rows_of_report
+    from tidegate.spark.bench.tables import print_bars, print_rows
 
     console = Console(file=sys.stderr if arguments.json == "-" else sys.stdout, highlight=False)
     rows: list[dict[str, Any]] = []
@@ -157,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _scenarios(arguments: argparse.Namespace) -> list[Scenario]:
-    from tidegate.spark.bench_scenarios import NAMED, default
+    from tidegate.spark.bench.scenarios import NAMED, default
 
     options = _options(arguments)
     if arguments.scenario == "bars":
@@ -169,7 +169,7 @@ def _scenarios(arguments: argparse.Namespace) -> list[Scenario]:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    from tidegate.spark.bench_scenarios import Options
+    from tidegate.spark.bench.scenarios import Options
 
     return Options(
         rows_per_batch=arguments.rows_per_batch,
@@ -205,7 +205,7 @@ def _chosen_engines(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _settings(arguments: argparse.Namespace, scenario: Scenario) -> Settings:
-    from tidegate.spark.bench_join import Settings
+    from tidegate.spark.bench.rounds import Settings
 
     pythons = {"flink": arguments.flink_python, "pathway": arguments.pathway_python}
     return Settings(

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tidegate.papers.join_data import JoinData
-from tidegate.spark.bench_bars import fixed_cost_bars, long_stream_bars, long_window_bar, speed_bars
-from tidegate.spark.bench_join import Entry, Line, disagreements, unconfirmed
-from tidegate.spark.bench_process import Outcome
-from tidegate.spark.bench_scenarios import NAMED, Options
-from tidegate.spark.bench_summary import batch_time_ratio, rows_of_report, speedup
+from tidegate.spark.bench.bars import fixed_cost_bars, long_stream_bars, long_window_bar, speed_bars
+from tidegate.spark.bench.rounds import Entry, Line, disagreements, unconfirmed
+from tidegate.spark.bench.process import Outcome
+from tidegate.spark.bench.scenarios import NAMED, Options
+from tidegate.spark.bench.summary import batch_time_ratio, rows_of_report, speedup
 
 MILLION = JoinData(rows_per_batch=1_000_000, batches=4, keys=10_000_000)
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from statistics import median
 
 from tidegate.report.frame import Bar
-from tidegate.spark.bench_join import Line
-from tidegate.spark.bench_summary import (
+from tidegate.spark.bench.rounds import Line
+from tidegate.spark.bench.summary import (
     US,
     Spread,
     batch_events,

@@ -1,4 +1,4 @@
-"""The process of one contender of `tidegate bench join`: `python -m tidegate.spark.bench_contender TASK`.
+"""The process of one contender of `tidegate bench join`: `python -m tidegate.spark.bench.contender TASK`.
 
 All Spark contenders read the same files through the same kind of source (one file of each stream a batch,
 back to back until all are taken), hand every batch to the same sink, and are timed by the same clock:
@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 
-from tidegate.spark.bench_spec import EventLog, Task
+from tidegate.spark.bench.spec import EventLog, Task
 
 
 def main(path: str) -> int:
@@ -21,13 +21,13 @@ def main(path: str) -> int:
     task = Task.load(path)
     log = EventLog(task.events)
     if task.engine == "duckdb":
-        from tidegate.spark import bench_duckdb
+        from tidegate.spark.bench import duckdb_job
 
-        bench_duckdb.run(task, log)
+        duckdb_job.run(task, log)
     else:
-        from tidegate.spark import bench_streaming
+        from tidegate.spark.bench import streaming
 
-        bench_streaming.run(task, log)
+        streaming.run(task, log)
     return 0
 
 

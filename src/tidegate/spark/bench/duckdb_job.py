@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tidegate.papers.join_data import checksum_sql
-from tidegate.spark.bench_spec import EventLog, Task
+from tidegate.spark.bench.spec import EventLog, Task
 
 
 def run(task: Task, log: EventLog) -> None:

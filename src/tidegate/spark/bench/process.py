@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tidegate.spark.bench_spec import Task, read_events
+from tidegate.spark.bench.spec import Task, read_events
 
 SAMPLE_SECONDS = 0.25
 #: Time between asking a contender's processes to end and ending them.
 GRACE_SECONDS = 5.0
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 #: Engines whose packages live in an interpreter of their own run these files with it.
-SCRIPTS = {"flink": "bench_flink.py", "pathway": "bench_pathway.py"}
+SCRIPTS = {"flink": "elsewhere/flink_job.py", "pathway": "elsewhere/pathway_job.py"}
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def run_contender(task: Task, timeout_seconds: float, python: str = sys.executab
 
 def _start(task: Task, python: str, out: Any) -> subprocess.Popen[bytes]:
     if task.engine in SCRIPTS:
-        command = [python, str(Path(__file__).with_name(SCRIPTS[task.engine])), str(task.save())]
+        command = [python, str(Path(__file__).parent / SCRIPTS[task.engine]), str(task.save())]
     else:
-        command = [python, "-m", "tidegate.spark.bench_contender", str(task.save())]
+        command = [python, "-m", "tidegate.spark.bench.contender", str(task.save())]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
     )

@@ -19,10 +19,10 @@ from math import ceil
 
 from tidegate.papers.join_data import PLAIN_ROW_BYTES, JoinData
 from tidegate.report.frame import Bar
-from tidegate.spark.bench_bars import fixed_cost_bars, long_stream_bars, long_window_bar, marked, speed_bars
-from tidegate.spark.bench_join import REFERENCE, Entry, Line
-from tidegate.spark.bench_spec import ENGINES
-from tidegate.spark.bench_summary import US
+from tidegate.spark.bench.bars import fixed_cost_bars, long_stream_bars, long_window_bar, marked, speed_bars
+from tidegate.spark.bench.rounds import REFERENCE, Entry, Line
+from tidegate.spark.bench.spec import ENGINES
+from tidegate.spark.bench.summary import US
 
 #: Batches after the window is full that are still not timed: the compilers go on for a while.
 EXTRA_WARMUP = 2

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.spark.bench_spec import Task
+from tidegate.spark.bench.spec import Task
 
 if TYPE_CHECKING:
     from tidegate.spark.query import Query

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.papers.join_data import checksum_sql, spark_schema
-from tidegate.spark.bench_probe import Probe, Running
-from tidegate.spark.bench_running import SparkRunning, TidegateRunning
-from tidegate.spark.bench_spec import EventLog, Task
+from tidegate.spark.bench.probe import Probe, Running
+from tidegate.spark.bench.running import SparkRunning, TidegateRunning
+from tidegate.spark.bench.spec import EventLog, Task
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 #: A batch function gets the frame of a batch and its number.
@@ -97,7 +97,7 @@ def start_spark(spark: SparkSession, task: Task, probe: Probe) -> Running:
 
 def start_floor(spark: SparkSession, task: Task, probe: Probe) -> Running:
     # Imported here: the engine and its kernels have no place in the processes of the others.
-    from tidegate.spark.bench_floor import count_by_instance
+    from tidegate.spark.bench.floor_job import count_by_instance
 
     sides = [read(spark, task, side) for side in ("left", "right")]
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tidegate.papers.join_data import JoinData, checksum_sql, write
-from tidegate.spark import bench_process
-from tidegate.spark.bench_process import Outcome
-from tidegate.spark.bench_spec import CORES, HEAP_OTHERS, HEAP_OURS, Task
+from tidegate.spark.bench import process
+from tidegate.spark.bench.process import Outcome
+from tidegate.spark.bench.spec import CORES, HEAP_OTHERS, HEAP_OURS, Task
 
 #: A dead contender's rate is halved at most this often.
 HALVINGS = 4
@@ -121,7 +121,7 @@ class Arena:
         task = self._task(entry, work)
         self._say(f"{label}: {entry.engine} …")
         try:
-            outcome = bench_process.run_contender(task, self._settings.timeout_seconds, python)
+            outcome = process.run_contender(task, self._settings.timeout_seconds, python)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         if outcome.died:

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from tidegate.spark.bench_process import resident_bytes
-from tidegate.spark.bench_spec import EventLog, Task
+from tidegate.spark.bench.process import resident_bytes
+from tidegate.spark.bench.spec import EventLog, Task
 
 
 class Running(Protocol):

@@ -18,7 +18,7 @@ MODULUS = 1_000_003
 
 
 def main(task_path: str) -> None:
-    from bench_flink import _write, write_csv  # type: ignore[import-not-found]
+    from flink_job import _write, write_csv  # type: ignore[import-not-found]
 
     task = json.loads(Path(task_path).read_text(encoding="utf-8"))
     # Read by Pathway's core when it starts.
