@@ -6,7 +6,6 @@ Everything under tests/spark is marked `spark` here, so that `-m "not spark"` ne
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,18 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session of the whole run. Starting it takes seconds, so pyspark is not even imported before."""
-    from pyspark.sql import SparkSession
+    from tidegate.spark.session import embedded_session
 
-    # The workers must run this interpreter, not whatever `python3` the PATH has.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tidegate-tests")
-        .config("spark.driver.memory", "4g")  # the default depends on the machine; results must not
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
+    # A short life with many different queries: compile fast rather than well.
+    quick = "-XX:TieredStopAtLevel=1"
+    session = embedded_session("tidegate-tests", memory="4g", spark_driver_extraJavaOptions=quick)
     yield session
     session.stop()

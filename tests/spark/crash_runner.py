@@ -7,11 +7,12 @@ is taken. With --kill it sends SIGKILL to itself and its JVM at the given step o
 
     planning, planned, materialised, sink, sunk, reported, committed    a step of the engine
     writing       a task of the batch has begun to write its state file
-    spilling      Spark has begun to write the output files of the batch
+    spilling      the output files of the batch are there, but not yet as its output
     spark-commit  Spark's own commit of the batch stands
 
 `--only-driver` leaves the JVM alive: it must notice by itself that nobody is there any more.
-`--failing-attempts` makes the first attempt of each join task fail after its state file is written.
+`--failing-attempts` makes the first attempt of each join task fail after its state file is written (in
+some batches: each failure costs a new Python worker).
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ from pyspark.sql import functions as F
 from tests.spark.crash_input import LATENESS_US, SCHEMA, WITHIN_US
 
 import tidegate as tg
+from tidegate.spark import linked
 from tidegate.spark import query as query_module
 from tidegate.spark.engine import Engine
 
+FAILING_BATCHES = ("0", "3")
 STEPS = ("planning", "planned", "materialised", "sink", "sunk", "reported", "committed")
 
 
@@ -61,11 +64,12 @@ def source(spark: SparkSession, home: Path, side: str, schema: str | None = None
 
 
 def failing_at_first() -> Column:
-    """WHERE as a function that raises wherever a task is run for the first time."""
+    """WHERE as a function that raises, in some batches, wherever a task is run for the first time."""
 
     def judged(v: float | None, w: float | None) -> bool | None:
         task = TaskContext.get()
-        if task is not None and task.attemptNumber() == 0:
+        batch = None if task is None else task.getLocalProperty("streaming.sql.batchId")
+        if task is not None and task.attemptNumber() == 0 and str(batch) in FAILING_BATCHES:
             time.sleep(0.5)  # the join, a step before us, has given its rows and closes its file
             raise RuntimeError("the first attempt fails, as it was told to")
         return None if v is None or w is None else v + w > 0.6
@@ -115,6 +119,7 @@ def _session(master: str, conf: list[str]) -> SparkSession:
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
         .config("spark.log.level", "ERROR")
     )
     for setting in conf:
@@ -136,8 +141,10 @@ def _killer(only_driver: bool) -> Callable[[], None]:
 def _arm(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:
     if kind in STEPS:
         _at_step(kind, batch, kill)
-    else:
-        threading.Thread(target=_at_file, args=(home, kind, batch, kill), daemon=True).start()
+        return
+    if kind == "spilling":
+        _at_link(batch, kill)
+    threading.Thread(target=_at_file, args=(home, kind, batch, kill), daemon=True).start()
 
 
 def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:
@@ -152,6 +159,18 @@ def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:
 
     # The handle of a query does not show its engine, so it is reached where it is made.
     setattr(query_module, "Engine", engine)  # noqa: B010
+
+
+def _at_link(batch: int, kill: Callable[[], None]) -> None:
+    """Where an output is linked and not written: die between its files and the rename that shows them."""
+    show = linked._show
+
+    def show_or_die(draft: str, target: str) -> None:
+        if target.endswith(f"batch={batch}"):
+            kill()
+        show(draft, target)
+
+    setattr(linked, "_show", show_or_die)  # noqa: B010
 
 
 def _at_file(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:

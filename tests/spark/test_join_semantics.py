@@ -156,20 +156,21 @@ def test_the_event_time_may_be_a_key_as_well(spark: SparkSession) -> None:
     assert pairs(sink) == {(0, 0), (1, 1), (2, 2)}
 
 
-def test_rows_without_a_usable_time_are_rejected_counted_and_handed_out(spark: SparkSession) -> None:
+@pytest.mark.parametrize("handed_out", [True, False], ids=["judged by Spark", "judged by the join tasks"])
+def test_rows_without_a_usable_time_are_rejected_counted_and_handed_out(
+    spark: SparkSession, handed_out: bool
+) -> None:
     soon = rows_at(spark, [0, None]).union(
         spark.sql("SELECT current_timestamp() + INTERVAL 2 DAYS ts, 1 k, 9 n")
     )
     a = tg.stream(soon, time="ts", name="a", max_ahead="1 day")
     b = tg.stream(soon, time="ts", name="b", max_ahead=None)
     sink, rejected = Sink("joined"), Sink("rejected")
-    query = tg.start(
-        a.join(b, on="k", within="1 second", how="full").write_to(sink),
-        a.rejected.write_to(rejected),
-        instances=1,
-    )
+    joined = a.join(b, on="k", within="1 second", how="full").write_to(sink)
+    outputs = [joined, a.rejected.write_to(rejected)] if handed_out else [joined]
+    query = tg.start(*outputs, instances=1)
     assert pairs(sink) == {(0, 0), (None, 9)}
-    assert {row[2] for row in rejected.rows} == {1, 9}
+    assert {row[2] for row in rejected.rows} == ({1, 9} if handed_out else set())
     assert query.last_progress is not None
     assert query.last_progress["rejected"] == {"a": 2, "b": 1}
 

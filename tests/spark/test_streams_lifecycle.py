@@ -169,3 +169,32 @@ def test_a_failing_sink_fails_the_query_and_the_batch_comes_again(
     second = tg.start(run().write_to(fragile), checkpoint=str(tmp_path / "ck"), trigger="available now")
     assert second.await_termination(PATIENCE_SECONDS)
     assert sink.rows == [(0, 0)]
+
+
+def test_a_linked_output_holds_what_spark_would_have_written(spark: SparkSession, tmp_path: Path) -> None:
+    values = (
+        "id k, timestamp_micros(1700000000000000 + id) ts, id % 2 = 0 bool, cast(id as byte) b, "
+        "cast(id as short) s, cast(id as int) i, cast(id as float) f, cast(id as double) d, "
+        "cast(id as decimal(9, 2)) m, cast(id * 1e20 as decimal(38, 10)) w, cast(id as string) t, "
+        "cast(cast(id as string) as binary) y, date '2020-01-01' da, timestamp_ntz '2020-01-01 12:00:00' n, "
+        "if(id > 5, null, id) z"
+    )
+    rows = spark.sql(f"SELECT {values} FROM range(10)")
+    for side in ("a", "b"):
+        rows.write.parquet(str(tmp_path / side))
+
+    def write(out: str, **options: str) -> None:
+        frames = [spark.readStream.schema(rows.schema).parquet(str(tmp_path / side)) for side in ("a", "b")]
+        a, b = (tg.stream(frame, time="ts", name=name) for frame, name in zip(frames, "ab", strict=True))
+        output = a.join(b, on="k", within="1 second").write_to("parquet", str(tmp_path / out), **options)
+        tg.start(output, checkpoint=str(tmp_path / f"ck-{out}"), trigger="available now").await_termination()
+
+    write("linked")
+    write("written", compression="snappy")
+    linked, written = (spark.read.parquet(str(tmp_path / name)) for name in ("linked", "written"))
+    assert linked.schema == written.schema
+    assert linked.count() == 10
+    assert linked.exceptAll(written).count() == 0
+    names = [file.name for file in (tmp_path / "linked").glob("batch=*/*.parquet")]
+    assert names, "nothing was written"
+    assert not any("snappy" in name for name in names), "Spark wrote it, so nothing was shown"

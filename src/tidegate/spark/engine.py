@@ -264,9 +264,9 @@ class Engine:
             if sinks.may_skip(output, batch) and self._is_empty(output.node, reports):
                 continue
             self._step(f"sink {output.name}", batch)
-            if staged and output.name in self._linked:
-                if linked.publish(staged, self._linked[output.name], batch):
-                    continue
+            folder = self._linked.get(output.name)
+            if staged and folder is not None and linked.publish(staged, folder, batch):
+                continue
             frames = [f for one in passes if (f := one.rows(output.node, plan.watermarks_us)) is not None]
             rows = frames[0]
             for more in frames[1:]:

@@ -175,8 +175,8 @@ def _placed(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
 def instance_of(routing: Routing, partitions: int) -> Column:
     """The instance that owns a row: key code → partition (as route/hash.py does it) → routing table.
 
-    As one text, because each step of an expression that is built in Python is a call into Java, and this
-    one is built for every batch. The table is an array literal: data to Spark's compiled code, not part of it.
+    As one text, because each step of an expression that is built in Python is a call into Java, and this one
+    is built for every batch. The table is an array literal: data to Spark's compiled code, not part of it.
     """
     partition = f"cast(shiftright(shiftrightunsigned({CODE}, 33) * {partitions}, 31) as int)"
     owner = f"get(array({','.join(map(str, routing.table))}), {partition})"

@@ -21,6 +21,7 @@ from tidegate.flow import Output
 from tidegate.spark.compile import Compiled, compile_flow
 from tidegate.spark.engine import CONF, Engine, Settings
 from tidegate.spark.progress import Progress
+from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.local import LocalStore
@@ -29,18 +30,6 @@ AVAILABLE_NOW = "available now"
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
 PARTITIONS_PER_CORE = 8
 _PROGRESS_KEPT = 1000
-#: Read by Spark when a streaming query starts.
-STREAM_CONF = {
-    # Without it Spark would take everything in one batch, because the heartbeat knows no "now".
-    "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
-}
-#: The same for a checkpoint on a local disk. Spark's usual way to its offset logs runs `readlink` in a
-#: process of its own several times a batch; this one renames files just as atomically, and asks nobody.
-LOCAL_CONF = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-}
 
 
 def start(

@@ -8,8 +8,8 @@ import pytest
 
 from tidegate.papers.join_data import JoinData
 from tidegate.spark.bench.bars import fixed_cost_bars, long_stream_bars, long_window_bar, speed_bars
-from tidegate.spark.bench.rounds import Entry, Line, disagreements, unconfirmed
 from tidegate.spark.bench.process import Outcome
+from tidegate.spark.bench.rounds import Entry, Line, disagreements, unconfirmed
 from tidegate.spark.bench.scenarios import NAMED, Options
 from tidegate.spark.bench.summary import batch_time_ratio, rows_of_report, speedup
 

@@ -9,13 +9,24 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
 
 from tidegate.spark.bench.process import resident_bytes
 from tidegate.spark.bench.spec import EventLog, Task
+
+#: Time that the news of a batch may take.
+NEWS_SECONDS = 60.0
 
 
 class Running(Protocol):
@@ -28,8 +39,8 @@ class Running(Protocol):
         """Per batch with input, in order: `rows`, `seconds`, and where known `state_rows`, `state_bytes`."""
 
 
-class Probe:
-    """Notes to the event log; `after_batch` is called inside each batch, after its rows were consumed."""
+class Probe(StreamingQueryListener):
+    """Listens to a Spark query and notes each of its batches in the event log."""
 
     def __init__(self, spark: SparkSession, task: Task, log: EventLog) -> None:
         self._task = task
@@ -41,19 +52,37 @@ class Probe:
         self._collectors = [bean for bean in beans if "Concurrent" not in bean.getName()]
         self._memory = management.getMemoryMXBean()
         self._java_pid = int(management.getRuntimeMXBean().getPid())
-        self._pairs = self._checksum = self._counted = 0
+        #: Rows that reached the kernels of the floor.
+        self.counted = 0
+        self._noted = 0
 
-    def after_batch(self, batch: int, *, pairs: int = 0, checksum: int = 0, counted: int = 0) -> None:
-        self._pairs += pairs
-        self._checksum += checksum
-        self._counted += counted
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """Nothing to note."""
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Nothing to note."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Nothing to note."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        if event.progress.numInputRows * 2 <= self._task.rows_per_batch:
+            return  # a heartbeat, or a batch that only moves Spark's watermark
         watched = self._watched() if self._task.watch else {}
         at, pause_ms = time.time(), self._pause_ms()
-        self._log.write("batch", batch=batch, at=at, pause_ms=pause_ms, pairs=pairs, **watched)
+        self._log.write("batch", batch=event.progress.batchId, at=at, pause_ms=pause_ms, **watched)
+        self._noted += 1
 
-    def finish(self, query: Running) -> None:
+    def wait_for(self, batches: Sequence[Any]) -> None:
+        """Until all batches are noted: Spark tells its listeners when it finds the time."""
+        deadline = time.monotonic() + NEWS_SECONDS
+        while self._noted < len(batches):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"only {self._noted} of {len(batches)} batches were reported")
+            time.sleep(0.05)
+
+    def finish(self, batches: Sequence[Mapping[str, float]], pairs: int, checksum: int) -> None:
         """Totals, and the time of every batch: one a file, or the times would not be comparable."""
-        batches = query.batches()
         if len(batches) != self._task.batches:
             sizes = [int(batch["rows"]) for batch in batches]
             raise RuntimeError(f"{self._task.batches} files did not give as many batches, but {sizes} rows")
@@ -61,9 +90,9 @@ class Probe:
             "done",
             batches=batches,
             rows=self._task.rows_per_batch * self._task.batches,
-            counted=self._counted,
-            pairs=self._pairs,
-            checksum=self._checksum,
+            counted=self.counted,
+            pairs=pairs,
+            checksum=checksum,
         )
 
     def _pause_ms(self) -> int:

@@ -24,8 +24,10 @@ from tidegate.spark.bench.rounds import REFERENCE, Entry, Line
 from tidegate.spark.bench.spec import ENGINES
 from tidegate.spark.bench.summary import US
 
-#: Batches after the window is full that are still not timed: the compilers go on for a while.
+#: Batches after the window is full that are still not timed.
 EXTRA_WARMUP = 2
+#: Where a batch is short, Java's compilers take this many before its time settles: a stream runs for days.
+WARM_BATCHES = 30
 BASE_WINDOW_MS = 10_000
 
 
@@ -92,8 +94,12 @@ def at(options: Options, rows: int, keys: int, row_bytes: int = PLAIN_ROW_BYTES)
     )
 
 
+def warmed(options: Options) -> Options:
+    return options if options.warmup is not None else replace(options, warmup=WARM_BATCHES)
+
+
 def hundred_thousand(options: Options) -> Scenario:
-    work = entries(at(options, 100_000, 1_000_000), ENGINES, 12)
+    work = entries(warmed(at(options, 100_000, 1_000_000)), ENGINES, 12)
     return Scenario("hundred-thousand", work, lambda lines: speed_bars(lines, options.scale))
 
 
@@ -110,7 +116,7 @@ def wide_rows(options: Options) -> Scenario:
 
 
 def fixed_cost(options: Options) -> Scenario:
-    small = replace(at(options, 1000, 1_000_000), rows_per_batch=1000, batches=None)
+    small = replace(warmed(at(options, 1000, 1_000_000)), rows_per_batch=1000, batches=None)
     work = entries(small, (US, REFERENCE), options.empty_batches)
 
     def bars(lines: Sequence[Line]) -> list[Bar]:
@@ -132,8 +138,8 @@ def long_stream(options: Options) -> Scenario:
 
 
 def long_window(options: Options) -> Scenario:
-    narrow = at(replace(options, warmup=None), 100_000, 1_000_000)
-    wide = replace(narrow, window_ms=10 * BASE_WINDOW_MS)
+    narrow = warmed(at(options, 100_000, 1_000_000))
+    wide = replace(narrow, window_ms=10 * BASE_WINDOW_MS, warmup=None)
     sparse = replace(wide, keys=10 * narrow.keys)
     work = [entry for one in (narrow, wide, sparse) for entry in entries(one, (US, REFERENCE), 12)]
 

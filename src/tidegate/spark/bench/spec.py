@@ -3,7 +3,7 @@
 A contender is told everything in one `Task`, as JSON in a file, and answers in a file of events, one JSON
 object a line, written as they happen: what a contender managed before it died is then still known.
 
-    {"event": "batch", …}     after each batch: pairs, checksum, memory, pauses of the garbage collector
+    {"event": "batch", …}     after each batch: pauses of the garbage collector, memory where it is watched
     {"event": "done", …}      after the last: per-batch times as the engine itself reports them, totals
     {"event": "absent", …}    the engine's package cannot be imported
 """

@@ -1,6 +1,9 @@
 """The contenders that run micro-batches on Spark: this engine, Spark's own join, and the floor.
 
-    files ─▶ source ─▶ [ engine: tidegate | stream-stream join | floor ] ─▶ sink: count and checksum
+    files ─▶ source ─▶ [ engine: tidegate | stream-stream join | floor ] ─▶ Parquet files
+
+Each engine writes its pairs the way its users would: Spark's own with its file sink, this one with
+`write_to("parquet", …)`. Count and checksum are taken from the files, by DuckDB, when the clock has stopped.
 
 The floor does what no engine on Spark with Python kernels can avoid: the same scan, the same layout of rows,
 the same shuffle and hand-over through Arrow, and a kernel that only counts.
@@ -8,30 +11,33 @@ the same shuffle and hand-over through Arrow, and a kernel that only counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate.papers.join_data import checksum_sql, spark_schema
 from tidegate.spark.bench.probe import Probe, Running
 from tidegate.spark.bench.running import SparkRunning, TidegateRunning
 from tidegate.spark.bench.spec import EventLog, Task
+from tidegate.spark.stream_settings import LOCAL_CONF
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-#: A batch function gets the frame of a batch and its number.
-BatchFunction = Callable[[DataFrame, int], None]
 
 
 def run(task: Task, log: EventLog) -> None:
     spark = session(task)
     start = {"tidegate": start_tidegate, "floor": start_floor}.get(task.engine, start_spark)
     probe = Probe(spark, task, log)
+    spark.streams.addListener(probe)
     query = start(spark, task, probe)
     query.wait()
-    probe.finish(query)
+    batches = query.batches()
+    probe.wait_for(batches)
     spark.stop()
+    probe.finish(batches, *written(task))
 
 
 def session(task: Task) -> SparkSession:
@@ -44,11 +50,13 @@ def session(task: Task) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.python.unix.domain.socket.enabled": "true",
         "spark.local.dir": str(Path(task.work) / "local"),
         "spark.sql.warehouse.dir": str(Path(task.work) / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(task.cores),
         "spark.sql.streaming.numRecentProgressUpdates": str(task.batches + 100),
+        **(LOCAL_CONF if task.engine == "floor" else {}),  # the engine sets it by itself
         **state_settings(task.engine),
     }
     for key, value in settings.items():
@@ -74,15 +82,19 @@ def read(spark: SparkSession, task: Task, side: str) -> DataFrame:
     return reader.parquet(str(Path(task.data) / side))
 
 
-def pairs_sink(task: Task, probe: Probe) -> BatchFunction:
-    """Count and checksum of the joined rows, in one pass over them."""
-    value = checksum_sql("unix_millis(ts)", "unix_millis(ts_right)", task.payload_bytes)
+def output(task: Task) -> Path:
+    return Path(task.work) / "out"
 
-    def sink(pairs: DataFrame, batch: int) -> None:
-        found = pairs.agg(F.count("*"), F.sum(F.expr(value))).collect()[0]
-        probe.after_batch(batch, pairs=int(found[0]), checksum=int(found[1] or 0))
 
-    return sink
+def written(task: Task) -> tuple[int, int]:
+    """Count and checksum of the pairs that an engine has written."""
+    files = [str(path) for path in output(task).rglob("*.parquet")]
+    if not files:
+        return 0, 0
+    value = checksum_sql("epoch_ms(ts)", "epoch_ms(ts_right)", task.payload_bytes)
+    asked = f"select count(*), sum({value}) from read_parquet(?, hive_partitioning = false)"
+    pairs, checksum = duckdb.execute(asked, [files]).fetchall()[0]
+    return int(pairs), int(checksum or 0)
 
 
 def start_spark(spark: SparkSession, task: Task, probe: Probe) -> Running:
@@ -92,7 +104,8 @@ def start_spark(spark: SparkSession, task: Task, probe: Probe) -> Running:
     near = f"l.k = r.k and l.ts >= r.ts - {span} and l.ts <= r.ts + {span}"
     joined = left.join(right, F.expr(near))
     columns = ["l.k", "l.ts", "r.ts as ts_right", "a", "b"] + (["pa", "pb"] if task.payload_bytes else [])
-    return start_query(joined.selectExpr(*columns), task, pairs_sink(task, probe))
+    files = joined.selectExpr(*columns).writeStream.format("parquet").option("path", str(output(task)))
+    return start_query(files, task)
 
 
 def start_floor(spark: SparkSession, task: Task, probe: Probe) -> Running:
@@ -102,17 +115,16 @@ def start_floor(spark: SparkSession, task: Task, probe: Probe) -> Running:
     sides = [read(spark, task, side) for side in ("left", "right")]
 
     def sink(rows: DataFrame, batch: int) -> None:
-        probe.after_batch(batch, counted=count_by_instance(rows, task.cores))
+        probe.counted += count_by_instance(rows, task.cores)
 
     renamed = [side.toDF("ts", "k", "n", *(["p"] if task.payload_bytes else [])) for side in sides]
     tagged = [side.withColumn("tag", F.lit(tag).cast("byte")) for tag, side in enumerate(renamed)]
-    return start_query(tagged[0].unionByName(tagged[1]), task, sink)
+    return start_query(tagged[0].unionByName(tagged[1]).writeStream.foreachBatch(sink), task)
 
 
-def start_query(rows: DataFrame, task: Task, sink: BatchFunction) -> Running:
-    writer = rows.writeStream.foreachBatch(sink).trigger(availableNow=True)
-    query = writer.option("checkpointLocation", str(Path(task.work) / "checkpoint")).start()
-    return SparkRunning(query, task)
+def start_query(writer: DataStreamWriter, task: Task) -> Running:
+    writer = writer.option("checkpointLocation", str(Path(task.work) / "checkpoint"))
+    return SparkRunning(writer.trigger(availableNow=True).start(), task)
 
 
 def start_tidegate(spark: SparkSession, task: Task, probe: Probe) -> Running:
@@ -122,7 +134,7 @@ def start_tidegate(spark: SparkSession, task: Task, probe: Probe) -> Running:
     right = tg.stream(read(spark, task, "right"), time="ts", name="right")
     pairs = left.join(right, on="k", within=f"{task.window_ms} milliseconds")
     query = tg.start(
-        pairs.write_to(pairs_sink(task, probe), name="pairs"),
+        pairs.write_to("parquet", str(output(task)), name="pairs"),
         checkpoint=str(Path(task.work) / "checkpoint"),
         trigger="available now",
         seed=task.seed,

@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 from tidegate.report.tally import percentile
-from tidegate.spark.bench.rounds import Entry, Line
 from tidegate.spark.bench.process import Outcome
+from tidegate.spark.bench.rounds import Entry, Line
 from tidegate.spark.bench.spec import WHOLE
 
 US = "tidegate"
