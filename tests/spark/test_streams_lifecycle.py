@@ -104,6 +104,20 @@ def test_late_rows_are_counted_and_handed_out_and_refused_rows_too(
     assert sum(progress["offered"]["a"] for progress in told) == 4
 
 
+def test_late_rows_of_a_stream_without_a_join_are_counted_too(spark: SparkSession, tmp_path: Path) -> None:
+    one_row_files(tmp_path / "a", [100, 94, 93, 96])
+    a = source(spark, tmp_path / "a", lateness="5 seconds")
+    sink = Sink()
+    query = tg.start(
+        a.filter("n != 1").select("n").write_to(sink),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert sorted(sink.rows) == [(0,), (3,)]
+    assert sum(progress["late"]["a"] for progress in query.recent_progress) == 1  # the other was filtered
+
+
 def test_a_silent_side_is_released_after_its_idle_timeout(spark: SparkSession, tmp_path: Path) -> None:
     one_row_files(tmp_path / "a", [0, 100])
     one_row_files(tmp_path / "b", [0], key=2)

@@ -137,6 +137,7 @@ class Engine:
             # 3. and 4. Rows.
             reports = self._run_pass(frame, plan, self.manifest, passes)
             seen = self._observed()
+            late = passes[0].late(plan.watermarks_us)
             self._step("materialised", batch)
             after = self._after(self.manifest, plan, reports, seen)
             # 5. What the moved watermark sets free.
@@ -154,7 +155,7 @@ class Engine:
             self._step("sunk", batch)
             # 7. Telemetry and manifest.
             with self._timed("commit"):
-                progress = progress_of(batch, after, settled, self._layouts, seen)
+                progress = progress_of(batch, after, settled, self._layouts, seen, late)
                 progress["started"] = started
                 # False: the next batch, even one without rows, will set waiting rows free.
                 progress["settled"] = planning.settle_plan(plan, after, self._operators) is None

@@ -82,6 +82,18 @@ class Pass:
             frame = box.apply(frame)
         return frame.select(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
 
+    def late(self, late_before_us: Mapping[str, int]) -> dict[str, int]:
+        """Late rows of streams that enter no join, where no task counts them."""
+        joined = {side.port.stream for join in self.compiled.joins for side in join.inputs}
+        # Refused rows are tapped in front of all boxes, so where there is such a tap it has the last word.
+        taps = sorted(self.compiled.taps.values(), key=lambda tap: tap.kind != "rows")
+        chosen = {tap.stream: tap for tap in taps if tap.stream not in joined}
+        if self.input is None or not chosen:
+            return {}
+        counts = [F.count_if(_is_late(tap, late_before_us)).alias(name) for name, tap in chosen.items()]
+        row = self.input.agg(*counts).collect()[0]
+        return {name: int(row[name]) for name in chosen}
+
     def _read_back(self) -> None:
         """From now on the result of a staged join is its rows, no longer its reports."""
         if self.staging is not None and not self._is_read:
@@ -209,10 +221,16 @@ def _tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> Da
     """Rows of one port with the columns of its stream."""
     mine = frame.where(F.col(TAG) == F.lit(tap.port.tag))
     usable = F.col(TIME) != F.lit(BEGINNING_US)
+    late = _is_late(tap, late_before_us)
+    kept = {"rows": usable & ~late, "late": late, "rejected": ~usable}[tap.kind]
+    named = [F.col(lane).alias(name) for name, lane in zip(tap.port.columns, tap.port.lanes, strict=True)]
+    return mine.where(kept).select(*named)
+
+
+def _is_late(tap: Tap, late_before_us: Mapping[str, int]) -> Column:
+    """Is a row one of this port, with a usable time that lies below its stream's watermark?"""
     # A plain literal would be compiled into the code and so cost a compilation in every batch; an array
     # that is looked up by a column (whose value is 0 for these rows) is passed to the compiled code as data.
     mark = F.get(F.array(F.lit(late_before_us[tap.stream])), F.col(TAG).cast("int") - F.lit(tap.port.tag))
-    late = F.col(TIME) < mark
-    kept = {"rows": usable & ~late, "late": usable & late, "rejected": ~usable}[tap.kind]
-    named = [F.col(lane).alias(name) for name, lane in zip(tap.port.columns, tap.port.lanes, strict=True)]
-    return mine.where(kept).select(*named)
+    mine = (F.col(TAG) == F.lit(tap.port.tag)) & (F.col(TIME) != F.lit(BEGINNING_US))
+    return mine & (F.col(TIME) < mark)

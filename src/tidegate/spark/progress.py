@@ -21,9 +21,14 @@ def progress_of(
     reports: Sequence[TaskReport],
     layouts: Mapping[str, JoinLayout],
     seen: Mapping[str, Observed],
+    late_elsewhere: Mapping[str, int],
 ) -> Progress:
-    """The progress of a batch; durations are added when it is over."""
+    """The progress of a batch; durations are added when it is over.
+
+    `late_elsewhere`: late rows of streams that enter no join.
+    """
     offered, late, rejected = _per_stream(after, reports, layouts, seen)
+    late.update(late_elsewhere)
     emitted: Counter[str] = Counter()
     for report in reports:
         emitted[report.operator] += report.emitted

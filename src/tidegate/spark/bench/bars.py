@@ -80,14 +80,17 @@ def _pairs(lines: Sequence[Line], rows: int, keys: int, engine: str) -> list[tup
 
 
 def fixed_cost_bars(us: Line) -> list[Bar]:
-    """An almost empty batch: its median time, and its last fifth against the best fifth of the run."""
+    """An almost empty batch: its median time, and how a batch compares with the one half a run before.
+
+    Neighbours on the machine slow down any stretch of a run, so two stretches prove nothing; a cost that
+    grows with the number of batches shows in most of these pairs.
+    """
     cost = growth = None
     if us.alive:
         seconds = timed_seconds(us.entry, us.outcomes[0])
         cost = median(seconds)
-        fifth = max(1, len(seconds) // 5)
-        fifths = [median(seconds[i : i + fifth]) for i in range(0, len(seconds) - fifth + 1, fifth)]
-        growth = fifths[-1] / min(fifths)
+        half = len(seconds) // 2
+        growth = median([late / early for early, late in zip(seconds, seconds[half:], strict=False)])
     return [
         at_most("join.fixed_cost_seconds", cost, "s", FIXED_COST_SECONDS),
         at_most("join.fixed_cost_growth", growth, "x", FLAT),

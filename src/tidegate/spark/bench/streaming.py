@@ -3,7 +3,7 @@
     files ─▶ source ─▶ [ engine: tidegate | stream-stream join | floor ] ─▶ Parquet files
 
 Each engine writes its pairs the way its users would: Spark's own with its file sink, this one with
-`write_to("parquet", …)`. Count and checksum are taken from the files, by DuckDB, when the clock has stopped.
+`write_to("parquet", …)`. Count and checksum are taken from the files when the clock has stopped.
 
 The floor does what no engine on Spark with Python kernels can avoid: the same scan, the same layout of rows,
 the same shuffle and hand-over through Arrow, and a kernel that only counts.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -36,8 +35,8 @@ def run(task: Task, log: EventLog) -> None:
     query.wait()
     batches = query.batches()
     probe.wait_for(batches)
+    probe.finish(batches, *written(spark, task))
     spark.stop()
-    probe.finish(batches, *written(task))
 
 
 def session(task: Task) -> SparkSession:
@@ -86,15 +85,13 @@ def output(task: Task) -> Path:
     return Path(task.work) / "out"
 
 
-def written(task: Task) -> tuple[int, int]:
+def written(spark: SparkSession, task: Task) -> tuple[int, int]:
     """Count and checksum of the pairs that an engine has written."""
-    files = [str(path) for path in output(task).rglob("*.parquet")]
-    if not files:
+    if not any(output(task).rglob("*.parquet")):
         return 0, 0
-    value = checksum_sql("epoch_ms(ts)", "epoch_ms(ts_right)", task.payload_bytes)
-    asked = f"select count(*), sum({value}) from read_parquet(?, hive_partitioning = false)"
-    pairs, checksum = duckdb.execute(asked, [files]).fetchall()[0]
-    return int(pairs), int(checksum or 0)
+    value = checksum_sql("unix_millis(ts)", "unix_millis(ts_right)", task.payload_bytes)
+    found = spark.read.parquet(str(output(task))).agg(F.count("*"), F.sum(F.expr(value))).collect()[0]
+    return int(found[0]), int(found[1] or 0)
 
 
 def start_spark(spark: SparkSession, task: Task, probe: Probe) -> Running:
