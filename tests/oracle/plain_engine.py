@@ -19,16 +19,16 @@ import pyarrow as pa
 from tests.oracle.plain_join import Cell, PlainJoin
 
 from tidegate.control import planning
-from tidegate.control.clock import ClockSettings, advance
+from tidegate.control.clock import ClockSettings
+from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.route.hash import partition_of
 from tidegate.spark import join_task
-from tidegate.spark.join_task import JoinBatch, JoinInstance
-from tidegate.spark.layout import CODE, OK, REPORT, TIME, JoinLayout
+from tidegate.spark.join_task import JoinInstance, join_batch
+from tidegate.spark.layout import CODE, OK, REPORT, TIME
 from tidegate.spark.residual import SettleInstance
 from tidegate.state import memory
 from tidegate.state.memory import MemoryStore
-from tidegate.state.pieces import after_batch
-from tidegate.values import BEGINNING_US, END_US, Manifest, Piece, Plan, Routing, TaskReport
+from tidegate.values import Manifest, Plan, Routing, TaskReport
 
 #: (time, key, number, value); a row without a time is rejected.
 Row = tuple[int | None, Cell, int, int]
@@ -171,7 +171,7 @@ class PlainEngine:
         self, join: PlainJoin, plan: Plan, before: Manifest, instance: int, rows: list[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         layout = self._layouts[join.name]
-        work = self._work(layout, plan, before)
+        work = join_batch(layout, plan, before, self.store.url)
         if join.where is None:
             yield from JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(rows))
             return
@@ -180,42 +180,9 @@ class PlainEngine:
         settling = SettleInstance(work, instance, uuid.uuid4().hex[:12])
         yield from settling.run(_judged(join, batch) for batch in found)
 
-    def _work(self, layout: JoinLayout, plan: Plan, before: Manifest) -> JoinBatch:
-        late = [BEGINNING_US if s.stream is None else plan.watermarks_us[s.stream] for s in layout.sides]
-        name = layout.operator
-        return JoinBatch(
-            layout=layout,
-            store_url=self.store.url,
-            batch=plan.batch,
-            late_before_us=(late[0], late[1]),
-            settle_us=plan.settle_us[name],
-            settled_us=before.settled_us[name],
-            routing=plan.routing[name],
-            pieces=tuple(piece for piece in before.pieces if piece.operator == name),
-            merges=tuple(plan.merges.get(name, {}).items()),
-            flush=plan.flush,
-        )
-
     def _after(self, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> Manifest:
-        newest: dict[str, int | None] = {}
-        for report in reports:
-            for side, at in zip(self._layouts[report.operator].sides, report.seen_us, strict=True):
-                if side.stream is not None and at is not None:
-                    newest[side.stream] = max(at, newest.get(side.stream) or at)
-
-        def is_dead(piece: Piece) -> bool:
-            within = self.operators[piece.operator].within
-            settle_us = plan.settle_us[piece.operator]
-            return plan.flush or piece.last_us < within.dead_before(piece.side, settle_us)
-
-        return Manifest(
-            batch=plan.batch,
-            flow={},
-            clocks=advance(before.clocks, newest, self.settings, plan.now_us),
-            settled_us=dict.fromkeys(before.settled_us, END_US) if plan.flush else dict(plan.settle_us),
-            routing=plan.routing,
-            pieces=after_batch(before.pieces, reports, plan.routing, is_dead),
-        )
+        newest = newest_seen(reports, self.operators)
+        return manifest_after(before, plan, reports, newest, self.settings, self.operators)
 
     def _sweep(self) -> None:
         named = {piece.data.file for piece in self.manifest.pieces}

@@ -40,13 +40,11 @@ class Sorted(NamedTuple):
     times: NDArray[np.int64]
 
 
-def order_by_code_time(codes: NDArray[np.uint64], times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The permutation that sorts rows by (code, time); rows equal in both keep their order."""
-    return sort_by_code_time(codes, times).order
-
-
 def sort_by_code_time(codes: NDArray[np.uint64], times: NDArray[np.int64]) -> Sorted:
-    """The order, and codes and times brought into it: they are at hand, fetching them again would cost."""
+    """Rows by (code, time); those equal in both keep their order.
+
+    Codes and times are brought into the order here: they are at hand, and fetching them again would cost.
+    """
     if codes.size != times.size:
         raise StateError(
             explain("Codes and times must be of the same rows", got=f"{codes.size} codes, {times.size} times")

@@ -19,18 +19,18 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
 from tidegate.control import planning
-from tidegate.control.clock import advance
+from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Node
 from tidegate.spark import linked, observed, sinks
 from tidegate.spark.compile import Compiled, CompiledJoin
-from tidegate.spark.join_task import JoinBatch
+from tidegate.spark.join_task import JoinBatch, join_batch
 from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, build_pass
 from tidegate.spark.ports import boxes_of
@@ -39,8 +39,7 @@ from tidegate.spark.staging import can_stage
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
 from tidegate.state.next_batch import is_done
-from tidegate.state.pieces import after_batch
-from tidegate.values import BEGINNING_US, END_US, Manifest, Piece, Plan, TaskReport
+from tidegate.values import END_US, Manifest, Plan, TaskReport
 
 #: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes
 #: for a streaming query, so the user's session keeps its own.
@@ -207,23 +206,13 @@ class Engine:
 
     def _work(self, name: str, plan: Plan, before: Manifest) -> JoinBatch:
         layout = self._layouts[name]
-        streams = (layout.left.stream, layout.right.stream)
-        late = [BEGINNING_US if stream is None else plan.watermarks_us[stream] for stream in streams]
         newest = [
-            END_US if stream is None else self.compiled.newest_us(stream, plan.now_us) for stream in streams
+            END_US if stream is None else self.compiled.newest_us(stream, plan.now_us)
+            for stream in (layout.left.stream, layout.right.stream)
         ]
-        return JoinBatch(
-            layout=layout,
-            store_url=self.checkpoint.store.url,
-            batch=plan.batch,
-            late_before_us=(late[0], late[1]),
+        return replace(
+            join_batch(layout, plan, before, self.checkpoint.store.url),
             newest_us=(newest[0], newest[1]),
-            settle_us=plan.settle_us[name],
-            settled_us=before.settled_us[name],
-            routing=plan.routing[name],
-            pieces=tuple(piece for piece in before.pieces if piece.operator == name),
-            merges=tuple(plan.merges.get(name, {}).items()),
-            flush=plan.flush,
             run=self._run,
             stage_root=self._stage_root,
             kept_as=self._codec if self._linked else None,
@@ -235,29 +224,10 @@ class Engine:
     def _after(
         self, before: Manifest, plan: Plan, reports: list[TaskReport], seen: dict[str, Observed]
     ) -> Manifest:
-        """The manifest that a pass leaves behind."""
-        newest = {name: one.seen_us for name, one in seen.items()}
-        for report in reports:
-            layout = self._layouts[report.operator]
-            for side, at in zip(layout.sides, report.seen_us, strict=True):
-                if side.stream is not None and side.stream not in seen and at is not None:
-                    newest[side.stream] = max(at, newest.get(side.stream) or at)
-        clocks = advance(before.clocks, newest, self.compiled.clocks, plan.now_us, plan.awake_us)
-
-        def is_dead(piece: Piece) -> bool:
-            within = self._operators[piece.operator].within
-            return plan.flush or piece.last_us < within.dead_before(
-                piece.side, plan.settle_us[piece.operator]
-            )
-
-        return Manifest(
-            batch=plan.batch,
-            flow=before.flow,
-            clocks=clocks,
-            settled_us=dict.fromkeys(before.settled_us, END_US) if plan.flush else dict(plan.settle_us),
-            routing=plan.routing,
-            pieces=after_batch(before.pieces, reports, plan.routing, is_dead),
-        )
+        """The manifest that a pass leaves behind; what Spark observed has the last word."""
+        observed_us = {name: one.seen_us for name, one in seen.items()}
+        newest = newest_seen(reports, self._operators) | observed_us
+        return manifest_after(before, plan, reports, newest, self.compiled.clocks, self._operators)
 
     def _write_outputs(self, passes: list[Pass], plan: Plan, reports: list[TaskReport], batch: int) -> None:
         staged = [file for one in passes for file in one.staged]

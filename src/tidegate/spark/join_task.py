@@ -33,7 +33,18 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import BEGINNING_US, END_US, LEFT, RIGHT, PartitionLoad, Piece, Routing, TaskReport
+from tidegate.values import (
+    BEGINNING_US,
+    END_US,
+    LEFT,
+    RIGHT,
+    Manifest,
+    PartitionLoad,
+    Piece,
+    Plan,
+    Routing,
+    TaskReport,
+)
 
 #: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
 PAIRS_PER_CHUNK = 1 << 18
@@ -64,6 +75,24 @@ class JoinBatch:
     stage_root: str | None = None
     #: Compression of staged files that stay as an output; None: they are read once and deleted.
     kept_as: str | None = None
+
+
+def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:
+    """What the plan of a batch, on top of what was before it, asks of one join."""
+    name = layout.operator
+    late = [BEGINNING_US if side.stream is None else plan.watermarks_us[side.stream] for side in layout.sides]
+    return JoinBatch(
+        layout=layout,
+        store_url=store_url,
+        batch=plan.batch,
+        late_before_us=(late[0], late[1]),
+        settle_us=plan.settle_us[name],
+        settled_us=before.settled_us[name],
+        routing=plan.routing[name],
+        pieces=tuple(piece for piece in before.pieces if piece.operator == name),
+        merges=tuple(plan.merges.get(name, {}).items()),
+        flush=plan.flush,
+    )
 
 
 class Counts:

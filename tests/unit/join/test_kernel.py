@@ -31,7 +31,7 @@ def test_one_compiled_version_serves_fresh_and_read_only_arrays() -> None:
     codes, times = np.arange(9, dtype=np.uint64), np.arange(9)
     for _ in range(2):
         found = probing.probe(codes, times, times, codes, times, 0, 9)
-        order.order_by_code_time(codes[::-1], times)
+        order.sort_by_code_time(codes[::-1], times)
         probing.Pairs(found).chunk(0, 3)
         codes.flags.writeable = times.flags.writeable = False
     assert len(KERNELS) >= 10

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import StateError
-from tidegate.join.order import order_by_code_time, sort_by_code_time
+from tidegate.join.order import sort_by_code_time
 
 RANDOM = np.random.default_rng(7)
 MIXED = RANDOM.integers(0, 2**64, 5000, dtype=np.uint64)
@@ -35,11 +35,9 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rows_come_in_the_order_of_lexsort(shape: str) -> None:
     codes, times = SHAPES[shape]
-    order = order_by_code_time(codes, times)
-    assert order.dtype == np.int64
     expected = np.lexsort((times, codes))
-    np.testing.assert_array_equal(order, expected)
     rows = sort_by_code_time(codes, times)
+    assert rows.order.dtype == np.int64
     np.testing.assert_array_equal(rows.order, expected)
     np.testing.assert_array_equal(rows.codes, codes[expected])
     np.testing.assert_array_equal(rows.times, times[expected])
@@ -48,12 +46,12 @@ def test_rows_come_in_the_order_of_lexsort(shape: str) -> None:
 def test_inputs_may_be_read_only_or_strided_and_stay_as_they_were() -> None:
     codes, times = MIXED[::2], TIMES[::2]
     expected = np.lexsort((times, codes))
-    np.testing.assert_array_equal(order_by_code_time(codes, times), expected)
+    np.testing.assert_array_equal(sort_by_code_time(codes, times).order, expected)
     codes, times = codes.copy(), times.copy()
     codes.flags.writeable = times.flags.writeable = False
-    np.testing.assert_array_equal(order_by_code_time(codes, times), expected)
+    np.testing.assert_array_equal(sort_by_code_time(codes, times).order, expected)
 
 
 def test_codes_and_times_of_different_rows_are_refused() -> None:
     with pytest.raises(StateError, match=r"of the same rows.*Got: 3 codes, 2 times"):
-        order_by_code_time(MIXED[:3], TIMES[:2])
+        sort_by_code_time(MIXED[:3], TIMES[:2])

@@ -1,0 +1,52 @@
+"""Decides what a pass leaves behind: the manifest that follows, from its plan and its tasks' reports alone.
+
+    manifest b-1 ─┐
+    plan b        ├─▶ manifest b: clocks moved by what was seen, pieces added, merged, expired
+    reports of b ─┘
+
+Guarantee: a pure function, so an engine that runs without Spark and one that runs on it agree on every byte
+of the state, and a replay under the same plan leaves the same behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tidegate.control.clock import ClockSettings, advance
+from tidegate.control.planning import Operator
+from tidegate.state.pieces import after_batch
+from tidegate.values import END_US, Manifest, Piece, Plan, TaskReport
+
+
+def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, Operator]) -> dict[str, int]:
+    """The newest time of each stream that the tasks of a pass saw."""
+    newest: dict[str, int] = {}
+    for report in reports:
+        for name, at_us in zip(operators[report.operator].inputs, report.seen_us, strict=True):
+            if name not in operators and at_us is not None:
+                newest[name] = max(at_us, newest.get(name, at_us))
+    return newest
+
+
+def manifest_after(
+    before: Manifest,
+    plan: Plan,
+    reports: Sequence[TaskReport],
+    seen_us: Mapping[str, int | None],
+    clocks: Mapping[str, ClockSettings],
+    operators: Mapping[str, Operator],
+) -> Manifest:
+    """The state after a pass that saw these newest times (None: no row of that stream)."""
+
+    def is_dead(piece: Piece) -> bool:
+        dead_before = operators[piece.operator].within.dead_before
+        return plan.flush or piece.last_us < dead_before(piece.side, plan.settle_us[piece.operator])
+
+    return Manifest(
+        batch=plan.batch,
+        flow=before.flow,
+        clocks=advance(before.clocks, seen_us, clocks, plan.now_us, plan.awake_us),
+        settled_us=dict.fromkeys(before.settled_us, END_US) if plan.flush else dict(plan.settle_us),
+        routing=plan.routing,
+        pieces=after_batch(before.pieces, reports, plan.routing, is_dead),
+    )

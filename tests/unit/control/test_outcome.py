@@ -1,0 +1,67 @@
+"""What a pass leaves behind: clocks that moved, pieces that came, and pieces whose time is over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.state.samples import a_piece
+
+from tidegate.control.clock import ClockSettings
+from tidegate.control.outcome import manifest_after, newest_seen
+from tidegate.control.planning import Operator, first_manifest, next_plan
+from tidegate.join.within import Within
+from tidegate.values import END_US, Manifest, Plan, Routing, TaskReport
+
+NO = (False, False)
+OPERATORS = {
+    "near": Operator("near", ("a", "b"), Within(10, 10), NO, NO),
+    "far": Operator("far", ("near", "a"), Within(10, 10), NO, NO),
+}
+CLOCKS = {"a": ClockSettings(5, None), "b": ClockSettings(0, None)}
+#: Pieces of the samples lie in partitions 1 and 7.
+ROUTING = Routing(0, 2, (0,) * 8)
+
+
+def a_report(operator: str = "near", seen_us: tuple[int | None, int | None] = (None, None)) -> TaskReport:
+    """A task that did nothing but see these times."""
+    none = (0, 0)
+    return TaskReport(
+        operator, 0, none, none, none, none, seen_us, 0, 0, 0, 0, 0, 0.0, 0, 0, (), (), (), {}
+    )  # fmt: skip
+
+
+def planned(settle_us: int, *, flush: bool = False) -> tuple[Manifest, Plan]:
+    """A state with one piece whose newest row is of time 100, and the plan of the batch behind it."""
+    first = first_manifest({"x": 1}, list(CLOCKS), list(OPERATORS), partitions=8, instances=2, now_us=0)
+    piece = replace(a_piece("segments/1"), first_us=90, last_us=100)
+    before = replace(first, pieces=(piece,), routing=dict.fromkeys(OPERATORS, ROUTING))
+    plan = next_plan(0, before, OPERATORS, now_us=7, flush=flush)
+    return before, replace(plan, settle_us=dict.fromkeys(OPERATORS, settle_us))
+
+
+def test_the_newest_time_of_a_stream_is_the_newest_of_all_tasks_and_sides() -> None:
+    reports = [a_report("near", (3, None)), a_report("near", (1, 9)), a_report("far", (99, 4))]
+    # The left input of `far` is a join: what it saw there is not the time of any stream.
+    assert newest_seen(reports, OPERATORS) == {"a": 4, "b": 9}
+
+
+def test_clocks_move_by_what_was_seen_and_the_flow_stays() -> None:
+    before, plan = planned(settle_us=0)
+    after = manifest_after(before, plan, [], {"a": 50, "b": None}, CLOCKS, OPERATORS)
+    assert (after.batch, after.flow) == (0, {"x": 1})
+    assert after.clocks["a"].watermark_us == 45
+    assert after.clocks["b"] == before.clocks["b"]
+
+
+def test_a_piece_stays_as_long_as_one_of_its_rows_can_meet_anybody() -> None:
+    # A row of time 100 that stays for 10 is met by partners up to 110, so by rows at the watermark 110.
+    for settle_us, alive in ((110, 1), (111, 0)):
+        before, plan = planned(settle_us)
+        assert len(manifest_after(before, plan, [], {}, CLOCKS, OPERATORS).pieces) == alive
+
+
+def test_after_a_flush_everything_is_settled_and_gone() -> None:
+    before, plan = planned(settle_us=0, flush=True)
+    after = manifest_after(before, plan, [], {}, CLOCKS, OPERATORS)
+    assert after.pieces == ()
+    assert set(after.settled_us.values()) == {END_US}
