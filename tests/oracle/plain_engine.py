@@ -176,9 +176,10 @@ class PlainEngine:
             yield from JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(rows))
             return
         finding = replace(work, layout=join.candidates(layout))
-        found = JoinInstance(finding, instance, uuid.uuid4().hex[:12]).run(iter(rows))
+        *found, last = JoinInstance(finding, instance, uuid.uuid4().hex[:12]).run(iter(rows))
         settling = SettleInstance(work, instance, uuid.uuid4().hex[:12])
-        yield from settling.run(_judged(join, batch) for batch in found)
+        pairs = (_judged(join, batch) for batch in found)
+        yield from settling.run(pairs, lambda: str(last.column(REPORT)[0].as_py()))
 
     def _after(self, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> Manifest:
         newest = newest_seen(reports, self.operators)

@@ -193,10 +193,16 @@ def test_streaming_and_batch_inputs_are_not_mixed(spark: SparkSession) -> None:
         tg.start(a.join(b, on="k", within="1 second").write_to("noop"))
 
 
-def test_a_condition_in_python_sees_joined_rows_only(spark: SparkSession) -> None:
+@pytest.mark.parametrize("how", ["inner", "left", "full", "left_semi"])
+def test_a_condition_in_python_sees_joined_rows_only(spark: SparkSession, how: str) -> None:
     a = tg.stream(rows_at(spark, [1.0, 2.0]), time="ts", name="a")
     b = tg.stream(rows_at(spark, [1.0, 2.0]), time="ts", name="b")
     odd = F.udf(lambda left, right: (left + right) % 2 == 1, "boolean")
     sink = Sink("odd")
-    tg.start(a.join(b, on="k", within="5 seconds", where=odd("n", "n_right")).write_to(sink), instances=1)
-    assert pairs(sink) == {(0, 1), (1, 0)}
+    joined = a.join(b, on="k", within="5 seconds", how=how, where=odd("n", "n_right"))
+    # Three instances, of which some get no row and so find no pair.
+    tg.start(joined.write_to(sink), instances=3)
+    if how == "left_semi":
+        assert sorted(row[sink.columns.index("n")] for row in sink.rows) == [0, 1]
+    else:
+        assert pairs(sink) == {(0, 1), (1, 0)}

@@ -7,6 +7,10 @@ between them:
     rows ─▶ find candidate pairs, store ─▶ Spark judges `where` ─▶ mark, emit, settle ─▶ out
             (join_task.py)                  (Catalyst)              (settle_task.py)
 
+The two steps are processes of their own. What the first has to tell the second (its report) goes through a
+small file beside the state, not through a row: a condition that is a Python function would be called with it,
+and a row of nulls is nothing that a user's function has to expect.
+
 Inner joins do not need this: for them the condition is a filter behind the join.
 """
 
@@ -15,9 +19,9 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -54,20 +58,47 @@ def judged(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
         received = list(batches)
         context = TaskContext.get()
         number = instance_in(received, work.routing, context.partitionId() if context is not None else 0)
-        instance = JoinInstance(finding, number, uuid.uuid4().hex[:12])
-        # The first row tells the second step which instance it is.
-        yield instance.assembler.report(str(number))
-        yield from instance.run(iter(received))
+        handover = Handover(work, _attempt(context))
+        handover.tell("instance", str(number))
+        for result in JoinInstance(finding, number, uuid.uuid4().hex[:12]).run(iter(received)):
+            texts = result.column(REPORT)
+            if texts.null_count:
+                yield result
+            else:
+                handover.tell("report", texts[0].as_py())
 
     def settle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        first = next(batches)
-        number = int(first.column(REPORT)[0].as_py())
-        rest = chain([first.slice(1)], batches)
-        yield from SettleInstance(work, number, uuid.uuid4().hex[:12]).run(rest)
+        handover = Handover(work, _attempt(TaskContext.get()))
+        # The first rows, or their end, mean that the first step has begun, and has said who it is.
+        rows = chain(list(islice(batches, 1)), batches)
+        number = int(handover.heard("instance"))
+        settling = SettleInstance(work, number, uuid.uuid4().hex[:12])
+        yield from settling.run(rows, lambda: handover.heard("report"))
 
     candidates = rows.mapInArrow(find, join.candidates_schema)
     marked = candidates.withColumn(OK, F.coalesce(condition(join.node.where), F.lit(False)))
     return marked.mapInArrow(settle, join.schema)
+
+
+def _attempt(context: TaskContext | None) -> int:
+    """What both steps know and no other attempt of the task does."""
+    return 0 if context is None else context.taskAttemptId()
+
+
+class Handover:
+    """Words from the first step of a task to the second; each is read once, and gone."""
+
+    def __init__(self, work: JoinBatch, attempt: int):
+        self._store = open_store(work.store_url)
+        self._path = f"segments/{work.layout.operator}/{work.batch:010d}-{work.run}-{attempt}"
+
+    def tell(self, word: str, text: str) -> None:
+        self._store.write(f"{self._path}.{word}", [text.encode()])
+
+    def heard(self, word: str) -> str:
+        text = self._store.read(f"{self._path}.{word}").decode()
+        self._store.delete(f"{self._path}.{word}")
+        return text
 
 
 class SettleInstance:
@@ -91,24 +122,20 @@ class SettleInstance:
         #: Per side and new run: positions that matched, until the report says where the run lies.
         self._waiting: dict[tuple[int, int], list[NDArray[np.int64]]] = {}
 
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(self, batches: Iterator[pa.RecordBatch], report: Callable[[], str]) -> Iterator[pa.RecordBatch]:
+        """All result batches, the report last; `report` of the first step is asked for behind its pairs."""
         settling = Settling(self)
-        first: TaskReport | None = None
         emitted, cpu_seconds = 0, 0.0
         for batch in batches:
             started = time.thread_time()
-            texts = batch.column(REPORT)
-            if texts.null_count < len(texts):
-                first = TaskReport.from_json(json.loads(texts.drop_null()[0].as_py()))
             good = batch.filter(batch.column(OK))
             self._mark(settling, good)
             cpu_seconds += time.thread_time() - started
             if self.layout.emits_pairs and good.num_rows:
                 emitted += good.num_rows
                 yield good.select(self.assembler.schema.names).cast(self.assembler.schema)
-        if first is None:
-            return
         started = time.thread_time()
+        first = TaskReport.from_json(json.loads(report()))
         self._open_new(first.added, settling)
         for run, rows in settling.leaving():
             emitted += len(rows)
