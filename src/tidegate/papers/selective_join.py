@@ -73,7 +73,7 @@ def bursts(*, seconds: float, every: float, lasting: float, calm: float, burst: 
 
 @dataclass(frozen=True)
 class Workload:
-    """What the rows look like; more `skew` makes the match probability depend more on the time between rows."""
+    """What the rows look like; more `skew` makes matches depend more on the time between rows."""
 
     items: int = 100
     skew: float = 0.8
