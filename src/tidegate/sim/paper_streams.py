@@ -11,7 +11,9 @@ def paper_streams(workload: Workload, rates: tuple[Steps, Steps]) -> tuple[Strea
     """Left and right; sets become bitsets, single values codes."""
     single = workload.size_mean == 1 and workload.size_deviation == 0
     left, right = (
-        Stream(rows.times_us, codes(rows.items) if single else bitsets(rows.bounds, rows.items, workload.items))
+        Stream(
+            rows.times_us, codes(rows.items) if single else bitsets(rows.bounds, rows.items, workload.items)
+        )
         for rows in draw(workload, rates)
     )
     return left, right

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.shedding import AgeCounts, Decision, Policy, Telemetry, Windows
 from tidegate.control.rate import Load
+from tidegate.control.shedding import AgeCounts, Decision, Policy, Telemetry, Windows
 from tidegate.errors import FlowError, explain
 from tidegate.join.basic_windows import Ranges, ranges_by_age
 from tidegate.join.conditions import Condition
@@ -57,7 +57,9 @@ class Machine:
     seed: int = 7
 
     def __post_init__(self) -> None:
-        if not (self.comparisons_per_second > 0 and 0 < self.tick_us <= self.period_us and self.buffer_us >= 0):
+        if not (
+            self.comparisons_per_second > 0 and 0 < self.tick_us <= self.period_us and self.buffer_us >= 0
+        ):
             raise FlowError(
                 explain(
                     "A simulated machine needs a capacity, a tick, and periods of at least a tick",
@@ -237,9 +239,7 @@ class StreamJoin:
         starts = np.where(full[:, None], whole.starts, chosen.starts)
         return Ranges(starts, whole.ends), full
 
-    def _compare(
-        self, rows: NDArray[np.int64], side: int, chosen: Ranges, full: NDArray[np.bool_]
-    ) -> None:
+    def _compare(self, rows: NDArray[np.int64], side: int, chosen: Ranges, full: NDArray[np.bool_]) -> None:
         window, period, count = 1 - side, self._period, rows.size
         chosen, full = Ranges(chosen.starts[:count], chosen.ends[:count]), full[:count]
         values = np.ascontiguousarray(self._streams[side].values[:, self._arrivals.places[rows]])
