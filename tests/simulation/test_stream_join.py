@@ -1,4 +1,4 @@
-"""The simulated join itself: exact when nothing is skipped, a subset otherwise, the same every time."""
+"""The simulated join: exact when nothing is skipped, a subset otherwise, the same every time."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 Paper: selective join, sections 3 and 5. The stages and policies are the ones that decide on a real engine.
 
-    clock     |──── tick ────|──── tick ────|        Every tick brings new arrivals and so many comparisons.
-    capacity   ████████████▌   ████████              Rows are fetched oldest first while comparisons last; the
-    buffers    ▪▪▪▪▪▪▪▪▪▪      ▪▪                    rest waits, and what does not fit into the buffers is lost.
+    clock     |──── tick ────|──── tick ────|        Every tick brings arrivals and so many comparisons.
+    capacity   ████████████▌   ████████              Rows are fetched oldest first while they last; the
+    buffers    ▪▪▪▪▪▪▪▪▪▪      ▪▪                    rest waits; what the buffers cannot hold is lost.
 
 A fetched row is stored, then compared with the chosen part of the opposite window: rows that came before it.
 So each pair is looked at once, by its later row, however ticks fall. A policy sees what happened in a period
