@@ -10,6 +10,7 @@ import pytest
 from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
 from tidegate.control.rate import FixedRate, RateAdaptation
 from tidegate.control.rate_model import RateModel
+from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Windows
 from tidegate.errors import FlowError
 from tidegate.join.conditions import Condition, Equality, Overlap
@@ -60,6 +61,8 @@ def policies(windows: Windows = WINDOWS) -> dict[str, Policy]:
         "partial by model": partial_processing(windows, RateModel()),
         "time correlation": AdaptiveShedding(windows, RateAdaptation(), AdaptiveSettings(direction=False)),
         "direction": AdaptiveShedding(windows, RateAdaptation()),
+        "selective": SelectivePolicy(windows, RateAdaptation()),
+        "selective by model": SelectivePolicy(windows, RateModel()),
     }
 
 

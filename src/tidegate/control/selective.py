@@ -4,17 +4,18 @@ Beyond the selective join paper (section 4). Three differences to `adaptive.py`:
 
 1. Cells of both windows compete with each other (`join/cells.py`), not one window first.
 2. Every comparison teaches, not only the sample: cells that are in use are known exactly and for free. Only
-   the others need rows that are processed fully, and counts fade (`memory`) instead of being thrown away.
-3. Exploring is part of the budget: with s of the rows processed fully and a fraction f of the windows for all
-   others, (1 − s) · f + s = r. The join costs what r says.
+   the others need rows that explore, and counts fade (`memory`) instead of being thrown away.
+3. Exploring is part of the budget. All rows are compared with a fraction f of the windows, and a share s of
+   them also with a small part d of everything else: f + s · d · (1 − f) = r. The join costs what r says.
 
-        normal       ●━━━━━━━━━━━●━━━━━━●             the cells in use find what they promised: explore a little
-        moved                    ✗                    they find clearly less or more: what was learnt is worth
-        searching                 ▲▲▲▲▲●━━━           little, much of the next period's budget is for exploring
+    normal       ●━━━━━━━━━━━●━━━━━━●          the cells in use find what they promised: explore a little
+    moved                    ✗                 they find clearly less or more: what was learnt counts little,
+    searching                 ▲▲▲▲▲●━━━        and much of the next period's budget is for exploring
 
-Guarantees. Cost: r, the sample included. Without any correlation all cells are worth the same and the choice
+Guarantees. Cost: r, exploring included. Without any correlation all cells are worth the same and the choice
 does not matter: the output is that of random drop at equal cost, up to noise. A correlation that moves is
-found again: at the latest in the second period after the move cells are chosen by new observations alone.
+found again: once the cells in use miss their promise, cells are chosen by new observations alone. Before
+that, a single cell that becomes productive is seen by the rows that explore, and used from the next period.
 A function of the telemetry so far; `snapshot` → `restore` gives the same answers.
 """
 
@@ -34,10 +35,12 @@ from tidegate.join.cells import cell_lengths, choose_cells
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: The same for one cell, of which less is seen: rows that explore are few, and their matches come together.
+_CELL_DEVIATIONS, _CELL_OFF_BY = 6.0, 0.5
 #: A move is believed when the cells in use are off by more than chance explains (in standard deviations) …
-_DEVIATIONS = 5.0
+_DEVIATIONS = 6.0
 #: … and by more than this share: a slow drift is what fading is for.
-_OFF_BY = 0.2
+_OFF_BY = 0.3
 #: What is left of old counts after a move: enough to break ties, too little to outvote one period.
 _LEFT_AFTER_MOVE = 0.01
 
@@ -47,18 +50,21 @@ class SelectiveSettings:
     """More exploring follows a moving correlation better and costs output while it rests."""
 
     #: Share of the comparisons that goes into exploring, normally and in the period after a move.
-    exploring: float = 0.04
+    exploring: float = 0.03
     searching: float = 0.3
+    #: Part of every cell that an exploring row looks at: many rows that look at little learn more than few
+    #: that look at everything, because the matches of one row come together.
+    depth: float = 0.1
     #: Weight that counts keep from period to period.
-    memory: float = 0.8
+    memory: float = 0.85
 
     def __post_init__(self) -> None:
-        if not (0 < self.exploring <= self.searching < 1 and 0 <= self.memory < 1):
+        if not (0 < self.exploring <= self.searching < 1 and 0 <= self.memory < 1 and 0 < self.depth <= 1):
             raise FlowError(
                 explain(
                     "Exploring takes some of the budget, searching at least as much, and memory fades",
-                    got=f"exploring {self.exploring}, searching {self.searching}, memory {self.memory}",
-                    do="Give 0 < exploring <= searching < 1 and 0 <= memory < 1",
+                    got=self,
+                    do="Give 0 < exploring <= searching < 1, 0 < depth <= 1 and 0 <= memory < 1",
                 )
             )
 
@@ -79,9 +85,20 @@ class _Evidence:
         values[seen] = self.matches[seen] / self.comparisons[seen]
         return values
 
-    def add(self, kept: float, matches: NDArray[np.int64], comparisons: NDArray[np.int64]) -> None:
+    def add(self, memory: float, matches: NDArray[np.int64], comparisons: NDArray[np.int64]) -> None:
+        """Count a period; cells that found something else than they promised forget what was before."""
+        promised = self.values() * comparisons
+        kept = np.where(_is_off(matches, promised, _CELL_DEVIATIONS, _CELL_OFF_BY), _LEFT_AFTER_MOVE, memory)
         self.matches = kept * self.matches + matches
         self.comparisons = kept * self.comparisons + comparisons
+
+
+def _is_off(
+    found: NDArray[np.int64], promised: NDArray[np.float64], deviations: float, share: float
+) -> NDArray[np.bool_]:
+    """More than chance explains, and more than is worth a reaction."""
+    off = np.abs(found - promised)
+    return np.asarray((off > deviations * np.sqrt(np.maximum(promised, 1.0))) & (off > share * promised))
 
 
 class SelectivePolicy:
@@ -100,7 +117,7 @@ class SelectivePolicy:
         share, fraction = self._budget()
         left, right = (evidence.values() for evidence in self._evidence)
         first, second = choose_cells((left, right), (self._lengths[0], self._lengths[1]), fraction)
-        return Decision((Probing(*first), Probing(*second)), full_share=share)
+        return Decision((Probing(*first), Probing(*second)), full_share=share, full_depth=self.settings.depth)
 
     def adapt(self, telemetry: Telemetry) -> Decision:
         self.rate.adapt(telemetry.load)
@@ -112,24 +129,26 @@ class SelectivePolicy:
         return self.decision
 
     def _budget(self) -> tuple[float, float]:
-        """Share of rows processed fully, and the fraction of the windows for all others."""
+        """Share of rows that explore, and the fraction of the windows that all rows are compared with."""
         fraction = self.rate.fraction
         exploring = self.settings.searching if self._searching else self.settings.exploring
         if fraction >= 1:
             return 0.0, 1.0
-        # s · (1 − f) = exploring · r, what full rows cost beyond the others, and (1 − s) · f + s = r.
-        others = fraction * (1 - exploring)
-        share = exploring * fraction / (1 - others)
-        return share, others
+        # f + s · depth · (1 − f) = r, and the second term, what exploring costs, is exploring · r.
+        chosen = fraction * (1 - exploring)
+        share = exploring * fraction / (self.settings.depth * (1 - chosen))
+        if share > 1:
+            # So much is processed that not all of the exploring can be done; the others get the rest.
+            return 1.0, (fraction - self.settings.depth) / (1 - self.settings.depth)
+        return share, chosen
 
     def _moved(self, telemetry: Telemetry) -> bool:
         """Did the cells in use find what they promised?"""
-        found = promised = 0.0
-        for evidence, chosen in zip(self._evidence, telemetry.chosen, strict=True):
-            found += float(chosen.matches.sum())
-            promised += float(evidence.values() @ chosen.comparisons)
-        off = abs(found - promised)
-        return off > _DEVIATIONS * np.sqrt(max(promised, 1.0)) and off > _OFF_BY * promised
+        found = np.sum([chosen.matches.sum() for chosen in telemetry.chosen])
+        promised = np.sum(
+            [e.values() @ c.comparisons for e, c in zip(self._evidence, telemetry.chosen, strict=True)]
+        )
+        return bool(_is_off(found, promised, _DEVIATIONS, _OFF_BY))
 
     def snapshot(self) -> dict[str, Any]:
         return {

@@ -69,6 +69,8 @@ class Decision:
     windows: tuple[Probing, Probing]
     #: Rows processed fully, to learn; of those that enter the join.
     full_share: float = 0.0
+    #: Part of every basic window that "fully" means: 1 in the paper.
+    full_depth: float = 1.0
     #: Rows that enter the join at all.
     keep_share: float = 1.0
     #: Part of the windows, by age, that is kept; what is older is thrown away.
@@ -85,7 +87,11 @@ class Decision:
 
 @dataclass(frozen=True)
 class AgeCounts:
-    """Comparisons made in one window, and matches found, by age of basic window."""
+    """Comparisons made in one window, and matches found, by age of basic window.
+
+    Where a comparison with one basic window costs more than with another (an index, a remote piece), the cost
+    in units of a comparison stands in for their number: policies then maximise matches per cost.
+    """
 
     matches: NDArray[np.int64]
     comparisons: NDArray[np.int64]

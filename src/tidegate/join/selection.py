@@ -47,15 +47,32 @@ def select(ranges: Ranges, order: Sequence[int], fraction: float) -> Ranges:
     return Ranges(ranges.ends - taken, ranges.ends)
 
 
+def explore(
+    whole: Ranges, chosen: Ranges, exploring: NDArray[np.bool_], depth: float, lot: NDArray[np.float64]
+) -> Ranges:
+    """Let some rows also look at a part of every basic window that they would skip, all of it with depth 1.
+
+    Where in the basic window that part lies is decided by the row's lot, a number in [0, 1).
+    """
+    pieces = np.ceil(depth * whole.sizes).astype(np.int64)
+    starts = whole.starts + (lot[:, None] * (whole.sizes - pieces + 1)).astype(np.int64)
+    looks = exploring[:, None] & (pieces > chosen.sizes)
+    return Ranges(np.where(looks, starts, chosen.starts), np.where(looks, starts + pieces, chosen.ends))
+
+
+def lots(identity: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row, the same every time."""
+    return np.asarray(
+        (mixed(identity, seed) >> np.uint64(11)) / 2.0**53
+    )  # 53 bits: what a float holds exactly
+
+
 def within_share(identity: NDArray[np.uint64], share: float, seed: int) -> NDArray[np.bool_]:
     """Which rows belong to a sample of this share; the same row, seed and share always answer the same.
 
     A larger share contains every row of a smaller one.
     """
-    if share >= 1.0:
-        return np.ones(identity.size, bool)
-    upper_bits = mixed(identity, seed) >> np.uint64(11)  # 53 bits, as many as a float holds exactly
-    return np.asarray(upper_bits < np.uint64(max(0.0, share) * 2**53))
+    return np.asarray(lots(identity, seed) < share)
 
 
 def mixed(identity: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Different uses of the seed: a row that is kept must not for that reason be processed fully.
-KEEP, OVERFLOW, FULL = 1, 2, 3
+KEEP, OVERFLOW, FULL, PART = 1, 2, 3, 4
 
 
 class Arrivals:
@@ -51,7 +51,7 @@ class InputBuffers:
         until = int(np.searchsorted(self._arrivals.times_us, now_us, side="left"))
         new = np.arange(self._arrived, until)
         self._arrived = until
-        kept = within_share(self._arrivals.identity[new], keep_share, _seed(self._seed, KEEP))
+        kept = within_share(self._arrivals.identity[new], keep_share, purpose(self._seed, KEEP))
         self._count_dropped(new[~kept])
         self.waiting = np.concatenate([self.waiting, new[kept]])
         return np.bincount(self._arrivals.sides[new], minlength=2)
@@ -72,7 +72,7 @@ class InputBuffers:
             mine = np.flatnonzero(self._arrivals.sides[self.waiting] == side)
             excess = mine.size - int(room[side])
             if excess > 0:
-                lots = mixed(self._arrivals.identity[self.waiting[mine]], _seed(self._seed, OVERFLOW))
+                lots = mixed(self._arrivals.identity[self.waiting[mine]], purpose(self._seed, OVERFLOW))
                 victims = mine[np.argpartition(lots, excess - 1)[:excess]]
                 self._count_dropped(self.waiting[victims])
                 self.waiting = np.delete(self.waiting, victims)
@@ -81,10 +81,6 @@ class InputBuffers:
         self.dropped += np.bincount(self._arrivals.sides[rows], minlength=2)
 
 
-def chosen_for_full(identity: NDArray[np.uint64], share: float, seed: int) -> NDArray[np.bool_]:
-    """Rows that are processed fully, to learn from them."""
-    return within_share(identity, share, _seed(seed, FULL))
-
-
-def _seed(seed: int, use: int) -> int:
-    return 4 * seed + use
+def purpose(seed: int, use: int) -> int:
+    """The seed for one of its uses."""
+    return 8 * seed + use

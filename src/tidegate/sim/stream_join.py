@@ -26,8 +26,8 @@ from tidegate.control.shedding import AgeCounts, Decision, Policy, Telemetry, Wi
 from tidegate.errors import FlowError, explain
 from tidegate.join.basic_windows import Ranges, ranges_by_age
 from tidegate.join.conditions import Condition
-from tidegate.join.selection import select
-from tidegate.sim.arrivals import Arrivals, InputBuffers, chosen_for_full
+from tidegate.join.selection import explore, lots, select, within_share
+from tidegate.sim.arrivals import FULL, PART, Arrivals, InputBuffers, purpose
 from tidegate.sim.trace import Trace
 
 if TYPE_CHECKING:
@@ -234,10 +234,11 @@ class StreamJoin:
         )
         if stored.first:
             whole = Ranges(np.maximum(whole.starts, stored.first), np.maximum(whole.ends, stored.first))
-        full = chosen_for_full(self._arrivals.identity[rows], decision.full_share, self._machine.seed)
+        identity, seed = self._arrivals.identity[rows], self._machine.seed
+        full = within_share(identity, decision.full_share, purpose(seed, FULL))
         chosen = select(whole, probing.order, probing.fraction)
-        starts = np.where(full[:, None], whole.starts, chosen.starts)
-        return Ranges(starts, whole.ends), full
+        lot = lots(identity, purpose(seed, PART))
+        return explore(whole, chosen, full, decision.full_depth, lot), full
 
     def _compare(self, rows: NDArray[np.int64], side: int, chosen: Ranges, full: NDArray[np.bool_]) -> None:
         window, period, count = 1 - side, self._period, rows.size

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.join.basic_windows import Ranges
-from tidegate.join.selection import select, within_share
+from tidegate.join.selection import explore, select, within_share
 
 
 def ranges(*sizes: int) -> Ranges:
@@ -57,3 +57,27 @@ def test_a_larger_sample_contains_the_smaller_one_and_the_ends_are_exact() -> No
     assert not (within_share(rows, 0.1, 5) & ~within_share(rows, 0.2, 5)).any()
     assert within_share(rows, 1.0, 5).all()
     assert not within_share(rows, 0.0, 5).any()
+
+
+def test_exploring_rows_also_look_at_a_part_of_what_they_would_skip() -> None:
+    whole = ranges(10, 20, 30)
+    two = Ranges(np.repeat(whole.starts, 2, axis=0), np.repeat(whole.ends, 2, axis=0))
+    chosen = select(two, [1, 0, 2], fraction=1 / 3)
+    seen = explore(two, chosen, np.array([True, False]), 0.1, np.array([0.999, 0.999]))
+    assert seen.sizes.tolist() == [[1, 20, 3], [0, 20, 0]]
+    assert seen.ends[0].tolist() == whole.ends[0].tolist()
+    assert explore(two, chosen, np.array([True, False]), 0.1, np.zeros(2)).starts[0, 2] == whole.starts[0, 2]
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 0.999))
+def test_exploring_fully_looks_at_everything_and_never_outside(
+    sizes: list[int], fraction: float, lot: float
+) -> None:
+    whole = ranges(*sizes)
+    chosen = select(whole, range(len(sizes)), fraction)
+    everything = explore(whole, chosen, np.array([True]), 1.0, np.array([lot]))
+    assert everything.sizes.tolist() == [sizes]
+    little = explore(whole, chosen, np.array([True]), 0.2, np.array([lot]))
+    assert (little.starts >= whole.starts).all()
+    assert (little.ends <= whole.ends).all()
+    assert (little.sizes >= chosen.sizes).all()
