@@ -25,7 +25,8 @@ WINDOWS = Windows((4 * SECOND_US, 7 * SECOND_US), SECOND_US)
 SETS = Workload(skew=1.0)
 VALUES = single_values(skew=1.2, shift_seconds=Steps(((1.0, 0.0),)))
 #: A third of what joining everything takes.
-TIGHT = Machine(comparisons_per_second=40 * 60 * (4 + 7) / 3)
+TICK_US = SECOND_US // 5
+TIGHT = Machine(comparisons_per_second=40 * 60 * (4 + 7) / 3, tick_us=TICK_US)
 
 
 def run(
@@ -36,7 +37,9 @@ def run(
     condition: Condition | None = None,
 ) -> Trace:
     streams = paper_streams(workload, RATES)
-    return StreamJoin(streams, windows, condition or Overlap(2), machine or Machine()).run(policy, SECONDS)
+    return StreamJoin(streams, windows, condition or Overlap(2), machine or Machine(tick_us=TICK_US)).run(
+        policy, SECONDS
+    )
 
 
 def naive_pairs(workload: Workload, windows: Windows, at_least: int) -> int:
@@ -81,6 +84,20 @@ def test_a_window_on_one_side_only_finds_every_pair(windows: Windows) -> None:
     assert run(RandomDrop(windows, FixedRate(1.0)), windows=windows).total("outputs") == naive_pairs(
         SETS, windows, 2
     )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "windows",
+    [Windows((4 * SECOND_US, 0), SECOND_US), Windows((4 * SECOND_US, 7 * SECOND_US), 0)],
+    ids=["one window", "no basic windows"],
+)
+def test_every_policy_sheds_on_one_window_and_without_basic_windows(policy: str, windows: Windows) -> None:
+    full = run(RandomDrop(windows, FixedRate(1.0)), windows=windows).total("comparisons", 10)
+    capacity = full / 10 / 3
+    trace = run(policies(windows)[policy], Machine(capacity, tick_us=TICK_US), windows=windows)
+    assert 0.7 * full / 3 < trace.total("comparisons", 10) < 1.05 * full / 3
+    assert trace.total("outputs", 10) > 0
 
 
 def test_an_equality_join_of_single_values_finds_every_pair() -> None:
