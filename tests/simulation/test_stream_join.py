@@ -13,10 +13,10 @@ from tidegate.control.rate_model import RateModel
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Windows
 from tidegate.errors import FlowError
-from tidegate.join.conditions import Condition, Equality, Overlap
+from tidegate.join.conditions import Condition, Equality, Overlap, codes
 from tidegate.papers.selective_join import Steps, Workload, draw, single_values
 from tidegate.sim.paper_streams import paper_streams
-from tidegate.sim.stream_join import SECOND_US, Machine, StreamJoin
+from tidegate.sim.stream_join import SECOND_US, Machine, Stream, StreamJoin
 from tidegate.sim.trace import COUNTED, Trace
 
 SECONDS = 20
@@ -103,6 +103,16 @@ def test_every_policy_sheds_on_one_window_and_without_basic_windows(policy: str,
 def test_an_equality_join_of_single_values_finds_every_pair() -> None:
     trace = run(partial_processing(WINDOWS, FixedRate(1.0)), workload=VALUES, condition=Equality())
     assert trace.total("outputs") == naive_pairs(VALUES, WINDOWS, 1) > 100
+
+
+def test_rows_of_equal_times_meet_exactly_once() -> None:
+    times = np.repeat(np.arange(1, 11) * SECOND_US, 3)
+    same = Stream(times, codes(np.zeros(times.size, np.int64)))
+    none_older = Windows((0, SECOND_US // 2), SECOND_US)
+    trace = StreamJoin((same, same), none_older, Equality(), Machine()).run(
+        partial_processing(none_older, FixedRate(1.0)), 11
+    )
+    assert trace.total("outputs") == 10 * 3 * 3
 
 
 @pytest.mark.parametrize("tick_us", [SECOND_US // 50, SECOND_US])

@@ -84,6 +84,16 @@ def test_cells_in_use_that_find_less_than_promised_start_a_search() -> None:
     assert decision.windows[0].fraction < 0.05 < decision.windows[1].fraction
 
 
+def test_after_a_move_old_counts_are_worth_almost_nothing_in_every_cell() -> None:
+    policy = SelectivePolicy(WINDOWS, FixedRate(0.2))
+    policy.adapt(BOTH_GOOD)
+    broke_it = AgeCounts(np.array([0, 20, 0, 0, 0]), np.array([0, 5_000, 0, 0, 0]))
+    policy.adapt(used(broke_it, NOTHING))
+    left, right = (counts["comparisons"] for counts in policy.snapshot()["evidence"])
+    assert left == pytest.approx([100, 5_100, 100, 100, 100])
+    assert right == pytest.approx([100] * 5)
+
+
 def test_a_cell_that_turns_productive_is_used_after_one_period() -> None:
     policy = SelectivePolicy(WINDOWS, FixedRate(0.2))
     for _ in range(10):
