@@ -2,9 +2,9 @@
 
 Beyond the selective join paper (section 4.2), whose basic windows are worth the same to every row. Two rows
 of one stream differ: one carries items that half of a slot carries, another items that nobody has. A slot
-knows how many of its rows contain each item (the lengths of its inverted lists). For a row with items i₁ … i_n
-and a slot where item i occurs in a share q_i of the rows, the chance of at least k common items with a row of
-the slot is the tail of a sum of n coins with chances q₁ … q_n:
+knows how many of its rows contain each item (the lengths of its inverted lists). For a row with items
+i₁ … i_n and a slot where item i occurs in a share q_i of the rows, the chance of at least k common items with
+a row of the slot is the tail of a sum of n coins with chances q₁ … q_n:
 
     coins      q₁  q₂  q₃ … q_n        P(0), P(1), …, P(k − 1) are updated coin by coin: n · k steps
     chance     1 − P(0) − … − P(k − 1)
@@ -71,8 +71,9 @@ def match_chances(
                 got=f"{bounds.size - 1} rows in slots of {own_slots.shape}, shares of {shares.shape}",
             )
         )
-    arrays = (np.ascontiguousarray(array) for array in (bounds, items, shares, own_slots))
-    chances: NDArray[np.float64] = _chances(*arrays, ages, at_least)
+    rows = np.ascontiguousarray(bounds), np.ascontiguousarray(items)
+    slots = np.ascontiguousarray(shares), np.ascontiguousarray(own_slots)
+    chances: NDArray[np.float64] = _chances(*rows, *slots, ages, at_least)
     return chances
 
 
