@@ -18,8 +18,10 @@ from tidegate.control.rate_model import RateModel
 from tidegate.control.shedding import Policy, RandomDrop, Windows
 from tidegate.join.conditions import Overlap
 from tidegate.papers.selective_join import Steps, Workload
+from tidegate.sim.machine import SECOND_US, Machine
 from tidegate.sim.paper_streams import paper_streams
-from tidegate.sim.stream_join import SECOND_US, Machine, Stream, StreamJoin
+from tidegate.sim.stored import Stream
+from tidegate.sim.stream_join import StreamJoin
 from tidegate.sim.trace import Trace
 
 SEEDS = range(5)

@@ -16,8 +16,9 @@ from tidegate.control.shedding import RandomDrop, Windows
 from tidegate.join.conditions import Overlap
 from tidegate.papers.selective_join import Steps, Workload
 from tidegate.sim.clairvoyant import Clairvoyant, together, true_counts
+from tidegate.sim.machine import SECOND_US, Machine
 from tidegate.sim.paper_streams import paper_streams
-from tidegate.sim.stream_join import SECOND_US, Machine, StreamJoin
+from tidegate.sim.stream_join import StreamJoin
 
 WINDOWS = Windows((20 * SECOND_US, 20 * SECOND_US), SECOND_US)
 MACHINE = Machine(tick_us=SECOND_US // 2)

@@ -15,8 +15,10 @@ from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Windo
 from tidegate.errors import FlowError
 from tidegate.join.conditions import Condition, Equality, Overlap, codes
 from tidegate.papers.selective_join import Steps, Workload, draw, single_values
+from tidegate.sim.machine import SECOND_US, Machine
 from tidegate.sim.paper_streams import paper_streams
-from tidegate.sim.stream_join import SECOND_US, Machine, Stream, StreamJoin
+from tidegate.sim.stored import Stream
+from tidegate.sim.stream_join import StreamJoin
 from tidegate.sim.trace import COUNTED, Trace
 
 SECONDS = 20

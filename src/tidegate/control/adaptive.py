@@ -1,6 +1,6 @@
 """The selective join paper's load shedding: rate, time correlation and direction, each on or off by itself.
 
-Paper: selective join, section 4 (algorithms 1 to 4).
+Paper: selective join, partial and selective processing, algorithms 1 to 4.
 
     telemetry ─▶ rate (r) ─▶ time correlation (order of basic windows) ─▶ direction (r₁, r₂) ─▶ decision
 

@@ -1,6 +1,6 @@
 """The `selective` policy: cells of both windows by learnt value, with cheap and never-ending exploration.
 
-Beyond the selective join paper (section 4). Three differences to `adaptive.py`:
+Beyond the selective join paper (selective processing). Three differences to `adaptive.py`:
 
 1. Cells of both windows compete with each other (`join/cells.py`), not one window first.
 2. Every comparison teaches, not only the sample: cells that are in use are known exactly and for free. Only

@@ -1,6 +1,6 @@
 """What a join skips when there is more work than time: the decision, what it is made from, and the baselines.
 
-Paper: selective join, sections 2 and 5 (baselines), 4.1 (partial processing).
+Paper: selective join, related work and experiments (baselines), partial processing.
 
 Every policy answers with the same kind of `Decision`, so all run through the same code; they differ in what
 they put into it:

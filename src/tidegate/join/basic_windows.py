@@ -1,6 +1,6 @@
 """Basic windows: where, in a time-sorted side of a join, the rows of each age lie that a row may meet.
 
-Paper: selective join, section 4.2 (basic windows of b seconds; a window of w seconds has 1 + w / b of them).
+Paper: selective join, time correlation adaptation: a window of w seconds has 1 + w / b basic windows.
 
 Slots are aligned to the epoch and rows never move between them. The age of a stored row's slot is counted
 from the slot of the probing row:

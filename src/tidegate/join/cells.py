@@ -1,7 +1,7 @@
 """Cells: basic windows of both windows together, taken by what a comparison with them is worth.
 
-Beyond the selective join paper (section 4.3): algorithm 4 gives one window everything it can use before the
-other gets anything, and the paper says itself that this is wrong where both windows have productive parts.
+Beyond the selective join paper (join direction adaptation): algorithm 4 gives one window everything it can
+use before the other gets anything, and the paper itself says that this is wrong where both have good parts.
 A cell is (window, age). The work of a cell is its length in time: per second, comparing all new rows of one
 stream with b seconds of the other costs λ₁ λ₂ b, whichever stream is stored, so a budget of r · (w₁ + w₂) is
 spent on the cells with the highest value per unit of cost, the last one in part:

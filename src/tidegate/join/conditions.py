@@ -1,6 +1,6 @@
 """Counting matches without an index: rows against ranges of stored rows, for equality and set overlap.
 
-Paper: selective join, section 5 (non-indexed overlap join), section 3 (equality on single values).
+Paper: selective join, experiments (non-indexed overlap joins, equality joins on single values).
 
 A row's join value is one column of an array of 64-bit words: a bitset of its items (overlap), or one code
 (equality). A comparison is an AND and a population count per word. The same word of neighbouring rows lies

@@ -1,7 +1,7 @@
 """How likely a row matches a stored row, from how often its items occur: known before a single comparison.
 
-Beyond the selective join paper (section 4.2), whose basic windows are worth the same to every row. Two rows
-of one stream differ: one carries items that half of a slot carries, another items that nobody has. A slot
+Beyond the selective join paper (time correlation adaptation), whose basic windows are worth the same to
+every row. Two rows of one stream differ: one carries items that half of a slot carries, another items that nobody has. A slot
 knows how many of its rows contain each item (the lengths of its inverted lists). For a row with items
 i₁ … i_n and a slot where item i occurs in a share q_i of the rows, the chance of at least k common items with
 a row of the slot is the tail of a sum of n coins with chances q₁ … q_n:

@@ -1,6 +1,6 @@
 """Join direction adaptation: how much of which window, when one direction finds more than the other.
 
-Paper: selective join, section 4.3, algorithm 4.
+Paper: selective join, join direction adaptation, algorithm 4.
 
 Comparing all new rows with a fraction r₁ of one window and r₂ of the other costs, per second,
 r₁ · λ₂ · (λ₁ w₁) + r₂ · λ₁ · (λ₂ w₂). The rates cancel: the cost stays what one fraction r for both would
@@ -13,7 +13,7 @@ The more productive window gets as much as it can use, the other what is left.
 Guarantee: the equation holds exactly (up to rounding), and 0 <= r₁, r₂ <= 1; windows may differ and one may
 be zero. A tie goes to the first window, as in algorithm 4.
 
-Where text and algorithm disagree: the running example of section 4.3 says to take from W₂ first although its
+Where text and algorithm disagree: the running example says to take from W₂ first although its
 own argument (rows that match a new row of S₁ wait in W₂) makes W₁ the less useful one. Algorithm 4 compares
 o₁ and o₂, and that is what we do.
 """

@@ -1,6 +1,6 @@
 """Selective processing: which part of the opposite window a probing row is compared with.
 
-Paper: selective join, section 4.2, algorithm 3 (tuple processing with time correlation adaptation).
+Paper: selective join, tuple processing with time correlation adaptation, algorithm 3.
 
 A row has a budget of r · |W| stored rows. It takes basic windows in order of priority, each whole as long as
 the budget lasts, and of the last one the newest part:

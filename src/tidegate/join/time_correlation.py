@@ -1,6 +1,6 @@
 """Time correlation adaptation: in which order the basic windows of one window are worth probing.
 
-Paper: selective join, section 4.2, algorithm 2.
+Paper: selective join, time correlation adaptation, algorithm 2.
 
 Rows that are processed fully count, per age of basic window, their comparisons and their matches. Every
 period the matches per comparison order the ages, the most productive first, and counting starts anew.

@@ -1,6 +1,6 @@
 """The workload of the selective join paper: two streams whose popular items rotate, one behind the other.
 
-Paper: selective join (`Adaptive load shedding for windowed stream joins`), section 5, experimental setup.
+Paper: selective join, experiments: the setup.
 
 Items are the numbers 0 … items - 1. Popularity is Zipf(skew) over ranks, and the ranks rotate: at time T the
 most popular item is ⌊items · ((T − shift) mod period) / period⌋, the next popular one is the item after it,

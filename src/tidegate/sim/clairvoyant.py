@@ -14,7 +14,9 @@ import numpy as np
 from tidegate.control.shedding import AgeCounts, Decision, Probing, Telemetry, Windows, newest_first
 from tidegate.join.cells import cell_lengths, choose_cells
 from tidegate.join.conditions import Condition
-from tidegate.sim.stream_join import Machine, Stream, StreamJoin
+from tidegate.sim.machine import Machine
+from tidegate.sim.stored import Stream
+from tidegate.sim.stream_join import StreamJoin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.join.conditions import bitsets, codes
 from tidegate.papers.selective_join import Steps, Workload, draw
-from tidegate.sim.stream_join import Stream
+from tidegate.sim.stored import Stream
 
 
 def paper_streams(workload: Workload, rates: tuple[Steps, Steps]) -> tuple[Stream, Stream]:

@@ -1,6 +1,6 @@
 """A windowed join of two streams under a simulated clock: comparisons per second are all the time there is.
 
-Paper: selective join, sections 3 and 5. The stages and policies are the ones that decide on a real engine.
+Paper: selective join, windowed join and experiments. The stages and policies know nothing of simulation.
 
     clock     |──── tick ────|──── tick ────|        Every tick brings arrivals and so many comparisons.
     capacity   ████████████▌   ████████              Rows are fetched oldest first while they last; the
@@ -16,116 +16,24 @@ is a subset of the exact join.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.rate import Load
-from tidegate.control.shedding import AgeCounts, Decision, Policy, Telemetry, Windows
-from tidegate.errors import FlowError, explain
+from tidegate.control.shedding import Decision, Policy, Windows
 from tidegate.join.basic_windows import Ranges, ranges_by_age
 from tidegate.join.conditions import Condition
 from tidegate.join.selection import explore, lots, select, within_share
 from tidegate.sim.arrivals import FULL, PART, Arrivals, InputBuffers, purpose
+from tidegate.sim.machine import SECOND_US, Machine, Period
+from tidegate.sim.stored import StoredRows, Stream
 from tidegate.sim.trace import Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SECOND_US = 1_000_000
 #: Rows that are priced at a time; those that turn out too many stay in the buffers.
 _PRICED_AT_ONCE = 256
-
-
-@dataclass(frozen=True)
-class Stream:
-    """One input: ascending times and join values (a word per line, a row per column)."""
-
-    times_us: NDArray[np.int64]
-    values: NDArray[np.uint64]
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What the simulated machine can do and how often it looks up."""
-
-    comparisons_per_second: float = float("inf")
-    buffer_us: int = SECOND_US
-    tick_us: int = SECOND_US // 10
-    period_us: int = 5 * SECOND_US
-    seed: int = 7
-
-    def __post_init__(self) -> None:
-        if not (
-            self.comparisons_per_second > 0 and 0 < self.tick_us <= self.period_us and self.buffer_us >= 0
-        ):
-            raise FlowError(
-                explain(
-                    "A simulated machine needs a capacity, a tick, and periods of at least a tick",
-                    got=self,
-                    do="The paper's periods are 5 seconds and its buffers 1 second",
-                )
-            )
-
-
-class _Side:
-    """Stored rows of one stream: filled from the front, cut back when the last rows were not afforded."""
-
-    def __init__(self, stream: Stream) -> None:
-        self.times_us = np.empty_like(stream.times_us)
-        self.values = np.empty_like(stream.values)
-        self.size = 0
-        #: Rows before this one were thrown away.
-        self.first = 0
-        self._stream = stream
-
-    def append(self, places: NDArray[np.int64]) -> None:
-        end = self.size + places.size
-        self.times_us[self.size : end] = self._stream.times_us[places]
-        self.values[:, self.size : end] = self._stream.values[:, places]
-        self.size = end
-
-    def forget_before(self, time_us: float) -> None:
-        first = int(np.searchsorted(self.times_us[: self.size], time_us, side="left"))
-        self.first = max(self.first, first)
-
-
-@dataclass
-class _Period:
-    """Counts since the last decision."""
-
-    ages: tuple[int, int]
-    offered: int = 0
-    fetched: int = 0
-    comparisons: int = 0
-    outputs: int = 0
-    #: [full or chosen][window] → matches and comparisons by age.
-    counts: dict[tuple[bool, int], tuple[NDArray[np.int64], NDArray[np.int64]]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.counts = {
-            (full, window): (np.zeros(self.ages[window], np.int64), np.zeros(self.ages[window], np.int64))
-            for full in (True, False)
-            for window in (0, 1)
-        }
-
-    def telemetry(self, machine: Machine, next_rows: float, next_comparisons_full: float) -> Telemetry:
-        load = Load(
-            offered=self.offered,
-            fetched=self.fetched,
-            seconds=machine.period_us / SECOND_US,
-            busy_seconds=self.comparisons / machine.comparisons_per_second,
-            comparisons=self.comparisons,
-            outputs=self.outputs,
-            next_rows=next_rows,
-            next_comparisons_full=next_comparisons_full,
-            rows=self.fetched,
-        )
-        full, chosen = (
-            (AgeCounts(*self.counts[kind, 0]), AgeCounts(*self.counts[kind, 1])) for kind in (True, False)
-        )
-        return Telemetry(load, full, chosen)
 
 
 class StreamJoin:
@@ -138,8 +46,8 @@ class StreamJoin:
         self._arrivals = Arrivals((streams[0].times_us, streams[1].times_us))
         self._buffers = InputBuffers(self._arrivals, machine.buffer_us, machine.seed)
         self._streams = streams
-        self._sides = _Side(streams[0]), _Side(streams[1])
-        self._period = _Period(windows.ages)
+        self._sides = StoredRows(streams[0]), StoredRows(streams[1])
+        self._period = Period(windows.ages)
         #: Comparisons that the last tick took beyond its own: a row is never stopped half-way.
         self._overdrawn = 0.0
 
@@ -153,7 +61,7 @@ class StreamJoin:
             if tick % ticks_per_period == 0:
                 expected = self._expected(tick * machine.tick_us)
                 decision = policy.adapt(self._period.telemetry(machine, *expected))
-                self._period = _Period(self._windows.ages)
+                self._period = Period(self._windows.ages)
         return trace
 
     def _tick(self, now_us: int, decision: Decision, trace: Trace) -> None:
