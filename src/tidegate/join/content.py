@@ -1,10 +1,10 @@
 """How likely a row matches a stored row, from how often its items occur: known before a single comparison.
 
 Beyond the selective join paper (time correlation adaptation), whose basic windows are worth the same to
-every row. Two rows of one stream differ: one carries items that half of a slot carries, another items that nobody has. A slot
-knows how many of its rows contain each item (the lengths of its inverted lists). For a row with items
-i₁ … i_n and a slot where item i occurs in a share q_i of the rows, the chance of at least k common items with
-a row of the slot is the tail of a sum of n coins with chances q₁ … q_n:
+every row. Two rows of one stream differ: one carries items that half of a slot carries, another items that
+nobody has. A slot knows how many of its rows contain each item (the lengths of its inverted lists). For a row
+with items i₁ … i_n and a slot where item i occurs in a share q_i of the rows, the chance of at least k common
+items with a row of the slot is the tail of a sum of n coins with chances q₁ … q_n:
 
     coins      q₁  q₂  q₃ … q_n        P(0), P(1), …, P(k − 1) are updated coin by coin: n · k steps
     chance     1 − P(0) − … − P(k − 1)
