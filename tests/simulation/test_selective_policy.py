@@ -41,23 +41,39 @@ def test_steady_output_is_95_percent_of_the_clairvoyant_choice_at_the_same_cost(
         assert ours.total("comparisons", 30) == pytest.approx(best.total("comparisons", 30), rel=0.01)
 
 
-@pytest.mark.parametrize("fraction", [0.1, 0.5])
-def test_without_any_correlation_it_is_no_worse_than_random_drop(fraction: float) -> None:
+@pytest.mark.parametrize("fraction", [0.1, 0.2, 0.36, 0.5, 0.7])
+def test_without_any_correlation_a_comparison_is_worth_what_it_is_worth_to_random_drop(
+    fraction: float,
+) -> None:
+    """Random drop finds, on average, as much per comparison as joining everything.
+
+    A single run of it scatters by 3 % around that (whose rows are kept is luck), so the average is the bar.
+    """
     ratios = []
     for seed in range(5):
         still = Workload(period_seconds=1e9, shift_seconds=Steps(((1, 0.0),)), seed=seed)
-        streams = paper_streams(still, (Steps(((50, 200),)),) * 2)
-        machine = Machine(tick_us=SECOND_US // 2, seed=seed)
-        dropping, ours = (
-            StreamJoin(streams, WINDOWS, MATCH, machine).run(policy, 50)
+        streams = paper_streams(still, (Steps(((45, 150),)),) * 2)
+        everything, ours = (
+            StreamJoin(streams, WINDOWS, MATCH, MACHINE).run(policy, 45)
             for policy in (
-                RandomDrop(WINDOWS, FixedRate(fraction)),
+                RandomDrop(WINDOWS, FixedRate(1.0)),
                 SelectivePolicy(WINDOWS, FixedRate(fraction)),
             )
         )
-        per_comparison = [t.total("outputs", 20) / t.total("comparisons", 20) for t in (dropping, ours)]
-        ratios.append(per_comparison[1] / per_comparison[0])
+        worth = [trace.total("outputs", 20) / trace.total("comparisons", 20) for trace in (everything, ours)]
+        ratios.append(worth[1] / worth[0])
     assert median(ratios) >= 0.97
+
+
+def test_random_drop_finds_on_average_as_much_per_comparison_as_joining_everything() -> None:
+    still = Workload(period_seconds=1e9, shift_seconds=Steps(((1, 0.0),)))
+    streams = paper_streams(still, (Steps(((45, 150),)),) * 2)
+    worth = []
+    for seed, fraction in [(0, 1.0), *((seed, 0.3) for seed in range(12))]:
+        machine = Machine(tick_us=SECOND_US // 2, seed=seed)
+        trace = StreamJoin(streams, WINDOWS, MATCH, machine).run(RandomDrop(WINDOWS, FixedRate(fraction)), 45)
+        worth.append(trace.total("outputs", 20) / trace.total("comparisons", 20))
+    assert np.mean(worth[1:]) == pytest.approx(worth[0], rel=0.03)
 
 
 @pytest.mark.parametrize("shift", [15.0, 35.0])
