@@ -15,13 +15,13 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import tidegate
-from tidegate.join import matched, meet, order
+from tidegate.join import conditions, content, matched, meet, order
 from tidegate.join import probe as probing
 from tidegate.join.kernel import NUMBER, kernel
 
 KERNELS = [
     value
-    for module in (matched, meet, order, probing)
+    for module in (conditions, content, matched, meet, order, probing)
     for value in vars(module).values()
     if isinstance(value, Dispatcher) and value.stats.cache_path
 ]

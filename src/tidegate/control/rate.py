@@ -1,0 +1,151 @@
+"""Rate adaptation: how large a part r of the windows can be processed, from what was offered and fetched.
+
+Paper: selective join, section 4.1, algorithm 1.
+
+Every period: β = rows fetched / rows offered, of both streams together. Fewer fetched than offered:
+r ← β · r, because comparing is taken to be the dominating cost. Otherwise r ← min(1, boost · r), on the
+chance that more is possible; if it is not, the next period takes it back.
+
+Guarantee: 0 < r <= 1; r is a function of r before and of the last load; `snapshot` → `restore` gives the same
+answers. On steady overload r keeps rising above what fits and falling back (that is the rule, not a fault of
+ours); `rate_model.py` is the rule that does not.
+
+Where we differ: the paper's r can reach 0 when nothing at all was fetched, and no boost leads back from
+there. Ours stops at `fraction_min`. With batches, `batch_load` says what "offered" and "fetched" are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tidegate.errors import FlowError, explain
+
+#: Below a thousandth of the windows a join finds next to nothing; more importantly, 0 would be for ever.
+FRACTION_MIN = 0.001
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one period (or batch) was offered and did, both streams together, and what the next one brings."""
+
+    offered: float
+    fetched: float
+    #: Time there was, and time the work took (less than that when not overloaded).
+    seconds: float
+    busy_seconds: float
+    comparisons: int
+    outputs: int
+    #: Rows that the next period will have, and the comparisons that they would cost with r = 1.
+    next_rows: float
+    next_comparisons_full: float
+    #: Rows that were processed; `fetched` of a batch counts only those that fitted into its time.
+    rows: float
+
+
+class RateRule(Protocol):
+    """Decides r, the part of the windows to process."""
+
+    @property
+    def fraction(self) -> float: ...
+
+    def adapt(self, load: Load) -> float: ...
+
+    def snapshot(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class RateSettings:
+    """A larger boost recovers faster after a rush and overshoots more."""
+
+    boost: float = 1.2
+    fraction_min: float = FRACTION_MIN
+
+    def __post_init__(self) -> None:
+        if not (self.boost > 1 and 0 < self.fraction_min <= 1):
+            raise FlowError(
+                explain(
+                    "Rate adaptation needs a boost above 1 and a smallest fraction above 0, at most 1",
+                    got=f"boost {self.boost}, fraction_min {self.fraction_min}",
+                    why="With a boost of 1 or less the join would never recover from a rush",
+                    do="The paper's boost is 1.2",
+                )
+            )
+
+
+class RateAdaptation:
+    """Algorithm 1."""
+
+    def __init__(self, settings: RateSettings | None = None, fraction: float = 1.0) -> None:
+        self.settings = settings or RateSettings()
+        self._fraction = fraction
+
+    @property
+    def fraction(self) -> float:
+        return self._fraction
+
+    def adapt(self, load: Load) -> float:
+        share = load.fetched / load.offered if load.offered else 1.0
+        raised = self._fraction * (share if share < 1 else self.settings.boost)
+        self._fraction = min(1.0, max(self.settings.fraction_min, raised))
+        return self._fraction
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"fraction": self._fraction}
+
+    @classmethod
+    def restore(cls, raw: Mapping[str, Any], settings: RateSettings | None = None) -> RateAdaptation:
+        return cls(settings, raw["fraction"])
+
+
+class FixedRate:
+    """No rate adaptation: r is given."""
+
+    def __init__(self, fraction: float) -> None:
+        if not 0 <= fraction <= 1:
+            raise FlowError(
+                explain("A fraction of the windows lies between 0 and 1", got=fraction, do="Give r = 0 … 1")
+            )
+        self._fraction = fraction
+
+    @property
+    def fraction(self) -> float:
+        return self._fraction
+
+    def adapt(self, load: Load) -> float:
+        return self._fraction
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"fraction": self._fraction}
+
+
+def batch_load(
+    *,
+    rows: int,
+    busy_seconds: float,
+    trigger_seconds: float,
+    comparisons: int,
+    outputs: int,
+    next_rows: float,
+    next_comparisons_full: float,
+) -> Load:
+    """A batch as a period: it is offered its rows, and fetches those that fit between two triggers.
+
+        trigger   |─────────────|─────────────|
+        batch     ├── rows · trigger / busy ──┼── too late ──┤      β = trigger / busy
+
+    A backlog makes the batch larger, hence longer, hence counts as offered.
+    """
+    fits = min(1.0, trigger_seconds / busy_seconds) if busy_seconds > 0 else 1.0
+    return Load(
+        offered=rows,
+        fetched=rows * fits,
+        seconds=trigger_seconds,
+        busy_seconds=busy_seconds,
+        comparisons=comparisons,
+        outputs=outputs,
+        next_rows=next_rows,
+        next_comparisons_full=next_comparisons_full,
+        rows=rows,
+    )

@@ -1,0 +1,98 @@
+"""Model-based rate adaptation: r is computed from learnt costs, not felt for.
+
+Beyond the selective join paper (section 4.1, algorithm 1), whose rule multiplies r by what went wrong: it
+mistakes a backlog for lasting overload, takes several periods to come back up by 20 % steps, and never rests.
+
+Every batch teaches `cost_model.py` what rows, comparisons and outputs cost. When the next batch is planned,
+the size of the windows is known and its rows can be expected, so the largest r that fits is the solution of
+
+    fixed + row · rows + (comparison + output · matches per comparison) · r · comparisons_full = target
+
+where the target is the time there is, less some headroom for what the model does not know.
+
+Guarantee: 0 < r <= 1. While the predicted time of the r in force stays between `keep_above` of the target and
+the target plus half the headroom, r does not move at all: steady input gives a steady r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.control.cost_model import CostModel, CostSettings
+from tidegate.control.rate import FRACTION_MIN, Load
+from tidegate.errors import FlowError, explain
+
+#: Weight of the last batch in matches per comparison, which follow the choice of slots.
+_NEWS = 0.5
+
+
+@dataclass(frozen=True)
+class RateModelSettings:
+    """More headroom: fewer batches that take too long, less of the windows processed."""
+
+    headroom: float = 0.1
+    #: r is raised only when less than this part of the target would be used.
+    keep_above: float = 0.9
+    fraction_min: float = FRACTION_MIN
+    cost: CostSettings = field(default_factory=CostSettings)
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.headroom < 1 and 0 < self.keep_above <= 1 and 0 < self.fraction_min <= 1):
+            raise FlowError(
+                explain(
+                    "Headroom lies in [0, 1), keep_above and fraction_min in (0, 1]",
+                    got=f"{self.headroom}, {self.keep_above}, {self.fraction_min}",
+                    do="The defaults are 0.1, 0.9 and 0.001",
+                )
+            )
+
+
+class RateModel:
+    """r from a model of the costs."""
+
+    def __init__(self, settings: RateModelSettings | None = None) -> None:
+        self.settings = settings or RateModelSettings()
+        self.model = CostModel(self.settings.cost)
+        self._fraction = 1.0
+        self._yield: float | None = None
+
+    @property
+    def fraction(self) -> float:
+        return self._fraction
+
+    def adapt(self, load: Load) -> float:
+        self.model.observe(load.rows, load.comparisons, load.outputs, load.busy_seconds)
+        if load.comparisons:
+            found = load.outputs / load.comparisons
+            self._yield = found if self._yield is None else (1 - _NEWS) * self._yield + _NEWS * found
+        target = (1 - self.settings.headroom) * load.seconds
+        highest = (1 - self.settings.headroom / 2) * load.seconds
+        planned = self._seconds(load, self._fraction)
+        rises = planned < self.settings.keep_above * target and self._fraction < 1
+        if planned > highest or rises:
+            self._fraction = self._largest_that_fits(load, target)
+        return self._fraction
+
+    def _seconds(self, load: Load, fraction: float) -> float:
+        comparisons = fraction * load.next_comparisons_full
+        return self.model.predict(load.next_rows, comparisons, comparisons * (self._yield or 0.0))
+
+    def _largest_that_fits(self, load: Load, target: float) -> float:
+        without = self._seconds(load, 0.0)
+        per_fraction = self._seconds(load, 1.0) - without
+        if per_fraction <= 0:
+            return 1.0 if without <= target else self.settings.fraction_min
+        return min(1.0, max(self.settings.fraction_min, (target - without) / per_fraction))
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"fraction": self._fraction, "yield": self._yield, "model": self.model.snapshot()}
+
+    @classmethod
+    def restore(cls, raw: Mapping[str, Any], settings: RateModelSettings | None = None) -> RateModel:
+        restored = cls(settings)
+        restored._fraction = raw["fraction"]
+        restored._yield = raw["yield"]
+        restored.model = CostModel.restore(raw["model"], restored.settings.cost)
+        return restored

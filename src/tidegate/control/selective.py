@@ -1,0 +1,176 @@
+"""The `selective` policy: cells of both windows by learnt value, with cheap and never-ending exploration.
+
+Beyond the selective join paper (selective processing). Three differences to `adaptive.py`:
+
+1. Cells of both windows compete with each other (`join/cells.py`), not one window first.
+2. Every comparison teaches, not only the sample: cells that are in use are known exactly and for free. Only
+   the others need rows that explore, and counts fade (`memory`) instead of being thrown away.
+3. Exploring is part of the budget. All rows are compared with a fraction f of the windows, and a share s of
+   them also with a small part d of everything else: f + s · d · (1 − f) = r. The join costs what r says.
+
+    normal       ●━━━━━━━━━━━●━━━━━━●          the cells in use find what they promised: explore a little
+    moved                    ✗                 they find clearly less or more: what was learnt counts little,
+    searching                 ▲▲▲▲▲●━━━        and much of the next period's budget is for exploring
+
+Guarantees. Cost: r, exploring included. Without any correlation all cells are worth the same and the choice
+does not matter: the output is that of random drop at equal cost, up to noise. A correlation that moves is
+found again: once the cells in use miss their promise, cells are chosen by new observations alone. Before
+that, a single cell that becomes productive is seen by the rows that explore, and used from the next period.
+A function of the telemetry so far; `snapshot` → `restore` gives the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.control.rate import RateRule
+from tidegate.control.shedding import Decision, Probing, Telemetry, Windows
+from tidegate.errors import FlowError, explain
+from tidegate.join.cells import cell_lengths, choose_cells
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: The same for one cell, of which less is seen: rows that explore are few, and their matches come together.
+_CELL_DEVIATIONS, _CELL_OFF_BY = 6.0, 0.5
+#: A move is believed when the cells in use are off by more than chance explains (in standard deviations) …
+_DEVIATIONS = 6.0
+#: … and by more than this share: a slow drift is what fading is for.
+_OFF_BY = 0.3
+#: What is left of old counts after a move: enough to break ties, too little to outvote one period.
+_LEFT_AFTER_MOVE = 0.01
+
+
+@dataclass(frozen=True)
+class SelectiveSettings:
+    """More exploring follows a moving correlation better and costs output while it rests."""
+
+    #: Share of the comparisons that goes into exploring, normally and in the period after a move.
+    exploring: float = 0.03
+    searching: float = 0.3
+    #: Part of every cell that an exploring row looks at: many rows that look at little learn more than few
+    #: that look at everything, because the matches of one row come together.
+    depth: float = 0.1
+    #: Weight that counts keep from period to period.
+    memory: float = 0.85
+
+    def __post_init__(self) -> None:
+        if not (0 < self.exploring <= self.searching < 1 and 0 <= self.memory < 1 and 0 < self.depth <= 1):
+            raise FlowError(
+                explain(
+                    "Exploring takes some of the budget, searching at least as much, and memory fades",
+                    got=self,
+                    do="Give 0 < exploring <= searching < 1, 0 < depth <= 1 and 0 <= memory < 1",
+                )
+            )
+
+
+class _Evidence:
+    """Faded counts of one window."""
+
+    def __init__(self, ages: int) -> None:
+        self.matches: NDArray[np.float64] = np.zeros(ages)
+        self.comparisons: NDArray[np.float64] = np.zeros(ages)
+
+    def values(self) -> NDArray[np.float64]:
+        """Matches per comparison; unknown cells count as average ones."""
+        total = self.comparisons.sum()
+        average = self.matches.sum() / total if total else 0.0
+        values = np.full(self.matches.size, average)
+        seen = self.comparisons > 0
+        values[seen] = self.matches[seen] / self.comparisons[seen]
+        return values
+
+    def add(self, memory: float, matches: NDArray[np.int64], comparisons: NDArray[np.int64]) -> None:
+        """Count a period; cells that found something else than they promised forget what was before."""
+        promised = self.values() * comparisons
+        kept = np.where(_is_off(matches, promised, _CELL_DEVIATIONS, _CELL_OFF_BY), _LEFT_AFTER_MOVE, memory)
+        self.matches = kept * self.matches + matches
+        self.comparisons = kept * self.comparisons + comparisons
+
+
+def _is_off(
+    found: NDArray[np.int64], promised: NDArray[np.float64], deviations: float, share: float
+) -> NDArray[np.bool_]:
+    """More than chance explains, and more than is worth a reaction."""
+    off = np.abs(found - promised)
+    return np.asarray((off > deviations * np.sqrt(np.maximum(promised, 1.0))) & (off > share * promised))
+
+
+class SelectivePolicy:
+    """Cells by value per comparison."""
+
+    def __init__(self, windows: Windows, rate: RateRule, settings: SelectiveSettings | None = None) -> None:
+        self.windows, self.rate = windows, rate
+        self.settings = settings or SelectiveSettings()
+        self._lengths = tuple(cell_lengths(length, windows.slot_us) for length in windows.lengths_us)
+        self._evidence = [_Evidence(ages) for ages in windows.ages]
+        #: True until one period has been observed, and again after a move.
+        self._searching = True
+
+    @property
+    def decision(self) -> Decision:
+        share, fraction = self._budget()
+        left, right = (evidence.values() for evidence in self._evidence)
+        first, second = choose_cells((left, right), (self._lengths[0], self._lengths[1]), fraction)
+        return Decision((Probing(*first), Probing(*second)), full_share=share, full_depth=self.settings.depth)
+
+    def adapt(self, telemetry: Telemetry) -> Decision:
+        self.rate.adapt(telemetry.load)
+        moved = not self._searching and self._moved(telemetry)
+        kept = _LEFT_AFTER_MOVE if moved else self.settings.memory
+        for evidence, full, chosen in zip(self._evidence, telemetry.full, telemetry.chosen, strict=True):
+            evidence.add(kept, full.matches + chosen.matches, full.comparisons + chosen.comparisons)
+        self._searching = moved
+        return self.decision
+
+    def _budget(self) -> tuple[float, float]:
+        """Share of rows that explore, and the fraction of the windows that all rows are compared with."""
+        fraction = self.rate.fraction
+        exploring = self.settings.searching if self._searching else self.settings.exploring
+        if fraction >= 1:
+            return 0.0, 1.0
+        # f + s · depth · (1 − f) = r, and the second term, what exploring costs, is exploring · r.
+        chosen = fraction * (1 - exploring)
+        share = exploring * fraction / (self.settings.depth * (1 - chosen))
+        if share > 1:
+            # So much is processed that not all of the exploring can be done; the others get the rest.
+            return 1.0, (fraction - self.settings.depth) / (1 - self.settings.depth)
+        return share, chosen
+
+    def _moved(self, telemetry: Telemetry) -> bool:
+        """Did the cells in use find what they promised?"""
+        found = np.sum([chosen.matches.sum() for chosen in telemetry.chosen])
+        promised = np.sum(
+            [e.values() @ c.comparisons for e, c in zip(self._evidence, telemetry.chosen, strict=True)]
+        )
+        return bool(_is_off(found, promised, _DEVIATIONS, _OFF_BY))
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "rate": self.rate.snapshot(),
+            "searching": self._searching,
+            "evidence": [
+                {"matches": e.matches.tolist(), "comparisons": e.comparisons.tolist()} for e in self._evidence
+            ],
+        }
+
+    @classmethod
+    def restore(
+        cls,
+        raw: Mapping[str, Any],
+        windows: Windows,
+        rate: RateRule,
+        settings: SelectiveSettings | None = None,
+    ) -> SelectivePolicy:
+        """`rate` is restored by the caller, who knows which rule it is."""
+        restored = cls(windows, rate, settings)
+        restored._searching = raw["searching"]
+        for evidence, counts in zip(restored._evidence, raw["evidence"], strict=True):
+            evidence.matches = np.array(counts["matches"], np.float64)
+            evidence.comparisons = np.array(counts["comparisons"], np.float64)
+        return restored

@@ -1,0 +1,162 @@
+"""What a join skips when there is more work than time: the decision, what it is made from, and the baselines.
+
+Paper: selective join, related work and experiments (baselines), partial processing.
+
+Every policy answers with the same kind of `Decision`, so all run through the same code; they differ in what
+they put into it:
+
+    random drop         rows are dropped before the join, the rest is joined fully        keep_share < 1
+    window reduction    stored rows are thrown away before their window ends              reach < 1
+    partial processing  every row is stored, probed with the newest part of the window    fraction < 1
+    selective           … with the most productive parts (`adaptive.py`, `cells.py`)      fraction, order
+
+Guarantee: policies are state machines, telemetry in, decision out; a decision is plain data that a plan can
+hold. None of them looks at a clock or draws a random number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tidegate.control.rate import Load, RateRule
+from tidegate.errors import FlowError, explain
+from tidegate.join.basic_windows import ages
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of a join (left, right) and the length of their basic windows; slot 0: no basic windows."""
+
+    lengths_us: tuple[int, int]
+    slot_us: int
+
+    def __post_init__(self) -> None:
+        if min(self.lengths_us) < 0 or max(self.lengths_us) == 0 or self.slot_us < 0:
+            raise FlowError(
+                explain(
+                    "A join needs a window on at least one side, and a basic window that is not negative",
+                    got=f"windows {self.lengths_us}, basic window {self.slot_us} microseconds",
+                    do="Give microseconds; one window may be 0, and a basic window of 0 means none",
+                )
+            )
+
+    @property
+    def ages(self) -> tuple[int, int]:
+        return ages(self.lengths_us[0], self.slot_us), ages(self.lengths_us[1], self.slot_us)
+
+
+@dataclass(frozen=True)
+class Probing:
+    """How new rows of the other stream are compared with a window: so much of it, ages in this order."""
+
+    fraction: float
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the join does until the next decision."""
+
+    #: The left and the right window.
+    windows: tuple[Probing, Probing]
+    #: Rows processed fully, to learn; of those that enter the join.
+    full_share: float = 0.0
+    #: Part of every basic window that "fully" means: 1 in the paper.
+    full_depth: float = 1.0
+    #: Rows that enter the join at all.
+    keep_share: float = 1.0
+    #: Part of the windows, by age, that is kept; what is older is thrown away.
+    reach: float = 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Decision:
+        left, right = (Probing(w["fraction"], tuple(w["order"])) for w in raw["windows"])
+        return cls(**{**raw, "windows": (left, right)})
+
+
+@dataclass(frozen=True)
+class AgeCounts:
+    """Comparisons made in one window, and matches found, by age of basic window.
+
+    Where a comparison with one basic window costs more than with another (an index, a remote piece), the cost
+    in units of a comparison stands in for their number: policies then maximise matches per cost.
+    """
+
+    matches: NDArray[np.int64]
+    comparisons: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """What happened since the last decision."""
+
+    load: Load
+    #: Per window: by rows that were processed fully, and by all others.
+    full: tuple[AgeCounts, AgeCounts]
+    chosen: tuple[AgeCounts, AgeCounts]
+
+
+class Policy(Protocol):
+    """Decides what is skipped."""
+
+    @property
+    def decision(self) -> Decision: ...
+
+    def adapt(self, telemetry: Telemetry) -> Decision: ...
+
+    def snapshot(self) -> dict[str, Any]: ...
+
+
+def newest_first(windows: Windows, fractions: tuple[float, float]) -> tuple[Probing, Probing]:
+    """Without knowing better: the newest part of each window."""
+    left, right = (Probing(f, tuple(range(n))) for f, n in zip(fractions, windows.ages, strict=True))
+    return left, right
+
+
+class _ByRate:
+    """A policy that has nothing to learn but the rate."""
+
+    def __init__(self, windows: Windows, rate: RateRule) -> None:
+        self.windows, self.rate = windows, rate
+
+    def adapt(self, telemetry: Telemetry) -> Decision:
+        self.rate.adapt(telemetry.load)
+        return self.decision
+
+    @property
+    def decision(self) -> Decision:
+        raise NotImplementedError
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"rate": self.rate.snapshot()}
+
+
+class RandomDrop(_ByRate):
+    """Drop rows before the join: r of the pairs are left when √r of the rows of both streams are.
+
+    With a fixed rate of 1 nothing is dropped but what overflows the input buffers, which is how the paper
+    runs its baseline.
+    """
+
+    @property
+    def decision(self) -> Decision:
+        return Decision(newest_first(self.windows, (1.0, 1.0)), keep_share=sqrt(self.rate.fraction))
+
+
+class WindowReduction(_ByRate):
+    """Shorten both windows to r of their length. What was thrown away does not come back when r rises."""
+
+    @property
+    def decision(self) -> Decision:
+        return Decision(newest_first(self.windows, (1.0, 1.0)), reach=self.rate.fraction)

@@ -1,0 +1,81 @@
+"""Cells: basic windows of both windows together, taken by what a comparison with them is worth.
+
+Beyond the selective join paper (join direction adaptation): algorithm 4 gives one window everything it can
+use before the other gets anything, and the paper itself says that this is wrong where both have good parts.
+A cell is (window, age). The work of a cell is its length in time: per second, comparing all new rows of one
+stream with b seconds of the other costs λ₁ λ₂ b, whichever stream is stored, so a budget of r · (w₁ + w₂) is
+spent on the cells with the highest value per unit of cost, the last one in part:
+
+    value ▲  █                             r₁ w₁ = length of the cells taken from the left window,
+          │  █ █ ▓                         r₂ w₂ = length of the cells taken from the right window,
+          │  █ █ ▓ ▓ █ ▒ ▒ …               r₁ w₁ + r₂ w₂ = r (w₁ + w₂), as in algorithm 4
+          └──────────┘ budget
+
+Guarantee: for the values given, no other choice of cells yields more within the budget, up to one cell in
+part (the greedy order is optimal where parts of a cell can be taken). Equal values go to the newer age.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.join.basic_windows import ages
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def cell_lengths(window_us: int, slot_us: int) -> NDArray[np.float64]:
+    """Mean length of the basic windows of one window, by age.
+
+    Rows probe from anywhere within their own slot, so on average half of it lies before them, and the oldest
+    basic window has what is left.
+    """
+    depth = ages(window_us, slot_us)
+    if depth == 1:
+        return np.array([float(window_us)])
+    # Of a probing row at u in [0, slot): age j covers window time from u + (j - 1) slot to u + j slot.
+    begins = np.arange(depth) - 1.0
+    lengths = np.array([_mean_overlap(begin * slot_us, slot_us, window_us) for begin in begins])
+    return lengths
+
+
+def _mean_overlap(begin: float, slot: float, window: float) -> float:
+    """Mean over u in [0, slot) of the part of [u + begin, u + begin + slot] inside [0, window]."""
+
+    def area(x: float) -> float:
+        """Integral of min(max(t, 0), window) for t up to x."""
+        inside = min(max(x, 0.0), window)
+        return inside * inside / 2 + max(0.0, x - window) * window
+
+    return (area(begin + 2 * slot) - 2 * area(begin + slot) + area(begin)) / slot
+
+
+def choose_cells(
+    values: tuple[NDArray[np.float64], NDArray[np.float64]],
+    lengths: tuple[NDArray[np.float64], NDArray[np.float64]],
+    fraction: float,
+) -> tuple[tuple[float, tuple[int, ...]], tuple[float, tuple[int, ...]]]:
+    """Per window: the fraction to process and the order of its ages, for the most value within the budget."""
+    value, length = np.concatenate(values), np.concatenate(lengths)
+    window = np.repeat([0, 1], [v.size for v in values])
+    age = np.concatenate([np.arange(v.size) for v in values])
+    best = np.lexsort((window, age, -value))
+    budget = fraction * length.sum()
+    taken = np.zeros(value.size)
+    taken[best] = np.clip(budget - (np.cumsum(length[best]) - length[best]), 0, length[best])
+    left, right = (
+        (
+            _share(float(taken[window == side].sum()), float(length[window == side].sum()), fraction),
+            tuple(age[best[window[best] == side]].tolist()),
+        )
+        for side in (0, 1)
+    )
+    return left, right
+
+
+def _share(taken: float, length: float, fraction: float) -> float:
+    """A window of no length costs nothing; it keeps the common fraction."""
+    return min(1.0, taken / length) if length > 0 else fraction

@@ -1,0 +1,175 @@
+"""Counting matches without an index: rows against ranges of stored rows, for equality and set overlap.
+
+Paper: selective join, experiments (non-indexed overlap joins, equality joins on single values).
+
+A row's join value is one column of an array of 64-bit words: a bitset of its items (overlap), or one code
+(equality). A comparison is an AND and a population count per word. The same word of neighbouring rows lies
+side by side, so the processor compares several rows in one step. Counts come back per probing row and range:
+what each basic window yielded is what the adaptations learn from.
+
+Guarantee: exactly the pairs of the ranges given; a set without items never overlaps, and items that repeat
+within a set count once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from tidegate.errors import FlowError, StateError, explain
+from tidegate.join.basic_windows import Ranges
+from tidegate.join.kernel import NUMBER, inlined, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_WORDS = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
+_PLACES = types.Array(types.int64, 2, "C", readonly=True, aligned=False)
+
+
+class Condition(Protocol):
+    """Decides which rows match, by their join values."""
+
+    def count(self, probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Ranges) -> Any:
+        """Matches per probing row and range."""
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """At least so many common items."""
+
+    at_least: int
+
+    def __post_init__(self) -> None:
+        if self.at_least < 1:
+            raise FlowError(
+                explain(
+                    "An overlap join needs at least one common item",
+                    got=self.at_least,
+                    why="With zero every pair of rows would match",
+                    do="Give at_least=1 or more",
+                )
+            )
+
+    def count(
+        self, probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Ranges
+    ) -> NDArray[np.int64]:
+        _check(probing, stored, ranges)
+        counts: NDArray[np.int64] = _count_overlaps(probing, stored, *_places(ranges), self.at_least)
+        return counts
+
+
+@dataclass(frozen=True)
+class Equality:
+    """The same code."""
+
+    def count(
+        self, probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Ranges
+    ) -> NDArray[np.int64]:
+        _check(probing, stored, ranges)
+        counts: NDArray[np.int64] = _count_equal(probing, stored, *_places(ranges))
+        return counts
+
+
+def bitsets(bounds: NDArray[np.int64], items: NDArray[np.int64], universe: int) -> NDArray[np.uint64]:
+    """One bit per item: row k has the items items[bounds[k]:bounds[k + 1]], each from 0 to universe - 1."""
+    if items.size and not 0 <= items.min() <= items.max() < universe:
+        raise FlowError(
+            explain(
+                "An item lies outside the items that were named",
+                got=f"{items.min()} … {items.max()}, of 0 … {universe - 1}",
+                do="Give every item a dense code first",
+            )
+        )
+    words = np.zeros((max(1, -(-universe // 64)), bounds.size - 1), np.uint64)
+    row = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
+    bits = np.uint64(1) << (items % 64).astype(np.uint64)
+    np.bitwise_or.at(words, (items // 64, row), bits)
+    return words
+
+
+def codes(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Single values as join values of one word."""
+    return np.ascontiguousarray(values, np.int64).view(np.uint64)[None, :]
+
+
+def _check(probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Ranges) -> None:
+    """Compiled loops do not look where they read: what does not fit together must not reach them."""
+    outside = ranges.starts.size and (ranges.starts.min() < 0 or ranges.ends.max() > stored.shape[1])
+    if probing.shape != (stored.shape[0], ranges.starts.shape[0]) or outside:
+        raise StateError(
+            explain(
+                "Probing rows, stored rows and ranges do not fit together",
+                got=f"probing {probing.shape}, stored {stored.shape}, ranges of {ranges.starts.shape}",
+                why="Join values have a word per line and a row per column; ranges lie within stored rows",
+            )
+        )
+
+
+def _places(ranges: Ranges) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return np.ascontiguousarray(ranges.starts), np.ascontiguousarray(ranges.ends)
+
+
+def _population_count(_: Any, bits: Any) -> Any:
+    """How many bits of a word are set: one instruction, which plain Python has no name for."""
+
+    def build(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), build
+
+
+_ones: Any = intrinsic(_population_count)
+
+
+@inlined
+def _count_two_words(first: Any, second: Any, stored: Any, start: Any, end: Any, least: Any) -> Any:
+    """For 65 to 128 items: without an inner loop over words the compiler takes many rows at a time."""
+    found = 0
+    for place in range(np.uint64(start), np.uint64(end)):  # unsigned: no test for "counted from the end"
+        common = _ones(first & stored[0, place]) + _ones(second & stored[1, place])
+        found += int(common >= least)
+    return found
+
+
+@inlined
+def _count_words(probing: Any, row: Any, stored: Any, start: Any, end: Any, least: Any) -> Any:
+    found = 0
+    for place in range(np.uint64(start), np.uint64(end)):
+        common = np.uint64(0)
+        for word in range(np.uint64(stored.shape[0])):
+            common += _ones(probing[word, row] & stored[word, place])
+        found += int(common >= least)
+    return found
+
+
+@kernel(_WORDS, _WORDS, _PLACES, _PLACES, NUMBER)
+def _count_overlaps(probing: Any, stored: Any, starts: Any, ends: Any, at_least: Any) -> Any:
+    counts = np.empty(starts.shape, np.int64)
+    least = np.uint64(at_least)
+    for row in range(starts.shape[0]):
+        for age in range(starts.shape[1]):
+            start, end = starts[row, age], ends[row, age]
+            if stored.shape[0] == 2:
+                first, second = probing[0, row], probing[1, row]
+                counts[row, age] = _count_two_words(first, second, stored, start, end, least)
+            else:
+                counts[row, age] = _count_words(probing, row, stored, start, end, least)
+    return counts
+
+
+@kernel(_WORDS, _WORDS, _PLACES, _PLACES)
+def _count_equal(probing: Any, stored: Any, starts: Any, ends: Any) -> Any:
+    counts = np.empty(starts.shape, np.int64)
+    for row in range(starts.shape[0]):
+        code = probing[0, row]
+        for age in range(starts.shape[1]):
+            found = 0
+            for place in range(np.uint64(starts[row, age]), np.uint64(ends[row, age])):
+                found += int(stored[0, place] == code)
+            counts[row, age] = found
+    return counts

@@ -1,0 +1,83 @@
+"""Selective processing: which part of the opposite window a probing row is compared with.
+
+Paper: selective join, tuple processing with time correlation adaptation, algorithm 3.
+
+A row has a budget of r · |W| stored rows. It takes basic windows in order of priority, each whole as long as
+the budget lasts, and of the last one the newest part:
+
+    priority      2nd       4th       1st       3rd
+    age            3         2         1         0
+                [█████████|         |█████████|     ███]     r · |W| rows in all; the 3rd in part, by time
+
+A few rows are chosen to be processed fully, so that the usefulness of every basic window can be measured.
+They are chosen by a seeded hash of their identity and not by a random number: a replayed batch chooses the
+same ones.
+
+Guarantee: never a stored row outside the ranges given, never more than the rounded budget, none twice.
+Where the paper is open: it says "an appropriate fraction" of the last basic window; ours is its newest
+part, one contiguous range, which a time-sorted list gives without a search through the rest. Without
+priorities (newest first) this is the paper's partial processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.join.basic_windows import Ranges
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def select(ranges: Ranges, order: Sequence[int], fraction: float) -> Ranges:
+    """The part of each row's ranges that it is compared with, taking ages in this order.
+
+    Ages that are not in the order are not touched.
+    """
+    sizes = ranges.sizes
+    budget = np.rint(fraction * sizes.sum(axis=1)).astype(np.int64)
+    chosen = np.asarray(order, np.int64)
+    ordered = sizes[:, chosen]
+    before = np.cumsum(ordered, axis=1) - ordered
+    taken = np.zeros_like(sizes)
+    taken[:, chosen] = np.clip(budget[:, None] - before, 0, ordered)
+    return Ranges(ranges.ends - taken, ranges.ends)
+
+
+def explore(
+    whole: Ranges, chosen: Ranges, exploring: NDArray[np.bool_], depth: float, lot: NDArray[np.float64]
+) -> Ranges:
+    """Let some rows also look at a part of every basic window that they would skip, all of it with depth 1.
+
+    Where in the basic window that part lies is decided by the row's lot, a number in [0, 1).
+    """
+    pieces = np.ceil(depth * whole.sizes).astype(np.int64)
+    starts = whole.starts + (lot[:, None] * (whole.sizes - pieces + 1)).astype(np.int64)
+    looks = exploring[:, None] & (pieces > chosen.sizes)
+    return Ranges(np.where(looks, starts, chosen.starts), np.where(looks, starts + pieces, chosen.ends))
+
+
+def lots(identity: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row, the same every time."""
+    return np.asarray(
+        (mixed(identity, seed) >> np.uint64(11)) / 2.0**53
+    )  # 53 bits: what a float holds exactly
+
+
+def within_share(identity: NDArray[np.uint64], share: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows belong to a sample of this share; the same row, seed and share always answer the same.
+
+    A larger share contains every row of a smaller one.
+    """
+    return np.asarray(lots(identity, seed) < share)
+
+
+def mixed(identity: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Well-mixed bits of identity and seed (the finaliser of SplitMix64)."""
+    bits = identity + np.uint64((seed * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))

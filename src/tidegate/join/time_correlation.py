@@ -1,0 +1,83 @@
+"""Time correlation adaptation: in which order the basic windows of one window are worth probing.
+
+Paper: selective join, time correlation adaptation, algorithm 2.
+
+Rows that are processed fully count, per age of basic window, their comparisons and their matches. Every
+period the matches per comparison order the ages, the most productive first, and counting starts anew.
+
+Guarantee: the order is a function of what was observed since the last adaptation and of the order before,
+nothing else; `snapshot` → `restore` gives the same answers. Ages of equal value are taken newest first, so
+without any observation the answer is plain partial processing.
+
+Where we differ: the paper divides the matches by an expected number of comparisons (rates times basic
+window); we divide by the comparisons that were really made, so that the incomplete first and last basic
+windows, and rates that change within a period, do not distort the order. An age that nobody was compared
+with in a period keeps its value: no news is not bad news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.errors import StateError, explain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class TimeCorrelation:
+    """The priorities of one window's basic windows."""
+
+    def __init__(self, ages: int) -> None:
+        self._matches = np.zeros(ages, np.int64)
+        self._comparisons = np.zeros(ages, np.int64)
+        #: Matches per comparison, by age, as of the last adaptation.
+        self.values: NDArray[np.float64] = np.zeros(ages, np.float64)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Ages, the most productive first."""
+        return tuple(np.argsort(-self.values, kind="stable").tolist())
+
+    @property
+    def value(self) -> float:
+        """Expected matches of one comparison with any row of the window: the mean over its basic windows."""
+        return float(self.values.mean())
+
+    def observe(self, matches: NDArray[np.int64], comparisons: NDArray[np.int64]) -> None:
+        """Count what fully processed rows found, by age."""
+        if not matches.shape == comparisons.shape == self.values.shape:
+            raise StateError(
+                explain(
+                    "Observations do not fit the basic windows of the join",
+                    got=f"{matches.size} matches and {comparisons.size} comparisons, {self.values.size} ages",
+                )
+            )
+        self._matches += matches
+        self._comparisons += comparisons
+
+    def adapt(self) -> tuple[int, ...]:
+        """End a period: the new order."""
+        seen = self._comparisons > 0
+        self.values[seen] = self._matches[seen] / self._comparisons[seen]
+        self._matches[:] = 0
+        self._comparisons[:] = 0
+        return self.order
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "matches": self._matches.tolist(),
+            "comparisons": self._comparisons.tolist(),
+            "values": self.values.tolist(),
+        }
+
+    @classmethod
+    def restore(cls, raw: Mapping[str, Any]) -> TimeCorrelation:
+        restored = cls(len(raw["values"]))
+        restored._matches[:] = raw["matches"]
+        restored._comparisons[:] = raw["comparisons"]
+        restored.values[:] = raw["values"]
+        return restored

@@ -1,0 +1,77 @@
+"""The simulated machine: what it can do in a second, and what it counted since the last decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.control.rate import Load
+from tidegate.control.shedding import AgeCounts, Telemetry
+from tidegate.errors import FlowError, explain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the simulated machine can do and how often it looks up."""
+
+    comparisons_per_second: float = float("inf")
+    buffer_us: int = SECOND_US
+    tick_us: int = SECOND_US // 10
+    period_us: int = 5 * SECOND_US
+    seed: int = 7
+
+    def __post_init__(self) -> None:
+        if not (
+            self.comparisons_per_second > 0 and 0 < self.tick_us <= self.period_us and self.buffer_us >= 0
+        ):
+            raise FlowError(
+                explain(
+                    "A simulated machine needs a capacity, a tick, and periods of at least a tick",
+                    got=self,
+                    do="The paper's periods are 5 seconds and its buffers 1 second",
+                )
+            )
+
+
+@dataclass
+class Period:
+    """Counts since the last decision."""
+
+    ages: tuple[int, int]
+    offered: int = 0
+    fetched: int = 0
+    comparisons: int = 0
+    outputs: int = 0
+    #: [full or chosen][window] → matches and comparisons by age.
+    counts: dict[tuple[bool, int], tuple[NDArray[np.int64], NDArray[np.int64]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counts = {
+            (full, window): (np.zeros(self.ages[window], np.int64), np.zeros(self.ages[window], np.int64))
+            for full in (True, False)
+            for window in (0, 1)
+        }
+
+    def telemetry(self, machine: Machine, next_rows: float, next_comparisons_full: float) -> Telemetry:
+        load = Load(
+            offered=self.offered,
+            fetched=self.fetched,
+            seconds=machine.period_us / SECOND_US,
+            busy_seconds=self.comparisons / machine.comparisons_per_second,
+            comparisons=self.comparisons,
+            outputs=self.outputs,
+            next_rows=next_rows,
+            next_comparisons_full=next_comparisons_full,
+            rows=self.fetched,
+        )
+        full, chosen = (
+            (AgeCounts(*self.counts[kind, 0]), AgeCounts(*self.counts[kind, 1])) for kind in (True, False)
+        )
+        return Telemetry(load, full, chosen)

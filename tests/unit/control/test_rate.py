@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tidegate.control.rate import FixedRate, Load, RateAdaptation, RateSettings, batch_load
+from tidegate.errors import FlowError
+
+HALF = Load(
+    offered=1000,
+    fetched=500,
+    seconds=5,
+    busy_seconds=5,
+    comparisons=10,
+    outputs=1,
+    next_rows=1000,
+    next_comparisons_full=20,
+    rows=500,
+)
+ALL = replace(HALF, fetched=1000)
+
+
+def test_fewer_rows_fetched_than_offered_lower_the_fraction_by_that_share() -> None:
+    rate = RateAdaptation()
+    assert rate.adapt(HALF) == 0.5
+    assert rate.adapt(replace(HALF, fetched=800)) == pytest.approx(0.4)
+
+
+def test_the_fraction_is_boosted_when_everything_was_fetched_but_never_above_one() -> None:
+    rate = RateAdaptation(fraction=0.8)
+    assert rate.adapt(ALL) == pytest.approx(0.96)
+    assert rate.adapt(replace(ALL, fetched=1100)) == 1.0
+
+
+def test_nothing_offered_counts_as_everything_fetched() -> None:
+    assert RateAdaptation(fraction=0.5).adapt(replace(HALF, offered=0, fetched=0)) == pytest.approx(0.6)
+
+
+def test_nothing_fetched_leaves_a_fraction_from_which_there_is_a_way_back() -> None:
+    rate = RateAdaptation()
+    assert rate.adapt(replace(HALF, fetched=0)) == RateSettings().fraction_min
+    assert rate.adapt(ALL) > RateSettings().fraction_min
+
+
+def test_a_restored_rate_goes_on_with_the_same_answers() -> None:
+    rate = RateAdaptation()
+    rate.adapt(HALF)
+    restored = RateAdaptation.restore(json.loads(json.dumps(rate.snapshot())))
+    assert restored.fraction == rate.fraction == 0.5
+    assert restored.adapt(ALL) == rate.adapt(ALL)
+
+
+def test_a_batch_that_took_twice_its_time_fetched_half_of_its_rows() -> None:
+    def batch(busy_seconds: float) -> Load:
+        return batch_load(
+            rows=100,
+            busy_seconds=busy_seconds,
+            trigger_seconds=1.0,
+            comparisons=1,
+            outputs=1,
+            next_rows=1,
+            next_comparisons_full=1,
+        )
+
+    assert batch(2.0).fetched == 50
+    assert batch(0.5).fetched == batch(0.0).fetched == 100
+
+
+def test_a_fixed_rate_does_not_move() -> None:
+    assert FixedRate(0.3).adapt(HALF) == FixedRate(0.3).adapt(ALL) == 0.3
+
+
+@pytest.mark.parametrize("wrong", [{"boost": 1.0}, {"fraction_min": 0.0}])
+def test_settings_that_cannot_recover_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(FlowError, match="boost above 1"):
+        RateSettings(**wrong)
+
+
+def test_a_fixed_fraction_above_one_is_refused() -> None:
+    with pytest.raises(FlowError, match="between 0 and 1"):
+        FixedRate(1.5)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.join.basic_windows import Ranges
+from tidegate.join.selection import explore, select, within_share
+
+
+def ranges(*sizes: int) -> Ranges:
+    """Rows of ages 0, 1, … from the newest; the oldest rows have the lowest places."""
+    ends = sum(sizes) - np.concatenate([[0], np.cumsum(sizes)])
+    return Ranges(ends[1:][None, :], ends[:-1][None, :])
+
+
+def test_basic_windows_are_taken_in_order_and_the_last_one_in_part_from_its_newest_end() -> None:
+    chosen = select(ranges(10, 20, 30, 40), [2, 0, 3, 1], fraction=0.45)
+    assert chosen.sizes.tolist() == [[10, 0, 30, 5]]
+    assert (chosen.starts[0, 3], chosen.ends[0, 3]) == (35, 40)
+
+
+def test_ages_that_are_not_in_the_order_are_not_touched() -> None:
+    assert select(ranges(10, 20, 30), [1], fraction=1.0).sizes.tolist() == [[0, 20, 0]]
+
+
+@given(
+    st.lists(st.integers(0, 50), min_size=1, max_size=8).flatmap(
+        lambda sizes: st.tuples(st.just(sizes), st.permutations(range(len(sizes))))
+    ),
+    st.floats(0, 1),
+)
+def test_the_budget_is_used_exactly_and_no_later_age_before_an_earlier_one_is_done(
+    drawn: tuple[list[int], list[int]], fraction: float
+) -> None:
+    sizes, order = drawn
+    chosen = select(ranges(*sizes), order, fraction)
+    taken = chosen.sizes[0]
+    assert taken.sum() == np.rint(fraction * sum(sizes))
+    assert chosen.ends.tolist() == ranges(*sizes).ends.tolist()
+    for first, second in pairwise(order):
+        assert taken[second] == 0 or taken[first] == sizes[first]
+
+
+def test_a_sample_has_its_share_and_is_the_same_every_time() -> None:
+    rows = np.arange(100_000, dtype=np.uint64)
+    sample = within_share(rows, 0.03, seed=5)
+    assert abs(sample.mean() - 0.03) < 0.003
+    np.testing.assert_array_equal(sample, within_share(rows, 0.03, seed=5))
+    assert (sample != within_share(rows, 0.03, seed=6)).any()
+
+
+def test_a_larger_sample_contains_the_smaller_one_and_the_ends_are_exact() -> None:
+    rows = np.arange(10_000, dtype=np.uint64)
+    assert not (within_share(rows, 0.1, 5) & ~within_share(rows, 0.2, 5)).any()
+    assert within_share(rows, 1.0, 5).all()
+    assert not within_share(rows, 0.0, 5).any()
+
+
+def test_exploring_rows_also_look_at_a_part_of_what_they_would_skip() -> None:
+    whole = ranges(10, 20, 30)
+    two = Ranges(np.repeat(whole.starts, 2, axis=0), np.repeat(whole.ends, 2, axis=0))
+    chosen = select(two, [1, 0, 2], fraction=1 / 3)
+    seen = explore(two, chosen, np.array([True, False]), 0.1, np.array([0.999, 0.999]))
+    assert seen.sizes.tolist() == [[1, 20, 3], [0, 20, 0]]
+    assert seen.ends[0].tolist() == whole.ends[0].tolist()
+    assert explore(two, chosen, np.array([True, False]), 0.1, np.zeros(2)).starts[0, 2] == whole.starts[0, 2]
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 0.999))
+def test_exploring_fully_looks_at_everything_and_never_outside(
+    sizes: list[int], fraction: float, lot: float
+) -> None:
+    whole = ranges(*sizes)
+    chosen = select(whole, range(len(sizes)), fraction)
+    everything = explore(whole, chosen, np.array([True]), 1.0, np.array([lot]))
+    assert everything.sizes.tolist() == [sizes]
+    little = explore(whole, chosen, np.array([True]), 0.2, np.array([lot]))
+    assert (little.starts >= whole.starts).all()
+    assert (little.ends <= whole.ends).all()
+    assert (little.sizes >= chosen.sizes).all()
