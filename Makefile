@@ -34,7 +34,7 @@ demo: java $(INSTALLED) ## join two bursty streams of a made-up city on an embed
 test: java $(INSTALLED) test-fast test-spark ## all tests: first those without Spark, then those with
 
 test-fast: $(INSTALLED) ## the tests without Spark: no Java needed
-	$(BIN)/python -m pytest -m "not spark and not soak" $(ARGS)
+	$(BIN)/python -m pytest -m "not spark and not soak" -n auto --dist loadfile $(ARGS)
 
 test-spark: java $(INSTALLED) ## the tests with Spark
 	@$(WITH_JAVA) set -x && $(BIN)/python -m pytest -m "spark and not soak" $(ARGS)
