@@ -212,3 +212,25 @@ def test_a_linked_output_holds_what_spark_would_have_written(spark: SparkSession
     names = [file.name for file in (tmp_path / "linked").glob("batch=*/*.parquet")]
     assert names, "nothing was written"
     assert not any("snappy" in name for name in names), "Spark wrote it, so nothing was shown"
+
+
+def test_no_batch_makes_spark_compile_anything_again(spark: SparkSession, tmp_path: Path) -> None:
+    assert spark._jvm is not None
+    compiled = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+
+    def run(times: list[float]) -> int:
+        """Batches that take these rows; code compiled meanwhile."""
+        one_row_files(tmp_path / "a", times)
+        one_row_files(tmp_path / "b", times)
+        before = compiled.getCount()
+        joined = source(spark, tmp_path / "a").join(source(spark, tmp_path / "b"), on="k", within="1 second")
+        query = tg.start(
+            joined.write_to("parquet", str(tmp_path / "out")),
+            checkpoint=str(tmp_path / "ck"),
+            trigger="available now",
+        )
+        assert query.await_termination(PATIENCE_SECONDS)
+        return int(compiled.getCount() - before)
+
+    run([0, 1])
+    assert run([2, 3, 4, 5]) == 0

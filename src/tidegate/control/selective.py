@@ -35,12 +35,12 @@ from tidegate.join.cells import cell_lengths, choose_cells
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: The same for one cell, of which less is seen: rows that explore are few, and their matches come together.
-_CELL_DEVIATIONS, _CELL_OFF_BY = 6.0, 0.5
 #: A move is believed when the cells in use are off by more than chance explains (in standard deviations) …
 _DEVIATIONS = 6.0
 #: … and by more than this share: a slow drift is what fading is for.
 _OFF_BY = 0.3
+#: The same for one cell, of which less is seen: rows that explore are few, and their matches come together.
+_CELL_DEVIATIONS, _CELL_OFF_BY = 6.0, 0.5
 #: What is left of old counts after a move: enough to break ties, too little to outvote one period.
 _LEFT_AFTER_MOVE = 0.01
 

@@ -16,6 +16,7 @@ hold. None of them looks at a clock or draws a random number.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import sqrt
@@ -124,7 +125,7 @@ def newest_first(windows: Windows, fractions: tuple[float, float]) -> tuple[Prob
     return left, right
 
 
-class _ByRate:
+class _ByRate(ABC):
     """A policy that has nothing to learn but the rate."""
 
     def __init__(self, windows: Windows, rate: RateRule) -> None:
@@ -135,8 +136,8 @@ class _ByRate:
         return self.decision
 
     @property
-    def decision(self) -> Decision:
-        raise NotImplementedError
+    @abstractmethod
+    def decision(self) -> Decision: ...
 
     def snapshot(self) -> dict[str, Any]:
         return {"rate": self.rate.snapshot()}

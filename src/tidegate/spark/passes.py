@@ -30,7 +30,7 @@ from tidegate.spark.join_task import JoinBatch, JoinInstance, instance_in
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
 from tidegate.spark.staging import read_staged
-from tidegate.values import BEGINNING_US, Routing
+from tidegate.values import BEGINNING_US, Routing, TaskReport
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Pass:
     staged: list[str] = field(default_factory=list)
     _is_read: bool = False
 
-    def run(self) -> list[str]:
+    def run(self) -> list[TaskReport]:
         """The one action: materialises everything, returns the reports of all tasks."""
         if self.staging is not None:
             return self._run_staged(self.staging)
@@ -56,14 +56,12 @@ class Pass:
             self.input.count()
         if len(frames) > 1:
             frames = [ports.union([frame.select(REPORT) for frame in frames])]
-        return [row[REPORT] for frame in frames for row in frame.collect()]
+        return [report for frame in frames for report in _collected(frame)]
 
-    def _run_staged(self, join: CompiledJoin) -> list[str]:
-        reports = self.results[join.layout.operator]
-        texts = [row[REPORT] for row in reports.collect()]
-        files = [file for text in texts if (file := json.loads(text)["staged"]) is not None]
-        self.staged = [f"{self.stage_root}/{file}" for file in files]
-        return texts
+    def _run_staged(self, join: CompiledJoin) -> list[TaskReport]:
+        reports = _collected(self.results[join.layout.operator])
+        self.staged = [f"{self.stage_root}/{r.staged}" for r in reports if r.staged is not None]
+        return reports
 
     def rows(self, node: Node, late_before_us: Mapping[str, int]) -> DataFrame | None:
         """The rows of a node that an output writes; None where this pass brings no such rows."""
@@ -107,6 +105,11 @@ class Pass:
             frame.unpersist()
         for file in self.staged:
             os.remove(file)
+
+
+def _collected(frame: DataFrame) -> list[TaskReport]:
+    """The reports in a frame: one row per operator and instance, however many rows were joined."""
+    return [TaskReport.from_json(json.loads(row[REPORT])) for row in frame.collect()]
 
 
 def build_pass(

@@ -1,7 +1,7 @@
 """The process of one contender of `tidegate bench join`: `python -m tidegate.spark.bench.contender TASK`.
 
 All Spark contenders read the same files through the same kind of source (one file of each stream a batch,
-back to back until all are taken), hand every batch to the same sink, and are timed by the same clock:
+back to back until all are taken), write their pairs as the same kind of files, and go by the same clock:
 Spark's own `triggerExecution`, the whole of a batch from looking for files to committing it.
 """
 

@@ -27,7 +27,7 @@ def main(task_path: str) -> None:
             TableEnvironment,
         )
     except ImportError as error:
-        _write(task, {"event": "absent", "why": str(error)})
+        write_event(task, {"event": "absent", "why": str(error)})
         return
     write_csv(task)
     for _ in ("warm", "timed"):
@@ -40,7 +40,7 @@ def main(task_path: str) -> None:
         with tables.execute_sql(query(task)).collect() as found:
             rows = [tuple(row) for row in found]
         seconds = time.monotonic() - begun
-    _write(
+    write_event(
         task,
         {
             "event": "done",
@@ -99,7 +99,7 @@ def query(task: dict[str, Any]) -> str:
     )
 
 
-def _write(task: dict[str, Any], event: dict[str, Any]) -> None:
+def write_event(task: dict[str, Any], event: dict[str, Any]) -> None:
     with (Path(task["work"]) / "events.jsonl").open("a", encoding="utf-8") as out:
         out.write(json.dumps(event) + "\n")
 

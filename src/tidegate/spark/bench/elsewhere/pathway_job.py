@@ -18,7 +18,7 @@ MODULUS = 1_000_003
 
 
 def main(task_path: str) -> None:
-    from flink_job import _write, write_csv  # type: ignore[import-not-found]
+    from flink_job import write_csv, write_event  # type: ignore[import-not-found]
 
     task = json.loads(Path(task_path).read_text(encoding="utf-8"))
     # Read by Pathway's core when it starts.
@@ -26,14 +26,14 @@ def main(task_path: str) -> None:
     try:
         import pathway  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
-        _write(task, {"event": "absent", "why": str(error)})
+        write_event(task, {"event": "absent", "why": str(error)})
         return
     write_csv(task)
     begun = time.monotonic()
     total = joined(pathway, task)
     found = pathway.debug.table_to_pandas(total, include_id=False)
     seconds = time.monotonic() - begun
-    _write(
+    write_event(
         task,
         {
             "event": "done",
