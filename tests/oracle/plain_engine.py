@@ -22,8 +22,9 @@ from tidegate.control import planning
 from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.route.hash import partition_of
-from tidegate.spark import join_task
-from tidegate.spark.join_task import JoinInstance, join_batch
+from tidegate.spark import worker_cache
+from tidegate.spark.join_batch import join_batch
+from tidegate.spark.join_task import JoinInstance
 from tidegate.spark.layout import CODE, OK, REPORT, TIME
 from tidegate.spark.residual import SettleInstance
 from tidegate.state import memory
@@ -96,8 +97,8 @@ class PlainEngine:
     def close(self) -> None:
         """Forget the state: examples by the thousand share one process."""
         memory._DISK.pop(self.store.name, None)
-        for place in [place for place in join_task._caches if place[0] == self.store.url]:
-            del join_task._caches[place]
+        for place in [place for place in worker_cache._caches if place[0] == self.store.url]:
+            del worker_cache._caches[place]
 
     def _attempt(
         self, plan: Plan, rows: Mapping[str, Sequence[Row]]

@@ -11,7 +11,7 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
 
 from tidegate.join.within import Within
-from tidegate.spark import join_task
+from tidegate.spark import finding
 from tidegate.spark.settle_task import Settling
 
 WITHIN = Within(10, 10)
@@ -66,7 +66,7 @@ def test_the_engine_and_both_oracles_agree_on_the_story() -> None:
         (Within, "dead_before", forgets_early),
         (Within, "partner_range", misses_the_edge),
         (Settling, "set", forgets_matches),
-        (join_task.JoinInstance, "_opposite", lambda self, run, low, high: iter(())),
+        (finding.Finder, "_opposite", lambda self, run, low, high: iter(())),
     ],
 )
 def test_a_broken_engine_is_noticed(owner: Any, name: str, broken: Any) -> None:

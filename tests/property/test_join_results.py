@@ -15,7 +15,7 @@ from tests.oracle.plain_join import Cell, Condition, PlainJoin, Where, colliding
 from tests.oracle.stories import HOWS, WINDOWED, WITHIN, Story, accepted, hows, stories
 
 from tidegate.control import merging
-from tidegate.spark import join_task
+from tidegate.spark import finding
 
 FAR = 10_000
 
@@ -26,7 +26,7 @@ def merges_early_and_small_chunks() -> Iterator[None]:
     with (
         patch.object(merging, "TIER", 2),
         patch.object(merging, "CLOSED_MIN", 2),
-        patch.object(join_task, "PAIRS_PER_CHUNK", 3),
+        patch.object(finding, "PAIRS_PER_CHUNK", 3),
     ):
         yield
 

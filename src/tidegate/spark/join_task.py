@@ -5,9 +5,8 @@
                          ├─▶ probe stored runs of the other side ─▶ pairs ─▶ settle (settle_task.py) ─▶ out
                          └─▶ probe new runs of the other side    ─▶ pairs ─┘
 
-Every pair is found exactly once: by the later of its two rows when they came in different batches, and in
-the batch itself by the left row. Pairs are handed on in bounded chunks, so a hot key cannot exhaust memory.
-Nothing here imports Spark: the class runs on any iterator of Arrow batches, which is how it is tested.
+`finding.py` says how each pair is found exactly once. Nothing here imports Spark: the class runs on any
+iterator of Arrow batches, which is how it is tested.
 """
 
 from __future__ import annotations
@@ -15,95 +14,27 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.join import probe as kernel
 from tidegate.route.hash import partition_bounds, partition_of
-from tidegate.spark.assemble import Assembler, Pairs, same_keys
-from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME, JoinLayout
-from tidegate.spark.runs import NewRun, Run, StoredRun, new_runs, write_run
+from tidegate.spark.assemble import Assembler, Pairs
+from tidegate.spark.finding import Finder
+from tidegate.spark.join_batch import Counts, JoinBatch
+from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.runs import NewRun, StoredRun, new_runs, write_run
 from tidegate.spark.settle_task import Settling
 from tidegate.spark.stage_file import StageWriter
+from tidegate.spark.worker_cache import worker_cache
 from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import (
-    BEGINNING_US,
-    END_US,
-    LEFT,
-    RIGHT,
-    Manifest,
-    PartitionLoad,
-    Piece,
-    Plan,
-    Routing,
-    TaskReport,
-)
-
-#: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
-PAIRS_PER_CHUNK = 1 << 18
-
-
-@dataclass(frozen=True)
-class JoinBatch:
-    """What one batch asks of every instance of a join; travels to the workers."""
-
-    layout: JoinLayout
-    store_url: str
-    batch: int
-    #: Per side: rows below this are late.
-    late_before_us: tuple[int, int]
-    #: Rows whose partners lie below `settle_us` are settled now, those below `settled_us` were before.
-    settle_us: int
-    settled_us: int
-    routing: Routing
-    pieces: tuple[Piece, ...]
-    merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
-    #: Nothing follows: everything is settled, and no state is kept.
-    flush: bool
-    #: A word of its own per run: what a worker opened for an earlier run is not trusted in the next.
-    run: str = ""
-    #: Per side: rows above this are rejected, because one bad clock must not expire everything.
-    newest_us: tuple[int, int] = (END_US, END_US)
-    #: Folder of the state on this machine, where results are staged; None: they go back through Spark.
-    stage_root: str | None = None
-    #: Compression of staged files that stay as an output; None: they are read once and deleted.
-    kept_as: str | None = None
-
-
-def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:
-    """What the plan of a batch, on top of what was before it, asks of one join."""
-    name = layout.operator
-    late = [BEGINNING_US if side.stream is None else plan.watermarks_us[side.stream] for side in layout.sides]
-    return JoinBatch(
-        layout=layout,
-        store_url=store_url,
-        batch=plan.batch,
-        late_before_us=(late[0], late[1]),
-        settle_us=plan.settle_us[name],
-        settled_us=before.settled_us[name],
-        routing=plan.routing[name],
-        pieces=tuple(piece for piece in before.pieces if piece.operator == name),
-        merges=tuple(plan.merges.get(name, {}).items()),
-        flush=plan.flush,
-    )
-
-
-class Counts:
-    """What the instance did, for its report: per side, in all, and per partition."""
-
-    def __init__(self, partitions: int) -> None:
-        self.offered, self.late, self.rejected, self.keyless = [0, 0], [0, 0], [0, 0], [0, 0]
-        self.seen_us: list[int | None] = [None, None]
-        self.emitted = 0
-        self.cpu_seconds = 0.0
-        self.stored, self.probed, self.comparisons, self.matches = np.zeros((4, partitions), np.int64)
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, PartitionLoad, Routing, TaskReport
 
 
 class JoinInstance:
@@ -164,8 +95,11 @@ class JoinInstance:
         report = replace(self.report(settling), staged=staged)
         return pa.RecordBatch.from_arrays([pa.array([report_json(report)])], names=[REPORT])
 
+    def _finder(self) -> Finder:
+        return Finder(self.work, self.stored, self.new, self.counts)
+
     def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
-        for parts in self._chunks():
+        for parts in self._finder().chunks():
             for part in parts:
                 settling.mark(part)
             if self.layout.emits_pairs:
@@ -178,7 +112,7 @@ class JoinInstance:
 
     def _candidates(self) -> Iterator[pa.RecordBatch]:
         references = References(self)
-        for parts in self._chunks():
+        for parts in self._finder().chunks():
             yield self.assembler.pairs(parts, references.columns(parts))
 
     def _accept(self, received: list[pa.RecordBatch]) -> None:
@@ -233,71 +167,6 @@ class JoinInstance:
                 run.piece = write_run(
                     run, self.writer, self.layout.operator, batches, 0, self.layout.partitions
                 )
-
-    def _chunks(self) -> Iterator[list[Pairs]]:
-        """Pairs in lists of about PAIRS_PER_CHUNK, keys verified."""
-        waiting: list[Pairs] = []
-        size = 0
-        for pairs in self._pairs():
-            waiting.append(pairs)
-            size += len(pairs)
-            if size >= PAIRS_PER_CHUNK:
-                yield waiting
-                waiting, size = [], 0
-        if waiting:
-            yield waiting
-
-    def _pairs(self) -> Iterator[Pairs]:
-        for run in self.new:
-            if run.keyless:
-                continue
-            low, high = self.layout.within.partner_range(run.side, run.times)
-            owned, bounds = partition_bounds(run.codes, self.layout.partitions)
-            self.counts.probed[owned] += np.diff(bounds)
-            for other in self._opposite(run, int(low.min()), int(high.max())):
-                for start, stop in other.slices:
-                    ranges = kernel.probe(run.codes, low, high, other.codes, other.times, start, stop)
-                    yield from self._found(run, other, ranges, owned, bounds)
-
-    def _opposite(self, run: Run, low: int, high: int) -> Iterator[Run]:
-        """Runs of the other side that may hold a partner; new against new only from the left."""
-        others: list[Run] = [*self.stored, *(self.new if run.side == LEFT else [])]
-        for other in others:
-            if (
-                other.side != run.side
-                and not other.keyless
-                and other.first_us <= high
-                and other.last_us >= low
-            ):
-                yield other
-
-    def _found(
-        self,
-        run: Run,
-        other: Run,
-        ranges: kernel.Ranges,
-        owned: NDArray[np.int64],
-        bounds: NDArray[np.int64],
-    ) -> Iterator[Pairs]:
-        if not len(ranges.rows):
-            return
-        per_partition = kernel.counts_per_partition(bounds, ranges)
-        self.counts.comparisons[owned] += per_partition
-        if not self.layout.verify:
-            self.counts.matches[owned] += per_partition
-        pairs = kernel.Pairs(ranges)
-        for begin in range(0, pairs.total, PAIRS_PER_CHUNK):
-            mine, theirs = pairs.chunk(begin, min(begin + PAIRS_PER_CHUNK, pairs.total))
-            found = Pairs(run, mine, other, theirs) if run.side == LEFT else Pairs(other, theirs, run, mine)
-            if self.layout.verify:
-                found = found.only(same_keys(found, self.layout.verify))
-                np.add.at(
-                    self.counts.matches,
-                    partition_of(found.left_run.codes[found.left], self.layout.partitions),
-                    1,
-                )
-            if len(found):
-                yield found
 
     def report(self, settling: Settling) -> TaskReport:
         counts = self.counts
@@ -378,23 +247,3 @@ def _column(table: pa.Table, name: str) -> NDArray[Any]:
 
 def report_json(report: TaskReport) -> str:
     return json.dumps(report.to_json(), separators=(",", ":"))
-
-
-#: Per store and operator: the run that opened the segments, and the segments.
-_caches: dict[tuple[str, str], tuple[str, SegmentCache]] = {}
-
-
-def worker_cache(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -> SegmentCache:
-    """The segments this worker process has open; kept between batches, pruned to what is still alive.
-
-    Workers outlive a run. Between two runs a file may have been altered under its map, so each run opens, and
-    verifies, its segments anew.
-    """
-    opened_by, cache = _caches.get((url, operator), ("", None))
-    if cache is None or opened_by != run:
-        cache = SegmentCache(open_store(url))
-        _caches[url, operator] = run, cache
-    alive = {piece.data.file for piece in pieces}
-    alive.update(blob.file for piece in pieces for blob in piece.matched.values())
-    cache.keep_only(alive)
-    return cache

@@ -33,10 +33,12 @@ from pyspark.sql import functions as F
 
 from tidegate.spark.assemble import Assembler
 from tidegate.spark.compile import CompiledJoin
-from tidegate.spark.join_task import JoinBatch, JoinInstance, instance_in, report_json, worker_cache
+from tidegate.spark.join_batch import JoinBatch
+from tidegate.spark.join_task import JoinInstance, instance_in, report_json
 from tidegate.spark.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
 from tidegate.spark.runs import StoredRun
 from tidegate.spark.settle_task import Settling
+from tidegate.spark.worker_cache import worker_cache
 from tidegate.state.paths import segment_path
 from tidegate.state.segment import SegmentWriter
 from tidegate.state.store import open_store

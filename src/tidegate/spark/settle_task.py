@@ -27,7 +27,7 @@ from tidegate.state.segment import SegmentWriter
 from tidegate.values import END_US, LEFT, ByteRange, Piece
 
 if TYPE_CHECKING:
-    from tidegate.spark.join_task import JoinBatch
+    from tidegate.spark.join_batch import JoinBatch
 
 
 class Task(Protocol):

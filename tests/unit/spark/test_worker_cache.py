@@ -8,7 +8,7 @@ import pytest
 from tests.unit.state.samples import rows
 
 from tidegate.errors import StateError
-from tidegate.spark.join_task import worker_cache
+from tidegate.spark.worker_cache import worker_cache
 from tidegate.state.local import LocalStore
 from tidegate.state.segment import SegmentWriter
 from tidegate.values import ByteRange

@@ -1,0 +1,66 @@
+"""What one batch asks of the instances of a join, and what each of them counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.spark.layout import JoinLayout
+from tidegate.values import BEGINNING_US, END_US, Manifest, Piece, Plan, Routing
+
+
+@dataclass(frozen=True)
+class JoinBatch:
+    """What one batch asks of every instance of a join; travels to the workers."""
+
+    layout: JoinLayout
+    store_url: str
+    batch: int
+    #: Per side: rows below this are late.
+    late_before_us: tuple[int, int]
+    #: Rows whose partners lie below `settle_us` are settled now, those below `settled_us` were before.
+    settle_us: int
+    settled_us: int
+    routing: Routing
+    pieces: tuple[Piece, ...]
+    merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
+    #: Nothing follows: everything is settled, and no state is kept.
+    flush: bool
+    #: A word of its own per run: what a worker opened for an earlier run is not trusted in the next.
+    run: str = ""
+    #: Per side: rows above this are rejected, because one bad clock must not expire everything.
+    newest_us: tuple[int, int] = (END_US, END_US)
+    #: Folder of the state on this machine, where results are staged; None: they go back through Spark.
+    stage_root: str | None = None
+    #: Compression of staged files that stay as an output; None: they are read once and deleted.
+    kept_as: str | None = None
+
+
+def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:
+    """What the plan of a batch, on top of what was before it, asks of one join."""
+    name = layout.operator
+    late = [BEGINNING_US if side.stream is None else plan.watermarks_us[side.stream] for side in layout.sides]
+    return JoinBatch(
+        layout=layout,
+        store_url=store_url,
+        batch=plan.batch,
+        late_before_us=(late[0], late[1]),
+        settle_us=plan.settle_us[name],
+        settled_us=before.settled_us[name],
+        routing=plan.routing[name],
+        pieces=tuple(piece for piece in before.pieces if piece.operator == name),
+        merges=tuple(plan.merges.get(name, {}).items()),
+        flush=plan.flush,
+    )
+
+
+class Counts:
+    """What the instance did, for its report: per side, in all, and per partition."""
+
+    def __init__(self, partitions: int) -> None:
+        self.offered, self.late, self.rejected, self.keyless = [0, 0], [0, 0], [0, 0], [0, 0]
+        self.seen_us: list[int | None] = [None, None]
+        self.emitted = 0
+        self.cpu_seconds = 0.0
+        self.stored, self.probed, self.comparisons, self.matches = np.zeros((4, partitions), np.int64)
