@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError, TidegateError
 from tidegate.flow import Output, Stream, stream, tumbling
+from tidegate.goals import Goal, Shed
 
 if TYPE_CHECKING:
     from tidegate.spark.query import Query
@@ -24,7 +25,9 @@ __all__ = [
     "BatchFailed",
     "CheckpointInUse",
     "FlowError",
+    "Goal",
     "Output",
+    "Shed",
     "StateError",
     "Stream",
     "TidegateError",

@@ -121,6 +121,32 @@ class Routing:
 
 
 @dataclass(frozen=True)
+class Skipping:
+    """What one join leaves out in one batch. With all parts at 1 it leaves out nothing, and only counts."""
+
+    #: r: the part of all work that is done.
+    fraction: float
+    #: Per window (left, right) and age of basic window: the newest part of it that new rows of the other
+    #: side look at; see join/reach.py.
+    shares: tuple[tuple[float, ...], tuple[float, ...]]
+    #: Rows that look at a part of every basic window, to learn what the others miss; and how large a part.
+    explore_share: float = 0.0
+    explore_depth: float = 1.0
+    #: Rows that enter the join at all.
+    keep_share: float = 1.0
+    #: Per side: stored rows below this time are given up before their window ends.
+    forget_us: tuple[int, int] = (BEGINNING_US, BEGINNING_US)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Skipping:
+        left, right = (tuple(shares) for shares in raw["shares"])
+        return cls(**{**raw, "shares": (left, right), "forget_us": tuple(raw["forget_us"])})
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that may differ from batch to batch, decided and written before the batch runs."""
 
@@ -142,6 +168,8 @@ class Plan:
     #: When the run that made the plan began: silence of a stream before that does not count.
     awake_us: int = BEGINNING_US
     seed: int = 0
+    #: Per operator that may skip work: what it leaves out.
+    skipping: Mapping[str, Skipping] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -156,6 +184,7 @@ class Plan:
                     operator: {i: tuple(map(tuple, groups)) for i, groups in by_instance.items()}
                     for operator, by_instance in raw["merges"].items()
                 },
+                "skipping": {k: Skipping.from_json(v) for k, v in raw.get("skipping", {}).items()},
             }
         )
 
@@ -184,6 +213,8 @@ class Manifest:
     settled_us: Mapping[str, int]
     routing: Mapping[str, Routing]
     pieces: tuple[Piece, ...] = ()
+    #: What the controllers have learnt, as they wrote it down.
+    control: Mapping[str, Any] = field(default_factory=dict)
 
     def with_pieces(self, pieces: tuple[Piece, ...]) -> Manifest:
         return replace(self, pieces=pieces)
@@ -200,6 +231,7 @@ class Manifest:
             settled_us=dict(raw["settled_us"]),
             routing={k: Routing.from_json(v) for k, v in raw["routing"].items()},
             pieces=tuple(Piece.from_json(p) for p in raw["pieces"]),
+            control=raw.get("control", {}),
         )
 
 
@@ -212,6 +244,24 @@ class PartitionLoad:
     probed: int = 0
     comparisons: int = 0
     matches: int = 0
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Pairs of a new row and a stored row of one window, by age of basic window."""
+
+    #: All pairs that the window condition allows; an estimate where rows are found by key.
+    in_reach: tuple[int, ...]
+    #: Pairs that rows looked at as the plan says, and pairs that matched.
+    chosen: tuple[int, ...]
+    chosen_matches: tuple[float, ...]
+    #: The same for rows that explore.
+    explored: tuple[int, ...]
+    explored_matches: tuple[float, ...]
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Looks:
+        return cls(**{name: tuple(numbers) for name, numbers in raw.items()})
 
 
 @dataclass(frozen=True)
@@ -242,13 +292,17 @@ class TaskReport:
     matched: Mapping[str, ByteRange]
     #: File of results that wait for the sinks, relative to the state; None where Spark itself has them.
     staged: str | None = None
+    #: Per side: rows that the plan did not let in.
+    dropped: tuple[int, int] = (0, 0)
+    #: Per window (left, right): what was looked at; empty where nobody asks.
+    looks: tuple[Looks, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(replace(self, added=())), "added": [p.to_json() for p in self.added]}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> TaskReport:
-        pairs = ("offered", "late", "rejected", "keyless", "seen_us", "merged")
+        pairs = ("offered", "late", "rejected", "keyless", "seen_us", "merged", "dropped")
         return cls(
             **{
                 **raw,
@@ -256,5 +310,6 @@ class TaskReport:
                 "partitions": tuple(PartitionLoad(**p) for p in raw["partitions"]),
                 "added": tuple(Piece.from_json(p) for p in raw["added"]),
                 "matched": {k: ByteRange(**v) for k, v in raw["matched"].items()},
+                "looks": tuple(Looks.from_json(one) for one in raw["looks"]),
             }
         )

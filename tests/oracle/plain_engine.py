@@ -29,7 +29,7 @@ from tidegate.spark.layout import CODE, OK, REPORT, TIME
 from tidegate.spark.residual import SettleInstance
 from tidegate.state import memory
 from tidegate.state.memory import MemoryStore
-from tidegate.values import Manifest, Plan, Routing, TaskReport
+from tidegate.values import Manifest, Plan, Routing, Skipping, TaskReport
 
 #: (time, key, number, value); a row without a time is rejected.
 Row = tuple[int | None, Cell, int, int]
@@ -74,6 +74,7 @@ class PlainEngine:
         flush: bool = False,
         settle_after: bool = False,
         attempts: int = 1,
+        skipping: Mapping[str, Skipping] | None = None,
     ) -> None:
         """One batch, from plan to manifest."""
         plan = planning.next_plan(
@@ -83,6 +84,7 @@ class PlainEngine:
             now_us,
             flush=flush,
             settle_after=settle_after,
+            skipping=skipping,
         )
         tried = [self._attempt(plan, rows) for _ in range(attempts)]
         emitted, reports, after = tried[-1]

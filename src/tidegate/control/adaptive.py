@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.control.rate import RateRule
-from tidegate.control.shedding import Decision, Probing, Telemetry, Windows
+from tidegate.control.shedding import Decision, Probing, Shape, Telemetry
 from tidegate.errors import FlowError, explain
 from tidegate.join.direction import directed_fractions
 from tidegate.join.time_correlation import TimeCorrelation
@@ -52,7 +52,7 @@ class AdaptiveSettings:
 class AdaptiveShedding:
     """Algorithms 1 to 4, as far as they are switched on."""
 
-    def __init__(self, windows: Windows, rate: RateRule, settings: AdaptiveSettings | None = None) -> None:
+    def __init__(self, windows: Shape, rate: RateRule, settings: AdaptiveSettings | None = None) -> None:
         self.windows, self.rate = windows, rate
         self.settings = settings or AdaptiveSettings()
         left, right = windows.ages
@@ -88,7 +88,7 @@ class AdaptiveShedding:
     def restore(
         cls,
         raw: Mapping[str, Any],
-        windows: Windows,
+        windows: Shape,
         rate: RateRule,
         settings: AdaptiveSettings | None = None,
     ) -> AdaptiveShedding:
@@ -99,6 +99,6 @@ class AdaptiveShedding:
         return restored
 
 
-def partial_processing(windows: Windows, rate: RateRule) -> AdaptiveShedding:
+def partial_processing(windows: Shape, rate: RateRule) -> AdaptiveShedding:
     """Rate adaptation alone: the newest part of each window."""
     return AdaptiveShedding(windows, rate, AdaptiveSettings(time_correlation=False, direction=False))

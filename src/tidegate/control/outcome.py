@@ -39,8 +39,11 @@ def manifest_after(
     """The state after a pass that saw these newest times (None: no row of that stream)."""
 
     def is_dead(piece: Piece) -> bool:
-        dead_before = operators[piece.operator].within.dead_before
-        return plan.flush or piece.last_us < dead_before(piece.side, plan.settle_us[piece.operator])
+        name, side = piece.operator, piece.side
+        dead_us = operators[name].within.dead_before(side, plan.settle_us[name])
+        if name in plan.skipping:
+            dead_us = max(dead_us, plan.skipping[name].forget_us[side])
+        return plan.flush or piece.last_us < dead_us
 
     return Manifest(
         batch=plan.batch,
@@ -49,4 +52,5 @@ def manifest_after(
         settled_us=dict.fromkeys(before.settled_us, END_US) if plan.flush else dict(plan.settle_us),
         routing=plan.routing,
         pieces=after_batch(before.pieces, reports, plan.routing, is_dead),
+        control=before.control,
     )

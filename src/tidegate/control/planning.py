@@ -22,7 +22,7 @@ from tidegate.control.clock import unheard
 from tidegate.control.merging import choose_merges
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.route.hash import first_table
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Plan, Routing
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Plan, Routing, Skipping
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ def next_plan(
     flush: bool = False,
     settle_after: bool = False,
     seed: int = 0,
+    skipping: Mapping[str, Skipping] | None = None,
 ) -> Plan:
     """The plan of a batch, from what the batches before it left behind."""
     settle_us = _settle(manifest, operators)
@@ -83,6 +84,7 @@ def next_plan(
         flush=flush,
         settle_after=settle_after,
         seed=seed,
+        skipping=skipping or {},
     )
 
 

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.control.rate import RateRule
-from tidegate.control.shedding import Decision, Probing, Telemetry, Windows
+from tidegate.control.shedding import Decision, Probing, Shape, Telemetry
 from tidegate.errors import FlowError, explain
-from tidegate.join.cells import cell_lengths, choose_cells
+from tidegate.join.cells import choose_cells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -104,10 +104,11 @@ def _is_off(
 class SelectivePolicy:
     """Cells by value per comparison."""
 
-    def __init__(self, windows: Windows, rate: RateRule, settings: SelectiveSettings | None = None) -> None:
+    def __init__(self, windows: Shape, rate: RateRule, settings: SelectiveSettings | None = None) -> None:
         self.windows, self.rate = windows, rate
         self.settings = settings or SelectiveSettings()
-        self._lengths = tuple(cell_lengths(length, windows.slot_us) for length in windows.lengths_us)
+        #: What each cell costs.
+        self.work = windows.work
         self._evidence = [_Evidence(ages) for ages in windows.ages]
         #: True until one period has been observed, and again after a move.
         self._searching = True
@@ -116,11 +117,12 @@ class SelectivePolicy:
     def decision(self) -> Decision:
         share, fraction = self._budget()
         left, right = (evidence.values() for evidence in self._evidence)
-        first, second = choose_cells((left, right), (self._lengths[0], self._lengths[1]), fraction)
+        first, second = choose_cells((left, right), self.work, fraction)
         return Decision((Probing(*first), Probing(*second)), full_share=share, full_depth=self.settings.depth)
 
     def adapt(self, telemetry: Telemetry) -> Decision:
         self.rate.adapt(telemetry.load)
+        self.work = telemetry.work or self.work
         moved = not self._searching and self._moved(telemetry)
         kept = _LEFT_AFTER_MOVE if moved else self.settings.memory
         for evidence, full, chosen in zip(self._evidence, telemetry.full, telemetry.chosen, strict=True):
@@ -154,6 +156,7 @@ class SelectivePolicy:
         return {
             "rate": self.rate.snapshot(),
             "searching": self._searching,
+            "work": [work.tolist() for work in self.work],
             "evidence": [
                 {"matches": e.matches.tolist(), "comparisons": e.comparisons.tolist()} for e in self._evidence
             ],
@@ -163,13 +166,15 @@ class SelectivePolicy:
     def restore(
         cls,
         raw: Mapping[str, Any],
-        windows: Windows,
+        windows: Shape,
         rate: RateRule,
         settings: SelectiveSettings | None = None,
     ) -> SelectivePolicy:
         """`rate` is restored by the caller, who knows which rule it is."""
         restored = cls(windows, rate, settings)
         restored._searching = raw["searching"]
+        left, right = (np.array(work, np.float64) for work in raw["work"])
+        restored.work = left, right
         for evidence, counts in zip(restored._evidence, raw["evidence"], strict=True):
             evidence.matches = np.array(counts["matches"], np.float64)
             evidence.comparisons = np.array(counts["comparisons"], np.float64)

@@ -27,9 +27,14 @@ import numpy as np
 from tidegate.control.rate import Load, RateRule
 from tidegate.errors import FlowError, explain
 from tidegate.join.basic_windows import ages
+from tidegate.join.cells import cell_lengths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+#: Per window (left, right): what comparing with each basic window costs, in any unit.
+Work = tuple["NDArray[np.float64]", "NDArray[np.float64]"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,29 @@ class Windows:
     @property
     def ages(self) -> tuple[int, int]:
         return ages(self.lengths_us[0], self.slot_us), ages(self.lengths_us[1], self.slot_us)
+
+    @property
+    def work(self) -> Work:
+        """Steady input: basic windows hold as much as they are long."""
+        left, right = (cell_lengths(length, self.slot_us) for length in self.lengths_us)
+        return left, right
+
+
+class Shape(Protocol):
+    """What policies need to know of the windows of a join, simulated or real."""
+
+    @property
+    def lengths_us(self) -> tuple[int, int]: ...
+
+    @property
+    def ages(self) -> tuple[int, int]:
+        """Basic windows of the left and the right window."""
+        ...
+
+    @property
+    def work(self) -> Work:
+        """Per window and age: what comparing with the whole basic window costs, before anything is known."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -106,6 +134,8 @@ class Telemetry:
     #: Per window: by rows that were processed fully, and by all others.
     full: tuple[AgeCounts, AgeCounts]
     chosen: tuple[AgeCounts, AgeCounts]
+    #: What each basic window will cost next, where that is known; None: as much as it is long.
+    work: Work | None = None
 
 
 class Policy(Protocol):
@@ -119,7 +149,7 @@ class Policy(Protocol):
     def snapshot(self) -> dict[str, Any]: ...
 
 
-def newest_first(windows: Windows, fractions: tuple[float, float]) -> tuple[Probing, Probing]:
+def newest_first(windows: Shape, fractions: tuple[float, float]) -> tuple[Probing, Probing]:
     """Without knowing better: the newest part of each window."""
     left, right = (Probing(f, tuple(range(n))) for f, n in zip(fractions, windows.ages, strict=True))
     return left, right
@@ -128,7 +158,7 @@ def newest_first(windows: Windows, fractions: tuple[float, float]) -> tuple[Prob
 class _ByRate(ABC):
     """A policy that has nothing to learn but the rate."""
 
-    def __init__(self, windows: Windows, rate: RateRule) -> None:
+    def __init__(self, windows: Shape, rate: RateRule) -> None:
         self.windows, self.rate = windows, rate
 
     def adapt(self, telemetry: Telemetry) -> Decision:

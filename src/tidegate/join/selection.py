@@ -60,6 +60,20 @@ def explore(
     return Ranges(np.where(looks, starts, chosen.starts), np.where(looks, starts + pieces, chosen.ends))
 
 
+#: What a lot is drawn for: a row that explores is no more likely to be dropped than any other.
+KEEP, OVERFLOW, EXPLORE, PLACE = 1, 2, 3, 4
+
+
+def purpose(seed: int, use: int) -> int:
+    """A seed for one use: the same row draws independent lots for different uses."""
+    return 8 * seed + use
+
+
+def row_identity(codes: NDArray[np.uint64], times: NDArray[np.int64], batch: int) -> NDArray[np.uint64]:
+    """What a row is known by: its key, its time and the batch it came in."""
+    return mixed(codes ^ mixed(times.view(np.uint64), batch), batch)
+
+
 def lots(identity: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
     """A number in [0, 1) for each row, the same every time."""
     return np.asarray(

@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.join.selection import mixed, within_share
+from tidegate.join.selection import KEEP, OVERFLOW, mixed, purpose, within_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-#: Different uses of the seed: a row that is kept must not for that reason be processed fully.
-KEEP, OVERFLOW, FULL, PART = 1, 2, 3, 4
 
 
 class Arrivals:
@@ -79,8 +76,3 @@ class InputBuffers:
 
     def _count_dropped(self, rows: NDArray[np.int64]) -> None:
         self.dropped += np.bincount(self._arrivals.sides[rows], minlength=2)
-
-
-def purpose(seed: int, use: int) -> int:
-    """The seed for one of its uses."""
-    return 8 * seed + use

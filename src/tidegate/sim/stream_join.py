@@ -23,8 +23,8 @@ import numpy as np
 from tidegate.control.shedding import Decision, Policy, Windows
 from tidegate.join.basic_windows import Ranges, ranges_by_age
 from tidegate.join.conditions import Condition
-from tidegate.join.selection import explore, lots, select, within_share
-from tidegate.sim.arrivals import FULL, PART, Arrivals, InputBuffers, purpose
+from tidegate.join.selection import EXPLORE, PLACE, explore, lots, purpose, select, within_share
+from tidegate.sim.arrivals import Arrivals, InputBuffers
 from tidegate.sim.machine import SECOND_US, Machine, Period
 from tidegate.sim.stored import StoredRows, Stream
 from tidegate.sim.trace import Trace
@@ -143,9 +143,9 @@ class StreamJoin:
         if stored.first:
             whole = Ranges(np.maximum(whole.starts, stored.first), np.maximum(whole.ends, stored.first))
         identity, seed = self._arrivals.identity[rows], self._machine.seed
-        full = within_share(identity, decision.full_share, purpose(seed, FULL))
+        full = within_share(identity, decision.full_share, purpose(seed, EXPLORE))
         chosen = select(whole, probing.order, probing.fraction)
-        lot = lots(identity, purpose(seed, PART))
+        lot = lots(identity, purpose(seed, PLACE))
         return explore(whole, chosen, full, decision.full_depth, lot), full
 
     def _compare(self, rows: NDArray[np.int64], side: int, chosen: Ranges, full: NDArray[np.bool_]) -> None:

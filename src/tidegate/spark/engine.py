@@ -23,8 +23,9 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import planning
+from tidegate.control import overload, planning
 from tidegate.control.outcome import manifest_after, newest_seen
+from tidegate.control.overload import OverloadSettings
 from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Node
 from tidegate.spark import linked, observed, sinks
@@ -33,7 +34,7 @@ from tidegate.spark.join_batch import JoinBatch, join_batch
 from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, build_pass
 from tidegate.spark.ports import boxes_of
-from tidegate.spark.progress import Progress, progress_of
+from tidegate.spark.progress import Progress, progress_of, shed_of
 from tidegate.spark.staging import can_stage
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
@@ -63,6 +64,8 @@ class Settings:
     #: Settle once more after the rows of a batch: where no next batch may come to do it.
     settle_after: bool
     seed: int
+    #: What may be left out when batches take too long; None: nothing, ever.
+    overload: OverloadSettings | None = None
 
 
 class Engine:
@@ -92,6 +95,8 @@ class Engine:
         self._linked = linked.linked_outputs(compiled) if self._codec is not None else {}
         #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
         self._run = uuid.uuid4().hex[:12]
+        #: Time that Spark needs around a batch, and how long the last batch took within.
+        self._outside_seconds, self._last_duration = 0.0, 0.0
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
@@ -154,12 +159,14 @@ class Engine:
             # 7. Telemetry and manifest.
             with self._timed("commit"):
                 progress = progress_of(batch, after, settled, self._layouts, seen, late)
+                progress["shed"] = shed_of(plan, settled)
                 progress["started"] = started
                 # False: the next batch, even one without rows, will set waiting rows free.
                 progress["settled"] = planning.settle_plan(plan, after, self._operators) is None
                 progress["output_rows"] = self._output_rows(settled)
                 progress["timings"] = dict(self._timings)
                 progress["duration_seconds"] = self._clock() - started
+                after = self._learnt(plan, settled, after, started)
                 self.checkpoint.telemetry.write(batch, progress)
                 self._step("reported", batch)
                 self.checkpoint.commit(after)
@@ -170,17 +177,37 @@ class Engine:
                 one.release()
         progress["timings"] = dict(self._timings)
         progress["duration_seconds"] = self._clock() - started
+        self._measure_outside(progress["duration_seconds"])
         self._on_progress(progress)
+
+    def _learnt(self, plan: Plan, reports: list[TaskReport], after: Manifest, started: float) -> Manifest:
+        """The manifest with what the controllers made of the batch."""
+        settings = self.settings.overload
+        if settings is None:
+            return after
+        busy = overload.BatchTime(self._clock() - started + self._outside_seconds)
+        learnt = overload.learn(settings, self.manifest, plan, reports, after, self._operators, busy)
+        return replace(after, control=learnt)
+
+    def _measure_outside(self, duration: float) -> None:
+        """Time that Spark needs around a batch: it is known one batch late, and changes little."""
+        last = self.query.lastProgress() if self.query is not None and self.settings.overload else None
+        if last is not None and last.batchId() == self.manifest.batch - 1:
+            whole = last.durationMs().get("triggerExecution") / 1000
+            self._outside_seconds = max(0.0, whole - self._last_duration)
+        self._last_duration = duration
 
     def _plan(self, batch: int, flush: bool) -> Plan:
         known = self.checkpoint.plans.read(batch)
         if known is not None:
             return known
+        settings = self.settings.overload
         plan = planning.next_plan(
             batch,
             self.manifest,
             self._operators,
             self._now_us(),
+            skipping=None if settings is None else overload.decide(settings, self.manifest, self._operators),
             awake_us=self._awake_us,
             flush=flush,
             settle_after=self.settings.settle_after and not flush,

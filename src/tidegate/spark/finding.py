@@ -7,19 +7,32 @@ the batch itself by the left row. Pairs are handed on in bounded chunks, so a ho
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
+from tidegate.join.reach import Exploring, Look, NewRows, looks
+from tidegate.join.selection import EXPLORE, PLACE, lots, purpose, row_identity
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.spark.assemble import Pairs, same_keys
 from tidegate.spark.join_batch import Counts, JoinBatch
 from tidegate.spark.runs import NewRun, Run, StoredRun
-from tidegate.values import LEFT
+from tidegate.values import LEFT, Skipping
 
 #: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
 PAIRS_PER_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Probing:
+    """New rows that look for partners, and which partitions they belong to."""
+
+    run: NewRun
+    rows: NewRows
+    owned: NDArray[np.int64]
+    bounds: NDArray[np.int64]
 
 
 class Finder:
@@ -48,13 +61,59 @@ class Finder:
         for run in self._new:
             if run.keyless:
                 continue
-            low, high = self._layout.within.partner_range(run.side, run.times)
-            owned, bounds = partition_bounds(run.codes, self._layout.partitions)
-            self._counts.probed[owned] += np.diff(bounds)
-            for other in self._opposite(run, int(low.min()), int(high.max())):
-                for start, stop in other.slices:
-                    ranges = kernel.probe(run.codes, low, high, other.codes, other.times, start, stop)
-                    yield from self._found(run, other, ranges, owned, bounds)
+            probing = self._probing(run)
+            self._counts.probed[probing.owned] += np.diff(probing.bounds)
+            for other in self._opposite(run, int(probing.rows.low.min()), int(probing.rows.high.max())):
+                yield from self._meet(probing, other)
+
+    def _probing(self, run: NewRun) -> Probing:
+        low, high = self._layout.within.partner_range(run.side, run.times)
+        rows = NewRows(run.times, low, high, run.first_us, run.last_us)
+        if self._work.skipping is not None:
+            rows = self._told(rows, run, self._work.skipping)
+        return Probing(run, rows, *partition_bounds(run.codes, self._layout.partitions))
+
+    def _told(self, rows: NewRows, run: NewRun, skipping: Skipping) -> NewRows:
+        """The rows with what the plan says about them."""
+        window = 1 - run.side
+        rows = replace(rows, low=np.maximum(rows.low, skipping.forget_us[window]))
+        if not skipping.explore_share and min(skipping.shares[window]) >= 1:
+            return rows
+        seed, batch = self._work.seed, self._work.batch
+        lot = lots(row_identity(run.codes, run.times, batch), purpose(seed, EXPLORE))
+        place = float(lots(np.array([batch], np.uint64), purpose(seed, PLACE))[0])
+        return replace(
+            rows, lots=lot, exploring=Exploring(skipping.explore_share, skipping.explore_depth, place)
+        )
+
+    def _meet(self, probing: Probing, other: Run) -> Iterator[Pairs]:
+        """Pairs of new rows with the rows of one run, as far as the plan lets them look."""
+        for look in self._looks(probing, other):
+            codes = probing.run.codes if look.rows is None else probing.run.codes[look.rows]
+            for start, stop in other.slices:
+                ranges = kernel.probe(codes, look.low, look.high, other.codes, other.times, start, stop)
+                if look.rows is not None:
+                    ranges = replace(ranges, rows=look.rows[ranges.rows])
+                for pairs in self._found(probing, other, ranges):
+                    self._count_found(other.side, look, len(pairs))
+                    yield pairs
+
+    def _looks(self, probing: Probing, other: Run) -> Iterator[Look]:
+        skipping, rows = self._work.skipping, probing.rows
+        if skipping is None:
+            yield Look(None, rows.low, rows.high, 0, False)
+            return
+        counts, stored = self._counts.looks[other.side], sum(stop - start for start, stop in other.slices)
+        ages, extent = counts.ages, (other.first_us, other.last_us)
+        for look in looks(ages, (1.0,) * ages.count, replace(rows, exploring=None), extent):
+            counts.in_reach[look.age] += _about(look, other, stored)
+        for look in looks(ages, skipping.shares[other.side], rows, extent):
+            counts.seen[int(look.exploring), look.age] += _about(look, other, stored)
+            yield look
+
+    def _count_found(self, side: int, look: Look, found: int) -> None:
+        if self._work.skipping is not None:
+            self._counts.looks[side].matches[int(look.exploring), look.age] += found
 
     def _opposite(self, run: Run, low: int, high: int) -> Iterator[Run]:
         """Runs of the other side that may hold a partner; new against new only from the left."""
@@ -68,20 +127,14 @@ class Finder:
             ):
                 yield other
 
-    def _found(
-        self,
-        run: Run,
-        other: Run,
-        ranges: kernel.Ranges,
-        owned: NDArray[np.int64],
-        bounds: NDArray[np.int64],
-    ) -> Iterator[Pairs]:
+    def _found(self, probing: Probing, other: Run, ranges: kernel.Ranges) -> Iterator[Pairs]:
         if not len(ranges.rows):
             return
-        per_partition = kernel.counts_per_partition(bounds, ranges)
-        self._counts.comparisons[owned] += per_partition
+        run = probing.run
+        per_partition = kernel.counts_per_partition(probing.bounds, ranges)
+        self._counts.comparisons[probing.owned] += per_partition
         if not self._layout.verify:
-            self._counts.matches[owned] += per_partition
+            self._counts.matches[probing.owned] += per_partition
         pairs = kernel.Pairs(ranges)
         for begin in range(0, pairs.total, PAIRS_PER_CHUNK):
             mine, theirs = pairs.chunk(begin, min(begin + PAIRS_PER_CHUNK, pairs.total))
@@ -95,3 +148,9 @@ class Finder:
                 )
             if len(found):
                 yield found
+
+
+def _about(look: Look, other: Run, stored: int) -> float:
+    """About how many pairs a look takes in, if rows lie evenly in time: counting them would cost a probe."""
+    low, high = max(float(look.low.mean()), other.first_us), min(float(look.high.mean()), other.last_us)
+    return look.low.size * stored * max(0.0, high - low + 1) / (other.last_us - other.first_us + 1)

@@ -81,6 +81,27 @@ def same_time_type(left: T.DataType, right: T.DataType) -> None:
         )
 
 
+#: Joins for which fewer input rows mean fewer, still correct, output rows.
+MAY_LOSE = ("inner", "left_semi")
+
+
+def joins_that_may_skip(outputs: Sequence[Output]) -> set[int]:
+    """Joins that may leave out results: a lonely row must never come out for want of a partner."""
+    may_skip: dict[int, bool] = {}
+
+    def visit(node: Node, below: bool) -> None:
+        base, _ = ports.boxes_of(node)
+        if isinstance(base, Join):
+            allowed = below and base.how in MAY_LOSE
+            may_skip[id(base)] = may_skip.get(id(base), True) and allowed
+            visit(base.left, allowed)
+            visit(base.right, allowed)
+
+    for output in outputs:
+        visit(output.node, True)
+    return {join for join, allowed in may_skip.items() if allowed}
+
+
 def joins_that_feed_joins(outputs: Sequence[Output]) -> set[int]:
     """Joins whose rows need their event time, because another join takes them."""
     feeding: set[int] = set()

@@ -5,9 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tidegate.join.reach import Ages, ages_of
 from tidegate.spark.layout import JoinLayout
-from tidegate.values import BEGINNING_US, END_US, Manifest, Piece, Plan, Routing
+from tidegate.values import (
+    BEGINNING_US,
+    END_US,
+    LEFT,
+    RIGHT,
+    Looks,
+    Manifest,
+    Piece,
+    Plan,
+    Routing,
+    Skipping,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,9 @@ class JoinBatch:
     stage_root: str | None = None
     #: Compression of staged files that stay as an output; None: they are read once and deleted.
     kept_as: str | None = None
+    #: What may be left out; None: nothing is, and nobody counts what could be.
+    skipping: Skipping | None = None
+    seed: int = 0
 
 
 def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:
@@ -52,15 +68,40 @@ def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str)
         pieces=tuple(piece for piece in before.pieces if piece.operator == name),
         merges=tuple(plan.merges.get(name, {}).items()),
         flush=plan.flush,
+        skipping=plan.skipping.get(name),
+        seed=plan.seed,
     )
 
 
 class Counts:
-    """What the instance did, for its report: per side, in all, and per partition."""
+    """What the instance did, for its report: per side, in all, per partition, and per basic window."""
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, layout: JoinLayout) -> None:
         self.offered, self.late, self.rejected, self.keyless = [0, 0], [0, 0], [0, 0], [0, 0]
+        self.dropped = [0, 0]
         self.seen_us: list[int | None] = [None, None]
         self.emitted = 0
         self.cpu_seconds = 0.0
-        self.stored, self.probed, self.comparisons, self.matches = np.zeros((4, partitions), np.int64)
+        self.stored, self.probed, self.comparisons, self.matches = np.zeros((4, layout.partitions), np.int64)
+        self.looks = tuple(LookCounts(ages_of(layout.within, side)) for side in (LEFT, RIGHT))
+
+
+class LookCounts:
+    """What new rows looked at in the stored rows of one side, and what they found."""
+
+    def __init__(self, ages: Ages) -> None:
+        self.ages = ages
+        self.in_reach: NDArray[np.float64] = np.zeros(ages.count)
+        #: As the plan says, and exploring.
+        self.seen: NDArray[np.float64] = np.zeros((2, ages.count))
+        self.matches: NDArray[np.float64] = np.zeros((2, ages.count))
+
+    def told(self) -> Looks:
+        chosen, explored = (tuple(np.rint(seen).astype(int).tolist()) for seen in self.seen)
+        return Looks(
+            in_reach=tuple(np.rint(self.in_reach).astype(int).tolist()),
+            chosen=chosen,
+            chosen_matches=tuple(self.matches[0].tolist()),
+            explored=explored,
+            explored_matches=tuple(self.matches[1].tolist()),
+        )

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidegate.join.selection import KEEP, purpose, row_identity, within_share
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.spark.assemble import Assembler, Pairs
 from tidegate.spark.finding import Finder
@@ -51,7 +52,7 @@ class JoinInstance:
         self.writer = SegmentWriter(open_store(work.store_url), path)
         self._staged = path.removesuffix(".arrow") + ".parquet"
         self.assembler = Assembler(self.layout)
-        self.counts = Counts(self.layout.partitions)
+        self.counts = Counts(self.layout)
         owned = work.routing.owned_by(instance)
         self.stored = [
             StoredRun(piece, slices, self.cache) for piece in work.pieces if (slices := piece.slices(owned))
@@ -123,7 +124,7 @@ class JoinInstance:
         tags, times, codes = (_column(table, name) for name in (TAG, TIME, CODE))
         codes = codes.view(np.uint64)
         for side in (LEFT, RIGHT):
-            usable = self._usable(side, tags, times)
+            usable = self._kept(side, self._usable(side, tags, times), codes, times)
             keyless = tags == self.layout.sides[side].tag + 1
             for without_key in (False, True):
                 chosen = np.flatnonzero(usable & (keyless == without_key))
@@ -157,6 +158,18 @@ class JoinInstance:
             counts.seen_us[side] = int(times[timed].max())
         usable: NDArray[np.bool_] = timed & ~late
         return usable
+
+    def _kept(
+        self, side: int, usable: NDArray[np.bool_], codes: NDArray[np.uint64], times: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Without the rows that the plan does not let in."""
+        skipping = self.work.skipping
+        if skipping is None or skipping.keep_share >= 1:
+            return usable
+        identity = row_identity(codes, times, self.work.batch)
+        kept = usable & within_share(identity, skipping.keep_share, purpose(self.work.seed, KEEP))
+        self.counts.dropped[side] = int(np.count_nonzero(usable) - np.count_nonzero(kept))
+        return kept
 
     def _store(self) -> None:
         for run in self.new:
@@ -201,6 +214,8 @@ class JoinInstance:
             added=tuple(settling.added()),
             merged=tuple(settling.merged),
             matched=settling.matched,
+            dropped=(counts.dropped[0], counts.dropped[1]),
+            looks=() if self.work.skipping is None else tuple(one.told() for one in counts.looks),
         )
 
 

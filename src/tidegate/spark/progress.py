@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tidegate.control.overload import looked_at
 from tidegate.spark.layout import JoinLayout
 from tidegate.spark.observed import Observed
-from tidegate.values import BEGINNING_US, Manifest, TaskReport
+from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
 Progress = dict[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,6 +48,33 @@ def progress_of(
     }
 
 
+def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
+    """Per join that may skip work: what it was told to leave out, and what it did leave out."""
+    return {
+        name: {
+            "fraction": skipping.fraction,
+            "shares": [list(shares) for shares in skipping.shares],
+            "keep_share": skipping.keep_share,
+            "explore_share": skipping.explore_share,
+            "dropped": [sum(r.dropped[side] for r in reports if r.operator == name) for side in (0, 1)],
+            "windows": [_window(reports, name, window) for window in (0, 1)],
+        }
+        for name, skipping in plan.skipping.items()
+    }
+
+
+def _window(reports: Sequence[TaskReport], name: str, window: int) -> dict[str, Any]:
+    """Pairs of one window: in reach, looked at and skipped; r of this window is looked at / in reach."""
+    looks = [report.looks[window] for report in reports if report.operator == name and report.looks]
+    in_reach, looked = sum(sum(one.in_reach) for one in looks), sum(looked_at(one) for one in looks)
+    return {
+        "in_reach": in_reach,
+        "looked_at": looked,
+        "skipped": max(0, in_reach - looked),
+        "fraction": min(1.0, looked / in_reach) if in_reach else None,
+    }
+
+
 def _per_stream(
     after: Manifest,
     reports: Sequence[TaskReport],
@@ -79,7 +107,7 @@ def _rows(bounds: Sequence[int]) -> int:
 
 def _operator(report: TaskReport) -> dict[str, Any]:
     told = report.to_json()
-    for name in ("added", "merged", "matched", "seen_us"):
+    for name in ("added", "merged", "matched", "seen_us", "looks"):
         del told[name]
     return told
 

@@ -15,11 +15,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.overload import OverloadSettings
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
+from tidegate.goals import Goal, Shed
 from tidegate.spark.compile import Compiled, compile_flow
 from tidegate.spark.engine import CONF, Engine, Settings
+from tidegate.spark.flow_checks import joins_that_may_skip
 from tidegate.spark.progress import Progress
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.worker_errors import told
@@ -36,7 +39,8 @@ def start(
     *outputs: Output,
     checkpoint: str | None = None,
     trigger: str | None = None,
-    goal: None = None,
+    goal: Goal | None = None,
+    shed: Shed | None = None,
     seed: int = 0,
     partitions: int | None = None,
     instances: int | None = None,
@@ -44,17 +48,11 @@ def start(
     """Run a flow.
 
     `trigger`: a duration ("1 second"), "available now" (take what is there, then stop), or None (back to
-    back). `partitions` (fixed for the life of a checkpoint) default to eight per instance, `instances` to
-    the parallelism of the session. Batch inputs run at once, flush everything and need no checkpoint.
+    back). `goal`: how late results may be; when there is more work than time, work is left out as `shed`
+    says, and never without a goal. `partitions` (fixed for the life of a checkpoint) default to eight per
+    instance, `instances` to the parallelism of the session. Batch inputs run at once, flush everything and
+    need neither a checkpoint nor a goal.
     """
-    if goal is not None:
-        raise FlowError(
-            explain(
-                "This version never sheds",
-                got=f"goal={goal!r}",
-                do="Leave goal=None: every batch is exact, however long it takes",
-            )
-        )
     sources_spark = _session(outputs)
     parallelism = sources_spark.sparkContext.defaultParallelism if sources_spark is not None else 1
     count = _positive(instances, "instances", parallelism)
@@ -66,7 +64,8 @@ def start(
         raise FlowError(
             explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
         )
-    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed)
+    overload = _overload(compiled, goal, shed or Shed(), trigger)
+    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, overload)
     return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
 
 
@@ -278,6 +277,27 @@ def _positive(given: int | None, what: str, default: int) -> int:
     if not isinstance(given, int) or given < 1:
         raise FlowError(explain(f"{what} must be a whole number of at least 1", got=repr(given)))
     return given
+
+
+def _overload(
+    compiled: Compiled, goal: Goal | None, shed: Shed, trigger: str | None
+) -> OverloadSettings | None:
+    """What may be left out to meet the goal; checked before anything starts."""
+    if goal is None or shed.join == "none":
+        return None
+    may_skip = joins_that_may_skip(compiled.outputs)
+    joins = [join.layout.operator for join in compiled.joins if id(join.node) in may_skip]
+    if not joins:
+        raise FlowError(
+            explain(
+                "This goal could not be kept: nothing in the flow may be left out",
+                got=", ".join(f"a {join.node.how} join" for join in compiled.joins) or "no join",
+                why="A row that comes out alone because its partner was skipped would be wrong, not missing",
+                do="Use inner or left_semi joins, or goal=None",
+            )
+        )
+    each_us = 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
+    return OverloadSettings(shed, tuple(joins), goal.batch_seconds(each_us), each_us / 1e6)
 
 
 def _trigger(given: str | None) -> dict[str, Any]:

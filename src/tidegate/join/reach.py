@@ -1,0 +1,200 @@
+"""Which stored rows a new row looks at when work is skipped: time ranges, one per basic window.
+
+Paper: selective join, tuple processing, algorithm 3; here for a join that works batch by batch.
+
+The plan of a batch says, per window and age of basic window, how large a part new rows look at: none of it,
+all of it, or its newest part. Ages are counted from the basic window that the new row itself would lie in:
+
+    stored basic windows   …|    5    |    6    |    7    |    8    |    9    |
+    seen from a row in 8          3         2         1         0        -1       (ahead: it came late)
+    share of the plan            0.0       1.0       0.4       1.0       1.0
+                                      [▓▓▓▓▓▓▓▓▓]    [▓▓▓][▓▓▓▓▓▓▓▓▓|▓▓▓▓▓▓▓▓▓]
+
+A few rows explore: of every basic window that they would look at less of, they see a part of fixed length,
+elsewhere in each batch. Over the full history there are no basic windows: some rows look at all of it.
+
+Guarantee: a function of times, the plan and the batch alone. It does not ask how many rows are stored or in
+which piece of which instance they lie, so a replay, a merge or a migration changes nothing; and for rows of
+one basic window the ranges never move backwards in time, which is what the probe relies on.
+
+Where we differ: the paper gives each row a budget of r · |W| stored rows; the plan has turned that budget
+into parts of basic windows already, by the number of rows that each of them holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.join.within import TimeCondition, Within
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Basic windows ahead of a row that are told apart; rows further ahead count as the furthest.
+AHEAD_MAX = 10
+
+
+@dataclass(frozen=True)
+class Ages:
+    """How the basic windows of one stored side are numbered, seen from new rows of the other.
+
+    Number `ahead` is the basic window that the new row itself would lie in, higher ones are older.
+    """
+
+    slot_us: int
+    ahead: int
+    count: int
+    #: How far back a stored row of this side may lie.
+    back_us: int
+
+    def number(self, own: int, slot: int) -> int:
+        return min(max(own - slot + self.ahead, 0), self.count - 1)
+
+
+def ages_of(within: TimeCondition, side: int) -> Ages:
+    """The basic windows of the stored rows of a side."""
+    slot_us = within.slot_us(side)
+    if not isinstance(within, Within):
+        # A tumbling window is one basic window, and without a window there is nothing to cut.
+        return Ages(slot_us, 0, 1, slot_us)
+    back_us, ahead_us = (within.left_us, within.right_us)[:: 1 if side == 0 else -1]
+    ahead = min(AHEAD_MAX, -(-ahead_us // slot_us))
+    return Ages(slot_us, ahead, ahead + 1 + -(-back_us // slot_us), back_us)
+
+
+@dataclass(frozen=True)
+class Look:
+    """New rows (None: all of them) that look at stored rows from `low` to `high`, both included."""
+
+    rows: NDArray[np.int64] | None
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    age: int
+    exploring: bool
+
+
+@dataclass(frozen=True)
+class Exploring:
+    """How many rows explore, how much of a basic window they see, and where in it (a number in [0, 1))."""
+
+    share: float
+    depth: float
+    place: float
+
+    def part_of(self, begin: int, end: int) -> tuple[int, int]:
+        """The part of a basic window that they see: the same for all, so that ranges move forward only."""
+        length = max(1, int(self.depth * (end - begin + 1)))
+        first = begin + int((end - begin + 1 - length) * self.place)
+        return first, first + length - 1
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """New rows of one side that came in one batch: their times, and where their partners may lie."""
+
+    times: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    first_us: int
+    last_us: int
+    #: A number in [0, 1) per row, from its identity; the lowest ones explore. None: nobody has to be chosen.
+    lots: NDArray[np.float64] | None = None
+    exploring: Exploring | None = None
+
+
+def looks(ages: Ages, shares: Sequence[float], new: NewRows, stored: tuple[int, int]) -> Iterator[Look]:
+    """What new rows look at among stored rows of these first and last times."""
+    if not ages.slot_us:
+        yield from _some_rows(new, shares[0])
+        return
+    slots = new.times // ages.slot_us if new.first_us // ages.slot_us < new.last_us // ages.slot_us else None
+    owns = [new.first_us // ages.slot_us] if slots is None else np.unique(slots).tolist()
+    first, last = stored[0] // ages.slot_us, stored[1] // ages.slot_us
+    # A run of rows that catch up on hours spans more basic windows than anybody has in reach.
+    near, far = max(first, int(new.low.min()) // ages.slot_us), min(last, int(new.high.max()) // ages.slot_us)
+    for own in owns:
+        rows = None if slots is None else np.flatnonzero(slots == own)
+        for slot in range(near, far + 1):
+            age = ages.number(own, slot)
+            edges = slot * ages.slot_us, (slot + 1) * ages.slot_us - 1
+            # Of a run that lies in one basic window all may be seen: there is nothing to cut.
+            yield from _looks(new, rows, age, shares[age], edges, cut=first < last or shares[age] < 1)
+
+
+def _looks(
+    new: NewRows,
+    rows: NDArray[np.int64] | None,
+    age: int,
+    share: float,
+    edges: tuple[int, int],
+    *,
+    cut: bool,
+) -> Iterator[Look]:
+    """The looks of new rows at one basic window."""
+    for group, explores in _groups(new, rows):
+        if group is not None and not group.size:
+            continue
+        low, high = (new.low, new.high) if group is None else (new.low[group], new.high[group])
+        if explores is not None and explores.depth > share:
+            begin, end = explores.part_of(*edges)
+            low, high = np.maximum(low, begin), np.minimum(high, end)
+        elif cut:
+            low, high = _newest_part(np.maximum(low, edges[0]), np.minimum(high, edges[1]), share)
+        yield from _nonempty(Look(group, low, high, age, explores is not None))
+
+
+def _some_rows(new: NewRows, share: float) -> Iterator[Look]:
+    """Without basic windows there is no time to cut at: a part of the rows looks at everything."""
+    if share >= 1 or new.lots is None:
+        yield Look(None, new.low, new.high, 0, False)
+        return
+    rows = np.flatnonzero(new.lots < share)
+    if rows.size:
+        yield Look(rows, new.low[rows], new.high[rows], 0, False)
+
+
+def _groups(
+    new: NewRows, rows: NDArray[np.int64] | None
+) -> list[tuple[NDArray[np.int64] | None, Exploring | None]]:
+    """Those who look as the plan says, and those who explore."""
+    if new.exploring is None or new.lots is None:
+        return [(rows, None)]
+    everyone = np.arange(new.times.size) if rows is None else rows
+    explores = new.lots[everyone] < new.exploring.share
+    return [(everyone[~explores], None), (everyone[explores], new.exploring)]
+
+
+def _newest_part(
+    begin: NDArray[np.int64], end: NDArray[np.int64], share: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    if share >= 1:
+        return begin, end
+    return end - np.rint(share * (end - begin + 1)).astype(np.int64) + 1, end
+
+
+def _nonempty(look: Look) -> Iterator[Look]:
+    """Rows whose range holds nothing are left out: the probe need not step over them."""
+    some = look.high >= look.low
+    if some.all():
+        yield look
+    elif some.any():
+        kept = np.flatnonzero(some)
+        rows = kept if look.rows is None else look.rows[kept]
+        yield Look(rows, look.low[kept], look.high[kept], look.age, look.exploring)
+
+
+def shares_by_age(order: Sequence[int], fraction: float, work: NDArray[np.float64]) -> tuple[float, ...]:
+    """The part of each basic window, taken in this order, that makes up so large a fraction of all work.
+
+    Basic windows without work cost nothing and are taken whole if the order names them.
+    """
+    shares = np.zeros(work.size)
+    chosen = np.asarray(order, np.int64)
+    ordered = work[chosen]
+    left = fraction * work.sum() - (np.cumsum(ordered) - ordered)
+    shares[chosen] = np.where(ordered > 0, np.clip(left / np.where(ordered > 0, ordered, 1.0), 0, 1), 1.0)
+    return tuple(shares.tolist())

@@ -1,0 +1,116 @@
+"""A join that skips work by its plan: a subset of the truth, the same one wherever rows lie."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.oracle.expected import Flat, naive
+from tests.oracle.plain_engine import PlainEngine
+from tests.oracle.plain_join import Condition, PlainJoin
+from tests.oracle.stories import WITHIN, Story, stories
+
+from tidegate.control import merging
+from tidegate.join.reach import ages_of
+from tidegate.spark import finding
+from tidegate.values import BEGINNING_US, Skipping, TaskReport
+
+SHARES = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.0])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def merges_early_and_small_chunks() -> Iterator[None]:
+    with (
+        patch.object(merging, "TIER", 2),
+        patch.object(merging, "CLOSED_MIN", 2),
+        patch.object(finding, "PAIRS_PER_CHUNK", 3),
+    ):
+        yield
+
+
+def join_of(how: str, within: Condition) -> PlainJoin:
+    return PlainJoin("join1", "a", "b", how, within, ("a_n", "a_v"), ("b_n", "b_v"))
+
+
+@st.composite
+def skippings(draw: st.DrawFn, within: Condition) -> Skipping:
+    left, right = (
+        tuple(draw(st.lists(SHARES, min_size=count, max_size=count)))
+        for count in (ages_of(within, side).count for side in (0, 1))
+    )
+    return Skipping(
+        fraction=0.5,
+        shares=(left, right),
+        explore_share=draw(st.sampled_from([0.0, 0.3, 1.0])),
+        explore_depth=draw(st.sampled_from([0.1, 0.5, 1.0])),
+        keep_share=draw(st.sampled_from([1.0, 1.0, 0.5])),
+        forget_us=(draw(st.sampled_from([BEGINNING_US, BEGINNING_US, 0])), BEGINNING_US),
+    )
+
+
+def nothing_skipped(within: Condition) -> Skipping:
+    left, right = ((1.0,) * ages_of(within, side).count for side in (0, 1))
+    return Skipping(1.0, (left, right))
+
+
+def played(
+    data: st.DataObject, join: PlainJoin, story: Story, plans: list[Skipping]
+) -> tuple[Counter[Flat], list[TaskReport]]:
+    """The story on any number of instances between which partitions move, some batches run twice."""
+    partitions = data.draw(st.integers(1, 9))
+    engine = PlainEngine([join], story.lateness, partitions=partitions, instances=1)
+    for batch, skipping in zip(story.batches, plans, strict=True):
+        instances = data.draw(st.integers(1, 3))
+        owner = st.integers(0, instances - 1)
+        table = data.draw(st.lists(owner, min_size=partitions, max_size=partitions))
+        engine.reroute("join1", instances, table)
+        attempts = data.draw(st.sampled_from([1, 1, 2]))
+        engine.run(batch, attempts=attempts, skipping={"join1": skipping})
+    emitted, reports = engine.emitted["join1"], engine.reports
+    engine.close()
+    return emitted, reports
+
+
+def exact(story: Story, within: Condition, how: str) -> Counter[Flat]:
+    left, right = ([(*cells, time) for time, *cells in story.all_rows(s)] for s in "ab")
+    return naive(left, right, within, how, (2, 2))
+
+
+@given(st.data())
+def test_what_is_found_is_a_subset_and_depends_on_the_plan_alone(data: st.DataObject) -> None:
+    within, how = data.draw(WITHIN), data.draw(st.sampled_from(["inner", "left_semi"]))
+    story = data.draw(stories(ordered=True))
+    plans = [data.draw(skippings(within)) for _ in story.batches]
+    once, _ = played(data, join_of(how, within), story, plans)
+    again, _ = played(data, join_of(how, within), story, plans)
+    assert once == again
+    assert once <= exact(story, within, how)
+
+
+@given(st.data())
+def test_a_plan_that_skips_nothing_changes_nothing(data: st.DataObject) -> None:
+    within = data.draw(WITHIN)
+    story = data.draw(stories(ordered=True))
+    plans = [nothing_skipped(within)] * len(story.batches)
+    joined, reports = played(data, join_of("inner", within), story, plans)
+    assert joined == exact(story, within, "inner")
+    assert sum(joined.values()) == sum(sum(look.chosen_matches) for r in reports for look in r.looks)
+    for look in (look for report in reports for look in report.looks):
+        assert look.chosen == look.in_reach
+        assert not any(look.explored)
+
+
+@given(st.data())
+def test_rows_that_look_at_nothing_are_still_stored(data: st.DataObject) -> None:
+    within = data.draw(WITHIN)
+    story = data.draw(stories(ordered=True))
+    ages = [ages_of(within, side).count for side in (0, 1)]
+    blind = Skipping(0.0, ((0.0,) * ages[0], (0.0,) * ages[1]))
+    joined, reports = played(data, join_of("inner", within), story, [blind] * len(story.batches))
+    assert not joined
+    keyed = [row for stream in "ab" for row in story.all_rows(stream) if row[1] is not None]
+    assert sum(report.stored for report in reports) == len(keyed)

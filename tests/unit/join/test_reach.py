@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.join.reach import Ages, Exploring, Look, NewRows, ages_of, looks, shares_by_age
+from tidegate.join.within import Tumbling, Unbounded, Within
+
+W10 = Within(100, 100)
+
+
+def rows_at(*times: int, within: Within = W10, side: int = 0) -> NewRows:
+    at = np.array(sorted(times), np.int64)
+    low, high = within.partner_range(side, at)
+    return NewRows(at, low, high, int(at[0]), int(at[-1]))
+
+
+def seen(found: list[Look], row: int) -> set[int]:
+    """The times that a row looks at, each named once."""
+    times: list[int] = []
+    for look in found:
+        places = range(row, row + 1) if look.rows is None else np.flatnonzero(look.rows == row)
+        for place in places:
+            times += range(int(look.low[place]), int(look.high[place]) + 1)
+    assert len(times) == len(set(times)), "a row looks at the same time twice"
+    return set(times)
+
+
+def test_the_window_of_a_row_has_a_basic_window_of_its_own_and_as_many_behind_as_ahead() -> None:
+    assert ages_of(W10, 0) == ages_of(W10, 1) == Ages(10, 10, 21, 100)
+
+
+def test_the_two_windows_may_differ() -> None:
+    within = Within(30, 100)
+    assert ages_of(within, 0) == Ages(3, 10, 10 + 1 + 10, 30)
+    assert ages_of(within, 1) == Ages(10, 3, 3 + 1 + 10, 100)
+
+
+@pytest.mark.parametrize("within", [Tumbling(10), Unbounded()])
+def test_without_a_sliding_window_there_is_one_basic_window(within: Tumbling | Unbounded) -> None:
+    assert ages_of(within, 0).count == 1
+
+
+def test_a_share_of_one_everywhere_leaves_the_ranges_as_they_are() -> None:
+    ages, new = ages_of(W10, 1), rows_at(203, 207)
+    (look,) = looks(ages, (1.0,) * ages.count, new, (150, 159))
+    assert look.rows is None
+    np.testing.assert_array_equal(look.low, new.low)
+
+
+def test_a_basic_window_without_a_share_is_not_looked_at() -> None:
+    ages, new = ages_of(W10, 1), rows_at(203)
+    shares = [1.0] * ages.count
+    shares[ages.number(20, 15)] = 0.0
+    assert not list(looks(ages, shares, new, (150, 159)))
+    assert len(list(looks(ages, shares, new, (160, 169)))) == 1
+
+
+def test_the_newest_part_of_a_basic_window_is_taken() -> None:
+    ages, new = ages_of(W10, 1), rows_at(203)
+    found = list(looks(ages, (0.4,) * ages.count, new, (150, 159)))
+    assert seen(found, 0) == {156, 157, 158, 159}
+
+
+def test_a_run_over_several_basic_windows_is_cut_at_each_of_them() -> None:
+    ages, new = ages_of(W10, 1), rows_at(203)
+    found = list(looks(ages, (0.2,) * ages.count, new, (150, 179)))
+    assert seen(found, 0) == {158, 159, 168, 169, 178, 179}
+
+
+def test_rows_that_explore_see_a_part_of_what_others_skip() -> None:
+    ages = ages_of(W10, 1)
+    new = rows_at(203, 204)
+    new = NewRows(
+        new.times, new.low, new.high, 203, 204, np.array([0.1, 0.9]), Exploring(0.5, depth=0.3, place=0.0)
+    )
+    found = list(looks(ages, (0.0,) * ages.count, new, (150, 159)))
+    assert seen(found, 0) == {150, 151, 152}
+    assert seen(found, 1) == set()
+    assert all(look.exploring for look in found)
+
+
+def test_over_the_full_history_some_rows_look_at_everything() -> None:
+    times = np.arange(4, dtype=np.int64)
+    low, high = Unbounded().partner_range(0, times)
+    new = NewRows(times, low, high, 0, 3, np.array([0.1, 0.6, 0.2, 0.9]))
+    (look,) = looks(ages_of(Unbounded(), 1), (0.5,), new, (0, 100))
+    assert look.rows is not None
+    assert look.rows.tolist() == [0, 2]
+
+
+@given(st.data())
+def test_ranges_of_one_basic_window_never_move_backwards_and_stay_in_reach(data: st.DataObject) -> None:
+    within = Within(data.draw(st.integers(1, 200)), data.draw(st.integers(1, 200)))
+    times = data.draw(st.lists(st.integers(-300, 300), min_size=1, max_size=30))
+    new = rows_at(*times, within=within)
+    lots = np.array(data.draw(st.lists(st.floats(0, 0.99), min_size=len(times), max_size=len(times))))
+    exploring = Exploring(0.5, data.draw(st.floats(0.01, 1)), data.draw(st.floats(0, 0.99)))
+    new = NewRows(new.times, new.low, new.high, new.first_us, new.last_us, lots, exploring)
+    ages = ages_of(within, 1)
+    shares = data.draw(st.lists(st.floats(0, 1), min_size=ages.count, max_size=ages.count))
+    stored = sorted(data.draw(st.tuples(st.integers(-400, 400), st.integers(-400, 400))))
+    found = list(looks(ages, shares, new, (stored[0], stored[1])))
+    for look in found:
+        rows = np.arange(len(times)) if look.rows is None else look.rows
+        assert (np.diff(look.low) >= 0).all()
+        assert (np.diff(look.high) >= 0).all()
+        assert (look.low >= new.low[rows]).all()
+        assert (look.high <= new.high[rows]).all()
+        assert (look.low <= look.high).all()
+    for row in range(len(times)):
+        seen(found, row)
+
+
+@given(st.data())
+def test_shares_make_up_the_fraction_of_the_work(data: st.DataObject) -> None:
+    work = np.array(data.draw(st.lists(st.integers(0, 50), min_size=1, max_size=12)), np.float64)
+    order = data.draw(st.permutations(range(work.size)))
+    fraction = data.draw(st.floats(0, 1))
+    shares = shares_by_age(order, fraction, work)
+    assert np.dot(shares, work) == pytest.approx(fraction * work.sum(), abs=1e-6)
+    taken = [shares[age] for age in order if work[age] > 0]
+    assert taken == sorted(taken, reverse=True)
