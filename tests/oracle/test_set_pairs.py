@@ -85,7 +85,7 @@ def ways(condition: SetCondition) -> list[Matcher]:
     return [plain, InvertedLists(condition, "time"), InvertedLists(condition, "identifier")]
 
 
-CONDITIONS = {
+CONDITIONS: dict[str, st.SearchStrategy[SetCondition]] = {
     "overlap": st.sampled_from([Overlap(k) for k in (1, 2, 3, 9)]),
     "jaccard": st.sampled_from([Jaccard(x) for x in (1e-9, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 1.0)]),
     "inner": st.sampled_from([InnerProduct(x) for x in (1e-12, 0.03, 0.7, 1.0, 1e300, float("inf"))]),
@@ -121,8 +121,8 @@ def test_long_runs_are_searched_block_by_block(condition: SetCondition, universe
     starts, ends = random.integers(0, 2_000, 40), random.integers(1_000, 5_001, 40)
     dense = [np.zeros((len(side), universe)) for side in sides]
     for side, out in zip(sides, dense, strict=True):
-        rows = np.repeat(np.arange(len(side)), np.diff(side.bounds))
-        out[rows, side.items] = side.weights if isinstance(condition, InnerProduct) else 1.0
+        row = np.repeat(np.arange(len(side)), np.diff(side.bounds))
+        out[row, side.items] = side.weights if isinstance(condition, InnerProduct) else 1.0
     common = dense[0] @ dense[1].T
     if isinstance(condition, Jaccard):
         common /= np.maximum(probing.sizes[:, None] + stored.sizes - common, 1)

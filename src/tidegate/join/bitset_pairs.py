@@ -25,7 +25,7 @@ import numpy as np
 from tidegate.join.conditions import Overlap, bitsets
 from tidegate.join.item_sets import ItemSets
 from tidegate.join.kernel import NEW_TIMES, NUMBER, POSITIONS, WORDS, inlined, kernel, population_count
-from tidegate.join.matching import Chunk, checked_ranges, in_chunks, pairs_at_most
+from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
 from tidegate.join.similarity import Jaccard, least_common
 
 if TYPE_CHECKING:
@@ -74,13 +74,13 @@ class PreparedBitsets:
             found: tuple[int, int, int] = _find(*sets, starts, ends, least, row, place, rows, places)
             return found
 
-        return in_chunks(step, len(probing), pairs_at_most(starts, ends), at_most)
+        return in_chunks(step, len(probing), int(range_lengths(starts, ends).sum()), at_most)
 
     def cost(
         self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         starts, ends = checked_ranges(probing, self.stored, starts, ends)
-        return np.maximum(ends - starts, 0)
+        return range_lengths(starts, ends)
 
 
 @inlined

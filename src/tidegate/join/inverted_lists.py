@@ -31,7 +31,7 @@ from tidegate.join.item_sets import ItemSets
 from tidegate.join.kernel import NUMBER, PLACES, POSITIONS, inlined, kernel
 from tidegate.join.list_counts import count_step
 from tidegate.join.list_sums import sum_step
-from tidegate.join.matching import Chunk, checked_ranges, in_chunks, pairs_at_most
+from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
 from tidegate.join.similarity import InnerProduct, SetCondition, weights_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class PreparedLists:
             step = sum_step(self.condition, probing, self.stored, lists, self.weights, starts, ends)
         else:
             step = count_step(self.condition, probing, self.stored, lists, starts, ends)
-        return in_chunks(step, len(probing), pairs_at_most(starts, ends), at_most)
+        return in_chunks(step, len(probing), int(range_lengths(starts, ends).sum()), at_most)
 
     def cost(
         self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]

@@ -95,6 +95,7 @@ def checked_ranges(
     return starts, ends
 
 
-def pairs_at_most(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
-    """Pairs if everything matched; also the comparisons that finding them without an index takes."""
-    return int(np.maximum(ends - starts, 0).sum())
+def range_lengths(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Stored rows per range: the comparisons of a probe without an index, and the most pairs it can find."""
+    lengths: NDArray[np.int64] = np.maximum(ends - starts, 0)
+    return lengths

@@ -75,7 +75,7 @@ def least_common(condition: Overlap | Jaccard, largest: int) -> NDArray[np.int64
     if isinstance(condition, Overlap):
         return np.full(largest + 1, condition.at_least, np.int64)
     share, together = condition.at_least, np.arange(largest + 1)
-    least = np.maximum(np.floor(share * together / (1 + share)).astype(np.int64) - 2, 1)
+    least: NDArray[np.int64] = np.maximum(np.floor(share * together / (1 + share)).astype(np.int64) - 2, 1)
     while True:
         short = (least < together) & (least / np.maximum(together - least, 1) < share)
         if not short.any():

@@ -21,7 +21,7 @@ import numpy as np
 
 from tidegate.join.item_sets import ItemSets
 from tidegate.join.kernel import NEW_BITS, NEW_TIMES, NEW_WEIGHTS, NUMBER, POSITIONS, REAL, WEIGHTS, kernel
-from tidegate.join.matching import Chunk, checked_ranges, in_chunks, pairs_at_most
+from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
 from tidegate.join.similarity import InnerProduct, weights_of
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ class PreparedWeights:
             found: tuple[int, int, int] = _find(*given, row, place, spread, has, rows, places)
             return found
 
-        return in_chunks(step, len(probing), pairs_at_most(starts, ends), at_most)
+        return in_chunks(step, len(probing), int(range_lengths(starts, ends).sum()), at_most)
 
     def cost(
         self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         starts, ends = checked_ranges(probing, self.stored, starts, ends)
-        return np.maximum(ends - starts, 0)
+        return range_lengths(starts, ends)
 
 
 @kernel(

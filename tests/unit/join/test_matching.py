@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tidegate.errors import FlowError, StateError
 from tidegate.join.bitset_pairs import Bitsets
@@ -28,7 +29,7 @@ def packed(rows: list[list[int]], universe: int = 6, sizes: list[int] | None = N
     return item_sets(bounds, items, universe, np.ones(items.size), None if sizes is None else np.array(sizes))
 
 
-def of(starts: list[int], ends: list[int]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def of(starts: list[int], ends: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.array(starts, np.int64), np.array(ends, np.int64)
 
 
