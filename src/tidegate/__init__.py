@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError, TidegateError
 from tidegate.flow import Output, Stream, stream, tumbling
 from tidegate.goals import Goal, Shed
+from tidegate.on import inner_product, overlap, pairwise
 
 if TYPE_CHECKING:
     from tidegate.spark.query import Query
@@ -32,6 +33,9 @@ __all__ = [
     "Stream",
     "TidegateError",
     "__version__",
+    "inner_product",
+    "overlap",
+    "pairwise",
     "start",
     "stream",
     "tumbling",

@@ -18,6 +18,7 @@ from typing import Any
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.on import Condition, OnPairs, OnSets
 
 HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
 _SPARK_HOWS = {
@@ -68,6 +69,8 @@ class Join:
     within: Within | Tumbling | Unbounded
     how: str
     where: Any
+    #: What pairs must meet besides equal keys, which there may be none of.
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +141,14 @@ class Stream:
     def join(
         self,
         other: Stream,
-        on: str | Sequence[str] | Mapping[str, str],
+        on: str | Mapping[str, str] | Condition | Sequence[str | Condition],
         within: Any,
         how: str = "inner",
         where: Any = None,
     ) -> Stream:
-        """Join with another stream on equal keys and close times.
+        """Join with another stream on equal keys, or a condition such as `tidegate.overlap`, and close times.
 
+        `on`: a column, a list of columns, a dict from left to right names; a list may hold one condition.
         `within=(w_left, w_right)`: a pair matches when `-w_left <= left.time - right.time <= w_right`.
         One duration means both; `tidegate.tumbling(size)` means the same tumbling window; None means the
         full history (inner and semi joins only, because a lonely row could never be given up).
@@ -170,7 +174,8 @@ class Stream:
             )
         for side in (self, other):
             side._refuse_as_join_input()
-        return Stream(Join(self._node, other._node, _keys(on), condition, kind, where))
+        keys, matching = _on(on)
+        return Stream(Join(self._node, other._node, keys, condition, kind, where, matching))
 
     def write_to(
         self,
@@ -321,21 +326,36 @@ def _within(given: Any) -> Within | Tumbling | Unbounded:
     return Within(duration_us(left, "within (left)"), duration_us(right, "within (right)"))
 
 
-def _keys(on: str | Sequence[str] | Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    if isinstance(on, str):
-        pairs = [(on, on)]
-    elif isinstance(on, Mapping):
-        pairs = [(str(left), str(right)) for left, right in on.items()]
-    elif isinstance(on, Sequence) and all(isinstance(key, str) for key in on):
-        pairs = [(key, key) for key in on]
-    else:
-        pairs = []
+def _on(
+    on: str | Mapping[str, str] | Condition | Sequence[str | Condition],
+) -> tuple[tuple[tuple[str, str], ...], Condition | None]:
+    """Pairs of key columns, and the condition besides."""
+    if isinstance(on, Mapping):
+        return _keys([(str(left), str(right)) for left, right in on.items()], on), None
+    parts = [on] if isinstance(on, (str, OnSets, OnPairs)) or not isinstance(on, Sequence) else list(on)
+    names = [part for part in parts if isinstance(part, str)]
+    conditions = [part for part in parts if isinstance(part, (OnSets, OnPairs))]
+    if len(conditions) > 1:
+        raise FlowError(
+            explain(
+                "A join takes one condition besides equal columns",
+                got=", ".join(condition.describe() for condition in conditions),
+                do="Put the others into where=…, or into one pairwise function",
+            )
+        )
+    if len(names) + len(conditions) < len(parts) or not parts:
+        return _keys([], on), None
+    keys = tuple((name, name) for name in names)
+    return keys, conditions[0] if conditions else None
+
+
+def _keys(pairs: list[tuple[str, str]], given: object) -> tuple[tuple[str, str], ...]:
     if not pairs:
         raise FlowError(
             explain(
-                "A join needs key columns",
-                got=repr(on),
-                do='Give a name, a list of names, or a dict {"left_col": "right_col"}',
+                "A join needs key columns or a condition",
+                got=repr(given),
+                do='Give a name, a list of names, a dict {"left_col": "right_col"}, or tg.overlap(…)',
             )
         )
     return tuple(pairs)

@@ -130,7 +130,7 @@ class PlainEngine:
             received = [self._input(join, side, rows, results) for side in (0, 1)]
             table = pa.Table.from_batches(received)
             results[join.name] = []
-            for instance, mine in self._routed(table, plan.routing[join.name]):
+            for instance, mine in self._routed(join, table, plan.routing[join.name]):
                 for batch in self._task(join, plan, before, instance, mine):
                     texts = batch.column(REPORT)
                     if texts.null_count < len(texts):
@@ -162,11 +162,13 @@ class PlainEngine:
         }
         return join.rows(side, cells, [row[0] for row in given])
 
-    def _routed(self, table: pa.Table, routing: Routing) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+    def _routed(
+        self, join: PlainJoin, table: pa.Table, routing: Routing
+    ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
         codes = table.column(CODE).to_numpy().view(np.uint64)
         owners = np.array(routing.table)[partition_of(codes, self.partitions)]
         for instance in range(routing.instances):
-            mine = table.filter(pa.array(owners == instance))
+            mine = table if join.spread else table.filter(pa.array(owners == instance))
             # Small batches: a task must not depend on how its rows were cut on the way.
             yield instance, mine.to_batches(max_chunksize=3)
 

@@ -16,6 +16,7 @@ import xxhash
 
 from tidegate.control.planning import Operator
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.on import Condition as OnCondition
 from tidegate.spark.layout import (
     CODE,
     LEFT_ROW,
@@ -32,11 +33,18 @@ from tidegate.spark.layout import (
 from tidegate.values import BEGINNING_US
 
 Condition = Within | Tumbling | Unbounded
+#: The column of sets that every row carries unseen.
+ITEMS = "items"
 Key = int | str
 Cell = int | str | None
 #: The code of a key; the default tells integer keys apart by itself, as XXH64 of one long does.
 Coder = Callable[[Key], int]
 Where = Callable[[dict[str, Cell]], bool]
+
+
+def items_of(value: Cell) -> list[int]:
+    """The set that goes with a value: small values share items, and one of them has none."""
+    return [[0, 1, 2, 1], [], [1, 2], [2, 3, 9]][value % 4] if isinstance(value, int) else []
 
 
 def well_mixed(key: Key) -> int:
@@ -65,6 +73,10 @@ class PlainJoin:
     #: Keys are text, and codes may collide, so real keys are compared.
     text_keys: bool = False
     coder: Coder = well_mixed
+    #: Compares the hidden column ITEMS, made of a row's value, or (a function) visible columns.
+    condition: OnCondition | None = None
+    #: There is no key: rows lie anywhere, by their number.
+    spread: bool = False
 
     @property
     def shown_columns(self) -> tuple[str, ...]:
@@ -81,8 +93,9 @@ class PlainJoin:
         known = set(streams)
         sides = []
         for tag, name, columns in ((0, self.left, self.left_columns), (2, self.right, self.right_columns)):
-            lanes = ("l_key", *(f"l{i}" for i in range(len(columns))))
-            sides.append(SideLayout(tag, name if name in known else None, ("k", *columns), lanes))
+            lanes = ("l_key", *(f"l{i}" for i in range(len(columns))), "l_items")
+            stored = ("k", *columns, ITEMS)
+            sides.append(SideLayout(tag, name if name in known else None, stored, lanes))
         output = [
             OutputColumn("k", "k", "k"),
             *(OutputColumn(c, c, None) for c in self.left_columns),
@@ -99,6 +112,8 @@ class PlainJoin:
             verify=(("k", "k"),) if self.text_keys else (),
             output=tuple(output),
             schema=self._schema([column.name for column in output], ()),
+            condition=self.condition,
+            spread=self.spread,
         )
 
     def candidates(self, layout: JoinLayout) -> JoinLayout:
@@ -121,7 +136,10 @@ class PlainJoin:
             TIME: pa.array([BEGINNING_US if t is None else t for t in times], pa.int64()),
             CODE: pa.array(_signed([self._code(k, t) for k, t in zip(keys, times, strict=True)])),
             "l_key": pa.array(keys, self._key_type),
+            "l_items": pa.array([items_of(v) for v in columns[names[-1]]], pa.list_(pa.int64())),
         }
+        if self.spread:
+            arrays[CODE] = pa.array(_signed([well_mixed(n or 0) for n in columns[names[0]]]))
         for lane in range(max(len(self.left_columns), len(self.right_columns))):
             values = columns[names[lane]] if lane < len(names) else [None] * len(keys)
             arrays[f"l{lane}"] = pa.array(values, pa.int64())

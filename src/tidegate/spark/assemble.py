@@ -104,6 +104,11 @@ def _grouped(parts: list[tuple[Run, Positions]]) -> list[tuple[Run, Positions]]:
     return [(run, rows[0] if len(rows) == 1 else np.concatenate(rows)) for run, rows in grouped]
 
 
+def gather(run: Run, rows: Positions, name: str) -> pa.Array:
+    """One stored column of these rows."""
+    return _gather([(run, rows)], name, None)
+
+
 def _times(groups: list[tuple[Run, Positions]]) -> NDArray[np.int64]:
     return np.concatenate([run.times[rows] for run, rows in groups])
 

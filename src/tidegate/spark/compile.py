@@ -19,6 +19,7 @@ from tidegate.control.clock import ClockSettings
 from tidegate.errors import FlowError, explain
 from tidegate.flow import Box, Join, Node, Output, Refused, Source
 from tidegate.spark import ports
+from tidegate.spark.condition_checks import check_condition, is_null, spreading_code
 from tidegate.spark.flow_checks import (
     all_streaming_or_none,
     check_outputs,
@@ -163,8 +164,10 @@ class _Compiler:
         left, right = self._frame(node.left), self._frame(node.right)
         same_time_type(self._time_type(node.left), self._time_type(node.right))
         keys = match_keys(left, right, node.keys)
+        if node.condition is not None:
+            check_condition(node.condition, left, right)
         columns = output_columns(node, left, right, keys, timed=id(node) in self._feeding)
-        sides = [self._input(node.left, left, keys, 0), self._input(node.right, right, keys, 1)]
+        sides = [self._input(node, left, keys, 0), self._input(node, right, keys, 1)]
         shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
         schema = spark_schema(shown)
         layout = JoinLayout(
@@ -177,6 +180,8 @@ class _Compiler:
             verify=compared(keys.verify, time_name(node.left), time_name(node.right)),
             output=tuple(column for column, _ in shown),
             schema=arrow_schema(schema, name),
+            condition=node.condition,
+            spread=not node.keys and node.how == "inner",
         )
         if node.where is None or node.how == "inner":
             return CompiledJoin(node, layout, (sides[0], sides[1]), schema)
@@ -189,14 +194,16 @@ class _Compiler:
         )
         return CompiledJoin(node, layout, (sides[0], sides[1]), schema, candidates, wide)
 
-    def _input(self, node: Node, frame: DataFrame, keys: Keys, side: int) -> JoinInput:
+    def _input(self, join: Join, frame: DataFrame, keys: Keys, side: int) -> JoinInput:
+        node = (join.left, join.right)[side]
         base, boxes = ports.boxes_of(node)
         stored = stored_columns(frame, time_name(node), keys, side)
         lanes = self.compiled.lanes.assign([kind for _, _, kind in stored])
         stream = base.name if isinstance(base, Source) else None
         port = Port(next(self._tags), stream, tuple(name for name, _, _ in stored), lanes)
         values = [value for _, value, _ in stored]
-        code, keyless = keys.code(side), keys.is_null(side)
+        code = keys.code(side) if join.keys else spreading_code(join, frame)
+        keyless = keys.is_null(side) | is_null(join.condition, side)
 
         def project(rows: DataFrame) -> DataFrame:
             return ports.project(rows, port, self.compiled.lanes, values, code, keyless)
@@ -301,6 +308,7 @@ def _join_fingerprint(join: CompiledJoin) -> dict[str, Any]:
         "within": layout.within.to_json(),
         "keys": [list(pair) for pair in join.node.keys],
         "where": None if join.node.where is None else str(join.node.where),
+        **({} if join.node.condition is None else {"condition": join.node.condition.describe()}),
         "left": {"stream": layout.left.stream, "columns": list(layout.left.columns)},
         "right": {"stream": layout.right.stream, "columns": list(layout.right.columns)},
         "output": join.schema.simpleString(),

@@ -1,7 +1,9 @@
 """Finds the pairs of one instance in one batch: new rows against stored ones, and new against new.
 
 Every pair is found exactly once: by the later of its two rows when they came in different batches, and in
-the batch itself by the left row. Pairs are handed on in bounded chunks, so a hot key cannot exhaust memory.
+the batch itself by the left row. Without a key every instance sees all new rows (`foreign` are those that
+another one stores): each compares them with what it stores itself. Pairs are handed on in bounded chunks, so
+a hot key cannot exhaust memory.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from tidegate.join.selection import EXPLORE, PLACE, lots, purpose, row_identity
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.spark.assemble import Pairs, same_keys
 from tidegate.spark.join_batch import Counts, JoinBatch
+from tidegate.spark.judging import Places, by_time, judge_of, places_of
 from tidegate.spark.runs import NewRun, Run, StoredRun
 from tidegate.values import LEFT, Skipping
 
@@ -39,10 +42,16 @@ class Finder:
     """The pairs of one instance; see the module docstring."""
 
     def __init__(
-        self, work: JoinBatch, stored: Sequence[StoredRun], new: Sequence[NewRun], counts: Counts
+        self,
+        work: JoinBatch,
+        stored: Sequence[StoredRun],
+        new: Sequence[NewRun],
+        foreign: Sequence[NewRun],
+        counts: Counts,
     ) -> None:
-        self._work, self._layout = work, work.layout
-        self._stored, self._new, self._counts = stored, new, counts
+        self._work, self._layout, self._judge = work, work.layout, judge_of(work)
+        self._stored, self._new, self._foreign, self._counts = stored, new, foreign, counts
+        self._by_time: dict[int, Places] = {}
 
     def chunks(self) -> Iterator[list[Pairs]]:
         """Pairs in lists of about PAIRS_PER_CHUNK, keys verified."""
@@ -58,7 +67,7 @@ class Finder:
             yield waiting
 
     def _pairs(self) -> Iterator[Pairs]:
-        for run in self._new:
+        for run in [*self._new, *self._foreign]:
             if run.keyless:
                 continue
             probing = self._probing(run)
@@ -89,35 +98,68 @@ class Finder:
     def _meet(self, probing: Probing, other: Run) -> Iterator[Pairs]:
         """Pairs of new rows with the rows of one run, as far as the plan lets them look."""
         for look in self._looks(probing, other):
-            codes = probing.run.codes if look.rows is None else probing.run.codes[look.rows]
-            for start, stop in other.slices:
-                ranges = kernel.probe(codes, look.low, look.high, other.codes, other.times, start, stop)
-                if look.rows is not None:
-                    ranges = replace(ranges, rows=look.rows[ranges.rows])
+            for ranges in self._candidates(probing.run, look, other):
                 for pairs in self._found(probing, other, ranges):
                     self._count_found(other.side, look, len(pairs))
                     yield pairs
+
+    def _candidates(self, run: NewRun, look: Look, other: Run) -> Iterator[kernel.Ranges]:
+        """Per new row the rows of the other run that key and time allow."""
+        if self._layout.spread:
+            ranges = by_time(self._places(other), look.rows, look.low, look.high)
+            self._count_seen(other.side, look, ranges.total)
+            yield ranges
+            return
+        codes = run.codes if look.rows is None else run.codes[look.rows]
+        for start, stop in other.slices:
+            ranges = kernel.probe(codes, look.low, look.high, other.codes, other.times, start, stop)
+            yield ranges if look.rows is None else replace(ranges, rows=look.rows[ranges.rows])
+
+    def _places(self, run: Run) -> Places:
+        """The rows of a run by time, sorted once a batch."""
+        if id(run) not in self._by_time:
+            self._by_time[id(run)] = places_of(run)
+        return self._by_time[id(run)]
 
     def _looks(self, probing: Probing, other: Run) -> Iterator[Look]:
         skipping, rows = self._work.skipping, probing.rows
         if skipping is None:
             yield Look(None, rows.low, rows.high, 0, False)
             return
-        counts, stored = self._counts.looks[other.side], sum(stop - start for start, stop in other.slices)
-        ages, extent = counts.ages, (other.first_us, other.last_us)
+        counts, ages = self._counts.looks[other.side], self._counts.looks[other.side].ages
+        extent = other.first_us, other.last_us
         for look in looks(ages, (1.0,) * ages.count, replace(rows, exploring=None), extent):
-            counts.in_reach[look.age] += _about(look, other, stored)
+            counts.in_reach[look.age] += self._size(look, other)
         for look in looks(ages, skipping.shares[other.side], rows, extent):
-            counts.seen[int(look.exploring), look.age] += _about(look, other, stored)
+            if not self._layout.spread:
+                self._count_seen(other.side, look, self._size(look, other))
             yield look
+
+    def _size(self, look: Look, other: Run) -> float:
+        """How many pairs a look takes in: exactly, where rows are sorted by time."""
+        if self._layout.spread:
+            return by_time(self._places(other), look.rows, look.low, look.high).total
+        # Counting them would cost a probe; as if rows lay evenly in time.
+        low, high = max(float(look.low.mean()), other.first_us), min(float(look.high.mean()), other.last_us)
+        stored = sum(stop - start for start, stop in other.slices)
+        return look.low.size * stored * max(0.0, high - low + 1) / (other.last_us - other.first_us + 1)
+
+    def _count_seen(self, side: int, look: Look, pairs: float) -> None:
+        if self._work.skipping is not None:
+            self._counts.looks[side].seen[int(look.exploring), look.age] += pairs
 
     def _count_found(self, side: int, look: Look, found: int) -> None:
         if self._work.skipping is not None:
             self._counts.looks[side].matches[int(look.exploring), look.age] += found
 
     def _opposite(self, run: Run, low: int, high: int) -> Iterator[Run]:
-        """Runs of the other side that may hold a partner; new against new only from the left."""
-        others: list[Run] = [*self._stored, *(self._new if run.side == LEFT else [])]
+        """Runs of the other side that may hold a partner.
+
+        New rows meet new ones only from the left, and only where the left row is stored: once.
+        """
+        others: list[Run] = [*self._stored]
+        if run.side == LEFT and not any(run is one for one in self._foreign):
+            others += [*self._new, *self._foreign]
         for other in others:
             if (
                 other.side != run.side
@@ -130,27 +172,19 @@ class Finder:
     def _found(self, probing: Probing, other: Run, ranges: kernel.Ranges) -> Iterator[Pairs]:
         if not len(ranges.rows):
             return
-        run = probing.run
+        run, layout, counts = probing.run, self._layout, self._counts
         per_partition = kernel.counts_per_partition(probing.bounds, ranges)
-        self._counts.comparisons[probing.owned] += per_partition
-        if not self._layout.verify:
-            self._counts.matches[probing.owned] += per_partition
-        pairs = kernel.Pairs(ranges)
-        for begin in range(0, pairs.total, PAIRS_PER_CHUNK):
-            mine, theirs = pairs.chunk(begin, min(begin + PAIRS_PER_CHUNK, pairs.total))
+        counts.comparisons[probing.owned] += per_partition
+        judged = layout.verify or layout.condition is not None
+        if not judged:
+            counts.matches[probing.owned] += per_partition
+        places = self._places(other) if layout.spread else None
+        for mine, theirs in self._judge.pairs(run, other, places, ranges, PAIRS_PER_CHUNK):
             found = Pairs(run, mine, other, theirs) if run.side == LEFT else Pairs(other, theirs, run, mine)
-            if self._layout.verify:
-                found = found.only(same_keys(found, self._layout.verify))
-                np.add.at(
-                    self._counts.matches,
-                    partition_of(found.left_run.codes[found.left], self._layout.partitions),
-                    1,
-                )
+            if layout.verify:
+                found = found.only(same_keys(found, layout.verify))
+            if judged:
+                rows = found.left if run.side == LEFT else found.right
+                np.add.at(counts.matches, partition_of(run.codes[rows], layout.partitions), 1)
             if len(found):
                 yield found
-
-
-def _about(look: Look, other: Run, stored: int) -> float:
-    """About how many pairs a look takes in, if rows lie evenly in time: counting them would cost a probe."""
-    low, high = max(float(look.low.mean()), other.first_us), min(float(look.high.mean()), other.last_us)
-    return look.low.size * stored * max(0.0, high - low + 1) / (other.last_us - other.first_us + 1)

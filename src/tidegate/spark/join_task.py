@@ -53,11 +53,15 @@ class JoinInstance:
         self._staged = path.removesuffix(".arrow") + ".parquet"
         self.assembler = Assembler(self.layout)
         self.counts = Counts(self.layout)
-        owned = work.routing.owned_by(instance)
+        self._owned = work.routing.owned_by(instance)
         self.stored = [
-            StoredRun(piece, slices, self.cache) for piece in work.pieces if (slices := piece.slices(owned))
+            StoredRun(piece, slices, self.cache)
+            for piece in work.pieces
+            if (slices := piece.slices(self._owned))
         ]
         self.new: list[NewRun] = []
+        #: New rows that another instance stores, where rows without a key are spread.
+        self.foreign: list[NewRun] = []
         self._read_before = self.cache.bytes_read
 
     # The rows of a flushed batch are needed by nobody later, unless the residual step must look them up.
@@ -97,7 +101,7 @@ class JoinInstance:
         return pa.RecordBatch.from_arrays([pa.array([report_json(report)])], names=[REPORT])
 
     def _finder(self) -> Finder:
-        return Finder(self.work, self.stored, self.new, self.counts)
+        return Finder(self.work, self.stored, self.new, self.foreign, self.counts)
 
     def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
         for parts in self._finder().chunks():
@@ -123,34 +127,51 @@ class JoinInstance:
         table = pa.Table.from_batches(received)
         tags, times, codes = (_column(table, name) for name in (TAG, TIME, CODE))
         codes = codes.view(np.uint64)
+        own = np.ones(len(codes), np.bool_)
+        if self.layout.spread:
+            own = np.isin(partition_of(codes, self.layout.partitions), list(self._owned))
+            self.foreign = self._runs(table, tags, times, codes, ~own, Counts(self.layout))
+        self.new = self._runs(table, tags, times, codes, own, self.counts)
+
+    def _runs(
+        self,
+        table: pa.Table,
+        tags: NDArray[Any],
+        times: NDArray[np.int64],
+        codes: NDArray[np.uint64],
+        among: NDArray[np.bool_],
+        counts: Counts,
+    ) -> list[NewRun]:
+        """Some of the rows, without those that cannot be used, sorted into runs."""
+        runs: list[NewRun] = []
         for side in (LEFT, RIGHT):
-            usable = self._kept(side, self._usable(side, tags, times), codes, times)
+            usable = self._usable(side, tags, times, among, counts)
+            usable = self._kept(side, usable, codes, times, counts)
             keyless = tags == self.layout.sides[side].tag + 1
             for without_key in (False, True):
                 chosen = np.flatnonzero(usable & (keyless == without_key))
                 if without_key:
-                    self.counts.keyless[side] = len(chosen)
+                    counts.keyless[side] = len(chosen)
                     # A row with a null key never matches, so only a side that shows lonely rows keeps it.
                     if not self.layout.preserved[side]:
                         continue
-                self.new += new_runs(
-                    table,
-                    chosen,
-                    codes,
-                    times,
-                    side,
-                    self.layout.sides[side],
-                    self.layout.within.slot_us(side),
-                    without_key,
-                )
+                layout, slot_us = self.layout.sides[side], self.layout.within.slot_us(side)
+                runs += new_runs(table, chosen, codes, times, side, layout, slot_us, without_key)
+        return runs
 
-    def _usable(self, side: int, tags: NDArray[Any], times: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _usable(
+        self,
+        side: int,
+        tags: NDArray[Any],
+        times: NDArray[np.int64],
+        among: NDArray[np.bool_],
+        counts: Counts,
+    ) -> NDArray[np.bool_]:
         tag = self.layout.sides[side].tag
-        mine = (tags == tag) | (tags == tag + 1)
+        mine = among & ((tags == tag) | (tags == tag + 1))
         rejected = mine & ((times == BEGINNING_US) | (times > self.work.newest_us[side]))
         timed = mine & ~rejected
         late = timed & (times < self.work.late_before_us[side])
-        counts = self.counts
         counts.offered[side] = int(np.count_nonzero(mine))
         counts.rejected[side] = int(np.count_nonzero(rejected))
         counts.late[side] = int(np.count_nonzero(late))
@@ -160,7 +181,12 @@ class JoinInstance:
         return usable
 
     def _kept(
-        self, side: int, usable: NDArray[np.bool_], codes: NDArray[np.uint64], times: NDArray[np.int64]
+        self,
+        side: int,
+        usable: NDArray[np.bool_],
+        codes: NDArray[np.uint64],
+        times: NDArray[np.int64],
+        counts: Counts,
     ) -> NDArray[np.bool_]:
         """Without the rows that the plan does not let in."""
         skipping = self.work.skipping
@@ -168,7 +194,7 @@ class JoinInstance:
             return usable
         identity = row_identity(codes, times, self.work.batch)
         kept = usable & within_share(identity, skipping.keep_share, purpose(self.work.seed, KEEP))
-        self.counts.dropped[side] = int(np.count_nonzero(usable) - np.count_nonzero(kept))
+        counts.dropped[side] = int(np.count_nonzero(usable) - np.count_nonzero(kept))
         return kept
 
     def _store(self) -> None:
@@ -238,17 +264,17 @@ class References:
         ]
 
 
-def instance_in(received: Sequence[pa.RecordBatch], routing: Routing, task: int) -> int:
+def instance_in(received: Sequence[pa.RecordBatch], routing: Routing, task: int, spread: bool) -> int:
     """The number of the instance whose rows these are.
 
-    A marker says it, where there is one; any other row says it by its key; and where no row came at all it is
-    the number of Spark's task, which is only asked when the join stands alone.
+    A marker says it, where there is one; any other row says it by its key, unless rows are spread over all
+    instances; otherwise it is the number of Spark's task, which is only asked when the join stands alone.
     """
     for batch in received:
         marked = np.flatnonzero(batch.column(TAG).to_numpy() == MARKER)
         if len(marked):
             return int(batch.column(CODE)[int(marked[0])].as_py())
-    for batch in received:
+    for batch in [] if spread else received:
         if batch.num_rows:
             code = batch.column(CODE)[:1].to_numpy().view(np.uint64)
             return routing.table[int(partition_of(code, len(routing.table))[0])]

@@ -56,7 +56,9 @@ class Keys:
 
     @property
     def exact(self) -> bool:
-        """Does the code alone tell keys apart?"""
+        """Does the code alone tell keys apart? Where there are none, there is nothing to tell."""
+        if not self.keys:
+            return True
         if len(self.keys) == 2:
             return all(isinstance(key.type, _SMALL) for key in self.keys)
         return len(self.keys) == 1 and _fits_64_bits(self.keys[0].type)

@@ -16,11 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.on import Condition
 
 TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_tidegate_batch"
 #: Tag of the rows, one per instance, that tell a task which instance it is: their code is the number. Where
 #: several joins or passes meet in a union, Spark's task number will not do: tasks are numbered through.
 MARKER = -2
+#: Which instance a copy of a row is for, where each gets one; it does not reach the tasks.
+INSTANCE = "_tidegate_instance"
 #: Carries one task report per operator and instance beside the result rows, null in every other row.
 REPORT = "_tidegate_report"
 #: Between the two steps of a join with a residual condition: where a pair's rows lie, and the verdict.
@@ -71,6 +74,10 @@ class JoinLayout:
     schema: bytes
     #: True: a residual condition is still to be judged, so pairs go out with their references.
     residual: bool = False
+    #: What pairs must meet besides equal keys and close times.
+    condition: Condition | None = None
+    #: There is no key: rows lie anywhere, and new rows look for partners at every instance.
+    spread: bool = False
 
     @property
     def sides(self) -> tuple[SideLayout, SideLayout]:

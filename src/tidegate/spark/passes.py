@@ -29,7 +29,7 @@ from tidegate.spark.compile import Compiled, CompiledJoin, Tap
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.layout import CODE, INSTANCE, MARKER, REPORT, TAG, TIME
 from tidegate.spark.staging import read_staged
 from tidegate.values import BEGINNING_US, Routing, TaskReport
 
@@ -184,7 +184,12 @@ def _run_join(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame
 
 
 def _placed(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
-    """The rows at the instances that own them."""
+    """The rows at the instances that own them; at all of them where there is no key to find partners by."""
+    if join.layout.spread:
+        every = f"sequence(0, {work.routing.instances - 1})"
+        copies = F.expr(f"explode(if({TAG} = {MARKER}, array(cast({CODE} as int)), {every}))")
+        copied = rows.select("*", copies.alias(INSTANCE))
+        return copied.repartitionById(work.routing.instances, F.col(INSTANCE)).drop(INSTANCE)
     return rows.repartitionById(work.routing.instances, instance_of(work.routing, join.layout.partitions))
 
 
@@ -203,7 +208,8 @@ def _task(work: JoinBatch):  # type: ignore[no-untyped-def]
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         received = list(batches)
         context = TaskContext.get()
-        number = instance_in(received, work.routing, context.partitionId() if context is not None else 0)
+        task = context.partitionId() if context is not None else 0
+        number = instance_in(received, work.routing, task, work.layout.spread)
         # A name that no other attempt has, so retries and speculation never write to one file.
         return JoinInstance(work, number, uuid.uuid4().hex[:12]).run(iter(received))
 

@@ -167,6 +167,8 @@ def _run_batch(compiled: Compiled, settings: Settings) -> Query:
         try:
             engine = Engine(compiled, checkpoint, settings, query._add_progress)
             engine.run_batch(compiled.input_frame(), 0, flush=True)
+        except Exception as error:
+            raise told(error, 0) from error
         finally:
             checkpoint.close()
     query._end(None)

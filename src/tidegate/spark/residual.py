@@ -59,7 +59,8 @@ def judged(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
     def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         received = list(batches)
         context = TaskContext.get()
-        number = instance_in(received, work.routing, context.partitionId() if context is not None else 0)
+        task = context.partitionId() if context is not None else 0
+        number = instance_in(received, work.routing, task, spread=False)
         handover = Handover(work, _attempt(context))
         handover.tell("instance", str(number))
         for result in JoinInstance(finding, number, uuid.uuid4().hex[:12]).run(iter(received)):

@@ -38,10 +38,13 @@ _EXACT = (
 
 def can_stage(schema: T.StructType) -> bool:
     """Does Parquet carry every column exactly?"""
-    return all(
-        isinstance(f.dataType, _EXACT) or (type(f.dataType) is T.StringType and is_binary(f.dataType))
-        for f in schema.fields
-    )
+    return all(_is_carried(f.dataType) for f in schema.fields)
+
+
+def _is_carried(kind: T.DataType) -> bool:
+    if isinstance(kind, T.ArrayType):
+        return _is_carried(kind.elementType)
+    return isinstance(kind, _EXACT) or (type(kind) is T.StringType and is_binary(kind))
 
 
 def read_staged(spark: SparkSession, files: Sequence[str], schema: T.StructType) -> DataFrame:

@@ -1,6 +1,12 @@
-"""Segments that a worker process keeps open from batch to batch."""
+"""What a worker process keeps from batch to batch: open segments, and what was prepared of their rows.
+
+Any worker may get any instance, so nothing here is relied on; it saves work where the same worker comes back.
+"""
 
 from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Protocol
 
 from tidegate.state.segment import SegmentCache
 from tidegate.state.store import open_store
@@ -24,3 +30,60 @@ def worker_cache(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -
     alive.update(blob.file for piece in pieces for blob in piece.matched.values())
     cache.keep_only(alive)
     return cache
+
+
+class View(Protocol):
+    """Something prepared of one stored run."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+#: Prepared runs (bitsets, inverted lists) that a worker keeps.
+VIEW_BYTES = 512 << 20
+
+
+class Views:
+    """Prepared runs by name, up to a byte limit; the least recently used go first."""
+
+    def __init__(self, byte_limit: int = VIEW_BYTES) -> None:
+        self._byte_limit = byte_limit
+        self._kept: OrderedDict[Any, View] = OrderedDict()
+        #: Of the running batch alone.
+        self._passing: dict[Any, View] = {}
+        self.bytes_held = 0
+
+    def get(self, name: Any) -> View | None:
+        if name in self._kept:
+            self._kept.move_to_end(name)
+            return self._kept[name]
+        return self._passing.get(name)
+
+    def put(self, name: Any, view: View, kept: bool) -> None:
+        if not kept:
+            self._passing[name] = view
+            return
+        self._kept[name] = view
+        self.bytes_held += view.nbytes
+        while self.bytes_held > self._byte_limit and len(self._kept) > 1:
+            _, gone = self._kept.popitem(last=False)
+            self.bytes_held -= gone.nbytes
+
+    def begin_batch(self, alive: set[str]) -> None:
+        """Let go of what passed with the last batch, and of runs that are no more."""
+        self._passing.clear()
+        for name in [name for name in self._kept if name[0] not in alive]:
+            self.bytes_held -= self._kept.pop(name).nbytes
+
+
+_views: dict[tuple[str, str], tuple[str, Views]] = {}
+
+
+def worker_views(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -> Views:
+    """What this worker process has prepared of stored runs; as `worker_cache`."""
+    opened_by, views = _views.get((url, operator), ("", None))
+    if views is None or opened_by != run:
+        views = Views()
+        _views[url, operator] = run, views
+    views.begin_batch({piece.name for piece in pieces})
+    return views

@@ -1,0 +1,158 @@
+"""What `on=` takes besides column names: conditions that pairs of rows must meet.
+
+    on=tg.overlap("items", at_least=3)                    sets with at least three common items
+    on=tg.overlap("items", jaccard=0.5)                   … half of all their items are common
+    on=tg.inner_product("weights", at_least=0.6)          weighted sets
+    on=tg.pairwise(near, ["lat", "lon"])                  any function of candidate pairs
+    on=["target", tg.overlap("alerts", at_least=2)]       equal targets, and then one such condition
+
+A column may be called differently on the two sides: {"left_name": "right_name"}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.errors import FlowError, explain
+from tidegate.join.conditions import Overlap
+from tidegate.join.similarity import InnerProduct, Jaccard, SetCondition
+
+INDEXES = ("auto", "time", "identifier", "none")
+
+
+@dataclass(frozen=True)
+class OnSets:
+    """Sets of items, one column on each side."""
+
+    left: str
+    right: str
+    condition: SetCondition
+    #: How pairs are found: `auto` chooses, `none` compares row by row, the others are inverted lists.
+    index: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.index not in INDEXES:
+            raise FlowError(
+                explain("Unknown kind of index", got=repr(self.index), do=f"Use one of {', '.join(INDEXES)}")
+            )
+
+    @property
+    def weighted(self) -> bool:
+        return isinstance(self.condition, InnerProduct)
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        return ((self.left, self.right),)
+
+    def describe(self) -> str:
+        """What a checkpoint relies on."""
+        kind = type(self.condition).__name__
+        return f"{kind}({self.left}, {self.right}, at_least={self.condition.at_least!r})"
+
+
+@dataclass(frozen=True)
+class OnPairs:
+    """A function of pairs, and the columns that it is given."""
+
+    function: Callable[[Any, Any], Any]
+    columns: tuple[tuple[str, str], ...]
+    #: The columns were given as one name: the function takes two series instead of two frames.
+    single: bool
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def describe(self) -> str:
+        # A function cannot be compared; its name and columns can.
+        return f"pairwise({self.name}, {', '.join('='.join(pair) for pair in self.columns)})"
+
+
+Condition = OnSets | OnPairs
+Columns = str | Sequence[str] | Mapping[str, str]
+
+
+def overlap(
+    column: str | Mapping[str, str],
+    at_least: int | None = None,
+    *,
+    jaccard: float | None = None,
+    index: str = "auto",
+) -> OnSets:
+    """Pairs whose arrays have at least so many common items, or (`jaccard`) so large a common share.
+
+    Items that repeat within an array count once; null and empty arrays match nothing, null items neither.
+    """
+    if (at_least is None) == (jaccard is None):
+        raise FlowError(
+            explain(
+                "An overlap has one threshold",
+                got=f"at_least={at_least!r}, jaccard={jaccard!r}",
+                do="Give at_least=3 (common items) or jaccard=0.5 (their share of all items)",
+            )
+        )
+    left, right = _one_column(column)
+    condition: SetCondition
+    if jaccard is not None:
+        condition = Jaccard(_number(jaccard, "jaccard"))
+    elif isinstance(at_least, int) and not isinstance(at_least, bool):
+        condition = Overlap(at_least)
+    else:
+        raise FlowError(
+            explain("Common items are counted in whole numbers", got=repr(at_least), do="Give at_least=3")
+        )
+    return OnSets(left, right, condition, index)
+
+
+def inner_product(column: str | Mapping[str, str], at_least: float, *, index: str = "auto") -> OnSets:
+    """Pairs of weighted sets whose weights of common items, multiplied and added, reach `at_least`.
+
+    A weighted set is a map from item to weight, or an array of structs (item, weight). A sum that is not a
+    number (NaN) matches nothing; negative weights are as good as any; items with a null weight are left out.
+    """
+    left, right = _one_column(column)
+    return OnSets(left, right, InnerProduct(_number(at_least, "at_least")), index)
+
+
+def pairwise(function: Callable[[Any, Any], Any], columns: Columns) -> OnPairs:
+    """Pairs for which a vectorised function of (left, right) is true.
+
+    With `columns` a list (or dict), left and right are pandas data frames with these columns, one line per
+    candidate pair; with one name, two series. The result is one truth value per line.
+    """
+    if not callable(function):
+        raise FlowError(
+            explain("pairwise needs a function", got=repr(function), do="pairwise(lambda l, r: …, columns)")
+        )
+    if isinstance(columns, str):
+        return OnPairs(function, ((columns, columns),), single=True)
+    if isinstance(columns, Mapping):
+        pairs = tuple((str(left), str(right)) for left, right in columns.items())
+    else:
+        pairs = tuple((str(name), str(name)) for name in columns)
+    if not pairs:
+        raise FlowError(explain("pairwise needs columns", do="Name what the function compares"))
+    return OnPairs(function, pairs, single=False)
+
+
+def _one_column(given: str | Mapping[str, str]) -> tuple[str, str]:
+    if isinstance(given, str):
+        return given, given
+    if isinstance(given, Mapping) and len(given) == 1:
+        ((left, right),) = given.items()
+        return str(left), str(right)
+    raise FlowError(
+        explain(
+            "A set condition compares one column of each side",
+            got=repr(given),
+            do='Give a name, or {"left_name": "right_name"}',
+        )
+    )
+
+
+def _number(given: Any, what: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise FlowError(explain(f"{what} is not a number", got=repr(given), do=f"Give {what}=0.5"))
+    return float(given)

@@ -1,0 +1,113 @@
+"""Conditions besides equality at the Spark edge: checks of their columns, and where their rows are stored."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidegate.errors import FlowError, explain
+from tidegate.flow import HIDDEN, Join
+from tidegate.on import Condition, OnSets
+from tidegate.spark.keys import is_binary, quoted
+from tidegate.spark.layout import TIME
+
+_ITEMS = (
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.DecimalType,
+    T.StringType,
+    T.BinaryType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+
+
+def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> None:
+    """The columns are there, of types that can be compared."""
+    for names in condition.columns:
+        kinds = [
+            _type_of(frame, name, side)
+            for frame, name, side in zip((left, right), names, ("left", "right"), strict=True)
+        ]
+        if isinstance(condition, OnSets):
+            one, other = (
+                _items_of(kind, name, condition.weighted) for kind, name in zip(kinds, names, strict=True)
+            )
+            if one != other:
+                raise FlowError(
+                    explain(
+                        "The items of the two sides have different types",
+                        got=", ".join(
+                            f"{n!r}: {k.simpleString()}" for n, k in zip(names, kinds, strict=True)
+                        ),
+                        why="No item would ever be common",
+                        do="Cast one of the columns with with_column before the join",
+                    )
+                )
+
+
+def is_null(condition: Condition | None, side: int) -> Column:
+    """Rows that can never match: their set is null."""
+    if not isinstance(condition, OnSets):
+        return F.lit(False)
+    return F.col(quoted(condition.columns[0][side])).isNull()
+
+
+def spreading_code(node: Join, frame: DataFrame) -> Column:
+    """Where a row without a key is stored: anywhere, but a replay must find the same place.
+
+    Who has matched is known only where a row is stored, so joins that must know it have one place for all.
+    """
+    if node.how != "inner":
+        return F.lit(0).cast("long")
+    plain = [f.name for f in frame.schema.fields if not f.name.startswith(HIDDEN) and _hashable(f.dataType)]
+    return F.xxhash64(F.col(TIME), *[F.col(quoted(name)) for name in plain])
+
+
+def _hashable(kind: T.DataType) -> bool:
+    """Spark hashes no maps, wherever they are hidden."""
+    return "map<" not in kind.simpleString() and not isinstance(kind, T.VariantType)
+
+
+def _type_of(frame: DataFrame, name: str, side: str) -> T.DataType:
+    if name not in frame.columns:
+        raise FlowError(
+            explain(
+                f"The {side} stream has no column {name!r}, which the join condition compares",
+                got="columns " + ", ".join(c for c in frame.columns if not c.startswith(HIDDEN)),
+                do='Name columns of both streams, or give {"left_name": "right_name"}',
+            )
+        )
+    return frame.schema[name].dataType
+
+
+def _items_of(kind: T.DataType, name: str, weighted: bool) -> T.DataType:
+    """The type of the items of a set."""
+    items: T.DataType | None = None
+    weights: T.DataType = T.DoubleType()
+    if weighted and isinstance(kind, T.MapType):
+        items, weights = kind.keyType, kind.valueType
+    elif weighted and isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StructType):
+        if len(kind.elementType.fields) == 2:
+            items, weights = (f.dataType for f in kind.elementType.fields)
+    elif not weighted and isinstance(kind, T.ArrayType):
+        items = kind.elementType
+    good = isinstance(items, _ITEMS) and isinstance(weights, T.NumericType)
+    if items is None or not good or (isinstance(items, T.StringType) and not is_binary(items)):
+        wanted = (
+            "a map from item to number, or an array of structs (item, number)" if weighted else "an array"
+        )
+        raise FlowError(
+            explain(
+                f"Column {name!r} does not hold {'weighted ' if weighted else ''}sets of items",
+                got=kind.simpleString(),
+                why="Items are whole numbers, decimals, strings, binaries, dates or times",
+                do=f"Give {wanted}",
+            )
+        )
+    return items

@@ -1,0 +1,81 @@
+"""Arrow columns of sets as the pair finders want them: dense codes, each run with a dictionary of its own.
+
+A run of stored rows numbers its distinct items in ascending order. Probing rows are put in these terms when
+they probe it: only their distinct items are looked up, however many rows carry them, and what the run does
+not know is left out. No dictionary is shared between runs, so none must be kept, merged or moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidegate.join.item_sets import ItemSets, item_sets
+from tidegate.spark.runs import one_array
+
+
+@dataclass(frozen=True, eq=False)
+class SetColumn:
+    """The sets of some rows, and what their codes stand for."""
+
+    dictionary: pa.Array
+    sets: ItemSets
+
+    def in_terms_of(self, other: SetColumn) -> ItemSets:
+        """These sets in the codes of another column; items it does not have are left out."""
+        known = pc.index_in(self.dictionary, value_set=other.dictionary).fill_null(-1)
+        # Both dictionaries ascend, so codes that ascend within a row still do.
+        codes = known.to_numpy().astype(np.int64)[self.sets.items]
+        kept = codes >= 0
+        running = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))
+        weights = None if self.sets.weights is None else self.sets.weights[kept]
+        bounds = running[self.sets.bounds]
+        return ItemSets(bounds, codes[kept], weights, other.sets.universe, self.sets.sizes)
+
+
+def set_column(array: pa.Array, weighted: bool) -> SetColumn:
+    """Sets out of an array of lists, or weighted sets out of maps or lists of (item, weight)."""
+    array = one_array(array)
+    valid = np.flatnonzero(np.asarray(array.is_valid()))
+    # Taking a copy drops null rows and slices: offsets and values then fit each other.
+    plain = array.take(pa.array(valid))
+    offsets = plain.offsets.to_numpy().astype(np.int64)
+    used = slice(int(offsets[0]), int(offsets[-1]))
+    items, weights = _values(plain, weighted)
+    present = np.asarray(items[used].is_valid())
+    if weights is not None:
+        present &= np.asarray(weights[used].is_valid())
+    running = np.concatenate((np.zeros(1, np.int64), np.cumsum(present)))
+    lengths = np.zeros(len(array), np.int64)
+    lengths[valid] = np.diff(running[offsets - offsets[0]])
+    keep = pa.array(present)
+    numbers = None if weights is None else _as_float(weights[used].filter(keep))
+    bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    return _coded(items[used].filter(keep), bounds, numbers)
+
+
+def _values(plain: pa.Array, weighted: bool) -> tuple[pa.Array, pa.Array | None]:
+    """All items one after the other, and their weights."""
+    if pa.types.is_map(plain.type):
+        return plain.keys, plain.items
+    if weighted:
+        return pc.struct_field(plain.values, 0), pc.struct_field(plain.values, 1)
+    return plain.values, None
+
+
+def _coded(values: pa.Array, bounds: NDArray[np.int64], weights: NDArray[np.float64] | None) -> SetColumn:
+    distinct = one_array(values.unique())
+    dictionary = distinct.take(pc.sort_indices(distinct))
+    codes = pc.index_in(values, value_set=dictionary).to_numpy(zero_copy_only=False).astype(np.int64)
+    return SetColumn(dictionary, item_sets(bounds, codes, len(dictionary), weights))
+
+
+def _as_float(weights: pa.Array) -> NDArray[np.float64]:
+    numbers: NDArray[np.float64] = np.ascontiguousarray(
+        weights.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64
+    )
+    return numbers
