@@ -85,7 +85,7 @@ class _Evidence:
         values[seen] = self.matches[seen] / self.comparisons[seen]
         return values
 
-    def add(self, memory: float, matches: NDArray[np.int64], comparisons: NDArray[np.int64]) -> None:
+    def add(self, memory: float, matches: NDArray[Any], comparisons: NDArray[Any]) -> None:
         """Count a period; cells that found something else than they promised forget what was before."""
         promised = self.values() * comparisons
         kept = np.where(_is_off(matches, promised, _CELL_DEVIATIONS, _CELL_OFF_BY), _LEFT_AFTER_MOVE, memory)
@@ -94,7 +94,7 @@ class _Evidence:
 
 
 def _is_off(
-    found: NDArray[np.int64], promised: NDArray[np.float64], deviations: float, share: float
+    found: NDArray[Any], promised: NDArray[np.float64], deviations: float, share: float
 ) -> NDArray[np.bool_]:
     """More than chance explains, and more than is worth a reaction."""
     off = np.abs(found - promised)

@@ -122,8 +122,8 @@ class AgeCounts:
     in units of a comparison stands in for their number: policies then maximise matches per cost.
     """
 
-    matches: NDArray[np.int64]
-    comparisons: NDArray[np.int64]
+    matches: NDArray[Any]
+    comparisons: NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ class TimeCorrelation:
     """The priorities of one window's basic windows."""
 
     def __init__(self, ages: int) -> None:
-        self._matches = np.zeros(ages, np.int64)
-        self._comparisons = np.zeros(ages, np.int64)
+        # Not whole numbers: what a match is worth may be counted, and pairs in reach are estimates for some.
+        self._matches: NDArray[np.float64] = np.zeros(ages, np.float64)
+        self._comparisons: NDArray[np.float64] = np.zeros(ages, np.float64)
         #: Matches per comparison, by age, as of the last adaptation.
         self.values: NDArray[np.float64] = np.zeros(ages, np.float64)
 
@@ -47,7 +48,7 @@ class TimeCorrelation:
         """Expected matches of one comparison with any row of the window: the mean over its basic windows."""
         return float(self.values.mean())
 
-    def observe(self, matches: NDArray[np.int64], comparisons: NDArray[np.int64]) -> None:
+    def observe(self, matches: NDArray[Any], comparisons: NDArray[Any]) -> None:
         """Count what fully processed rows found, by age."""
         if not matches.shape == comparisons.shape == self.values.shape:
             raise StateError(

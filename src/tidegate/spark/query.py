@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.control.overload import OverloadSettings
 from tidegate.durations import duration_us
-from tidegate.errors import FlowError, StateError, TidegateError, explain
+from tidegate.errors import BatchFailed, FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
 from tidegate.goals import Goal, Shed
 from tidegate.spark.compile import Compiled, compile_flow
@@ -78,6 +78,9 @@ class Query:
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._inner: StreamingQuery | None = None
+        #: Held while a batch runs.
+        self._in_batch = threading.Lock()
+        self._stopping = threading.Event()
 
     @property
     def is_active(self) -> bool:
@@ -142,9 +145,30 @@ class Query:
 
     def stop(self) -> None:
         """Stop after the running batch; the state stays for the next start."""
-        if self._inner is not None:
+        if self._inner is None:
+            return
+        self._stopping.set()
+        # Spark stops by cancelling whatever runs. Between two batches there is nothing to cancel.
+        with self._in_batch:
             self._inner.stop()
-            self._ended.wait()
+        self._ended.wait()
+
+    @contextmanager
+    def _running(self, batch: int) -> Iterator[None]:
+        """While a batch runs; one that has not begun when the query is told to stop does not begin."""
+        taken = False
+        while not taken and not self._stopping.is_set():
+            # Whoever stops the query holds the lock until Spark's thread, which is ours, has ended.
+            taken = self._in_batch.acquire(timeout=0.05)
+        if self._stopping.is_set():
+            if taken:
+                self._in_batch.release()
+            # It must not return: Spark would take the batch for done.
+            raise BatchFailed(f"Batch {batch} was not begun: the query stops")
+        try:
+            yield
+        finally:
+            self._in_batch.release()
 
     def _add_progress(self, progress: Progress) -> None:
         with self._changed:
@@ -214,19 +238,23 @@ def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict
         def run_batch(frame: DataFrame, batch: int) -> None:
             begun.set()
             ready.wait()
-            _configure_once(frame.sparkSession, configured)
-            try:
-                engine.run_batch(frame, batch)
-            except BaseException as error:
-                failure.append(told(error, batch))
-                raise
+            with query._running(batch):
+                _configure_once(frame.sparkSession, configured)
+                try:
+                    engine.run_batch(frame, batch)
+                except BaseException as error:
+                    failure.append(told(error, batch))
+                    raise
 
         def watch() -> None:
             ended: BaseException | None = None
             try:
                 inner.awaitTermination()
             except Exception as error:
-                ended = failure[0] if failure and isinstance(failure[0], TidegateError) else error
+                if failure:
+                    ended = failure[0] if isinstance(failure[0], TidegateError) else error
+                elif not query._stopping.is_set():
+                    ended = error
             begun.set()
             checkpoint.close()
             query._end(ended)

@@ -1,0 +1,165 @@
+"""Queries with a goal: work is left out when a batch takes too long, never without one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files
+
+import tidegate as tg
+from tidegate.state.checkpoint import Checkpoint
+
+SCHEMA = "ts timestamp, n long, k long"
+FILES, ROWS = 4, 400
+WINDOW = timedelta(seconds=2)
+#: No batch of Spark's is over in this time, so everything that may be left out is.
+UNREACHABLE = tg.Goal(latency="20 milliseconds")
+
+
+def tables(seed: int) -> list[pa.Table]:
+    random = np.random.default_rng(seed)
+    times = np.sort(random.integers(0, FILES * 10**6, FILES * ROWS)).reshape(FILES, ROWS)
+    return [
+        pa.table(
+            {
+                "ts": pa.array(EPOCH_US + times[part], pa.timestamp("us", tz="UTC")),
+                "n": pa.array(np.arange(part * ROWS, (part + 1) * ROWS)),
+                "k": pa.array(random.integers(0, 20, ROWS)),
+            }
+        )
+        for part in range(FILES)
+    ]
+
+
+@cache
+def exact() -> set[tuple[int, int]]:
+    """The pairs of the two streams, by their definition."""
+    left, right = (pa.concat_tables(tables(seed)).to_pydict() for seed in (0, 1))
+    by_key: dict[int, list[tuple[Any, int]]] = {}
+    for at, n, k in zip(right["ts"], right["n"], right["k"], strict=True):
+        by_key.setdefault(k, []).append((at, n))
+    return {
+        (n, other)
+        for at, n, k in zip(left["ts"], left["n"], left["k"], strict=True)
+        for then, other in by_key.get(k, [])
+        if abs(at - then) <= WINDOW
+    }
+
+
+def joined(spark: SparkSession, home: Path, how: str = "inner") -> tg.Stream:
+    left, right = (
+        tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name) for name in ("a", "b")
+    )
+    return left.join(right, on="k", within=WINDOW, how=how)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for seed, name in enumerate(("a", "b")):
+        add_files(tmp_path / name, tables(seed))
+    return tmp_path
+
+
+def played(spark: SparkSession, home: Path, name: str, **settings: Any) -> tuple[Sink, list[dict[str, Any]]]:
+    sink = Sink()
+    query = tg.start(
+        joined(spark, home).select("n", "n_right").write_to(sink),
+        checkpoint=str(home / name),
+        trigger="available now",
+        **settings,
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    return sink, query.recent_progress
+
+
+@pytest.mark.parametrize("policy", ["auto", "partial", "adaptive", "random", "window-reduction"])
+def test_a_goal_out_of_reach_leaves_a_subset_and_says_what_is_missing(
+    spark: SparkSession, home: Path, policy: str
+) -> None:
+    some, told = played(spark, home, policy, goal=UNREACHABLE, shed=tg.Shed(join=policy))
+    assert set(some.rows) < exact()
+    assert len(some.rows) == len(set(some.rows))
+    first, last = told[0]["shed"]["join1"], told[-1]["shed"]["join1"]
+    assert first["fraction"] == 1.0
+    assert first["windows"][1]["skipped"] == 0
+    assert last["fraction"] < 1.0
+    plans = Checkpoint(str(home / policy)).plans
+    plan = plans.read(told[-1]["batch"])
+    assert plan is not None
+    assert plan.skipping["join1"].fraction == last["fraction"]
+    if policy == "random":
+        assert sum(sum(progress["shed"]["join1"]["dropped"]) for progress in told) > 0
+    else:
+        assert sum(sum(progress["shed"]["join1"]["dropped"]) for progress in told) == 0
+
+
+def test_a_goal_that_is_met_leaves_out_nothing(spark: SparkSession, home: Path) -> None:
+    all_of_it, told = played(spark, home, "easy", goal=tg.Goal(latency="10 minutes"))
+    assert sorted(all_of_it.rows) == sorted(exact())
+    for progress in told:
+        shed = progress["shed"]["join1"]
+        assert shed["fraction"] == 1.0
+        assert [window["skipped"] for window in shed["windows"]] == [0, 0]
+
+
+def test_shed_none_means_nothing_is_left_out(spark: SparkSession, home: Path) -> None:
+    _, told = played(spark, home, "none", goal=UNREACHABLE, shed=tg.Shed(join="none"))
+    assert all(progress["shed"] == {} for progress in told)
+
+
+def test_what_was_learnt_outlives_the_run(spark: SparkSession, home: Path) -> None:
+    played(spark, home, "ck", goal=UNREACHABLE)
+    add_files(home / "a", tables(3)[:1])
+    _, again = played(spark, home, "ck", goal=UNREACHABLE)
+    assert again[0]["shed"]["join1"]["fraction"] < 1.0
+    manifest = Checkpoint(str(home / "ck")).manifests.load_latest()
+    assert manifest is not None
+    json.dumps(manifest.control)
+
+
+@pytest.mark.parametrize(
+    ("settings", "how", "said"),
+    [
+        (
+            {"goal": tg.Goal(latency="1 second"), "trigger": "1 second"},
+            "inner",
+            "batches begin further apart",
+        ),
+        ({"goal": tg.Goal(latency="1 second")}, "left", "nothing in the flow may be left out"),
+    ],
+)
+def test_a_goal_that_can_never_be_kept_is_refused(
+    spark: SparkSession, home: Path, settings: dict[str, Any], how: str, said: str
+) -> None:
+    with pytest.raises(tg.FlowError, match=said):
+        tg.start(joined(spark, home, how).write_to(Sink()), checkpoint=str(home / "ck"), **settings)
+
+
+def test_stopping_waits_for_the_batch_that_runs(spark: SparkSession, home: Path) -> None:
+    entered, stopping = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def slow(frame: DataFrame, batch: int) -> None:
+        entered.set()
+        stopping.wait(PATIENCE_SECONDS)
+        seen.append(frame.count())
+
+    query = tg.start(joined(spark, home).write_to(slow), checkpoint=str(home / "ck"))
+    assert entered.wait(PATIENCE_SECONDS)
+    stopper = threading.Thread(target=query.stop)
+    stopper.start()
+    assert query._stopping.wait(PATIENCE_SECONDS)
+    stopping.set()
+    stopper.join(PATIENCE_SECONDS)
+    assert not query.is_active
+    assert query.exception() is None
+    assert len(seen) == len(query.recent_progress) == 1
