@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.errors import FlowError, explain
-from tidegate.join.conditions import Overlap
-from tidegate.join.similarity import InnerProduct, Jaccard, SetCondition
+from tidegate.join.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
 
 INDEXES = ("auto", "time", "identifier", "none")
 

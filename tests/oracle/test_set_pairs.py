@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.conditions import Overlap
 from tidegate.join.inverted_lists import InvertedLists
 from tidegate.join.item_sets import ItemSets, item_sets
 from tidegate.join.matching import Matcher
-from tidegate.join.similarity import InnerProduct, Jaccard, SetCondition
+from tidegate.join.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
 from tidegate.join.weighted_pairs import Weighted
 
 Row = dict[int, float]

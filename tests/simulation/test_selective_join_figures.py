@@ -16,7 +16,7 @@ from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partia
 from tidegate.control.rate import FixedRate, RateAdaptation
 from tidegate.control.rate_model import RateModel
 from tidegate.control.shedding import Policy, RandomDrop, Windows
-from tidegate.join.conditions import Overlap
+from tidegate.join.thresholds import Overlap
 from tidegate.papers.selective_join import Steps, Workload
 from tidegate.sim.machine import SECOND_US, Machine
 from tidegate.sim.paper_streams import paper_streams

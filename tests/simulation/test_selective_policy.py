@@ -13,7 +13,7 @@ import pytest
 from tidegate.control.rate import FixedRate
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import RandomDrop, Windows
-from tidegate.join.conditions import Overlap
+from tidegate.join.thresholds import Overlap
 from tidegate.papers.selective_join import Steps, Workload
 from tidegate.sim.clairvoyant import Clairvoyant, together, true_counts
 from tidegate.sim.machine import SECOND_US, Machine

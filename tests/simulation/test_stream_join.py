@@ -13,7 +13,8 @@ from tidegate.control.rate_model import RateModel
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Windows
 from tidegate.errors import FlowError
-from tidegate.join.conditions import Condition, Equality, Overlap, codes
+from tidegate.join.conditions import Condition, Equality, codes
+from tidegate.join.thresholds import Overlap
 from tidegate.papers.selective_join import Steps, Workload, draw, single_values
 from tidegate.sim.machine import SECOND_US, Machine
 from tidegate.sim.paper_streams import paper_streams

@@ -218,8 +218,8 @@ def test_keys_come_as_a_name_a_list_or_a_mapping(on: Any, pairs: tuple[tuple[str
 @pytest.mark.parametrize("on", [[], {}, None, 3, ["cell", 4]])
 def test_a_join_without_keys_is_refused(on: Any) -> None:
     assert message_of(lambda: joined(on=on)) == (
-        f"A join needs key columns. Got: {on!r}. "
-        'Give a name, a list of names, or a dict {"left_col": "right_col"}.'
+        f"A join needs key columns or a condition. Got: {on!r}. "
+        'Give a name, a list of names, a dict {"left_col": "right_col"}, or tg.overlap(…).'
     )
 
 

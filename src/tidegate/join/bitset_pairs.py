@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.conditions import Overlap, bitsets
+from tidegate.join.conditions import bitsets
 from tidegate.join.item_sets import ItemSets
 from tidegate.join.kernel import NEW_TIMES, NUMBER, POSITIONS, WORDS, inlined, kernel, population_count
 from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
-from tidegate.join.similarity import Jaccard, least_common
+from tidegate.join.similarity import least_common
+from tidegate.join.thresholds import Jaccard, Overlap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

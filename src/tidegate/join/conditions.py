@@ -22,6 +22,7 @@ from numba import types
 from tidegate.errors import FlowError, StateError, explain
 from tidegate.join.basic_windows import Ranges
 from tidegate.join.kernel import NUMBER, WORDS, inlined, kernel, population_count
+from tidegate.join.thresholds import Overlap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,31 +38,6 @@ class Condition(Protocol):
 
 
 @dataclass(frozen=True)
-class Overlap:
-    """At least so many common items."""
-
-    at_least: int
-
-    def __post_init__(self) -> None:
-        if self.at_least < 1:
-            raise FlowError(
-                explain(
-                    "An overlap join needs at least one common item",
-                    got=self.at_least,
-                    why="With zero every pair of rows would match",
-                    do="Give at_least=1 or more",
-                )
-            )
-
-    def count(
-        self, probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Ranges
-    ) -> NDArray[np.int64]:
-        _check(probing, stored, ranges)
-        counts: NDArray[np.int64] = _count_overlaps(probing, stored, *_places(ranges), self.at_least)
-        return counts
-
-
-@dataclass(frozen=True)
 class Equality:
     """The same code."""
 
@@ -71,6 +47,15 @@ class Equality:
         _check(probing, stored, ranges)
         counts: NDArray[np.int64] = _count_equal(probing, stored, *_places(ranges))
         return counts
+
+
+def count_overlaps(
+    overlap: Overlap, probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Ranges
+) -> NDArray[np.int64]:
+    """Matches per probing row and range."""
+    _check(probing, stored, ranges)
+    counts: NDArray[np.int64] = _count_overlaps(probing, stored, *_places(ranges), overlap.at_least)
+    return counts
 
 
 def bitsets(bounds: NDArray[np.int64], items: NDArray[np.int64], universe: int) -> NDArray[np.uint64]:

@@ -24,7 +24,7 @@ from tidegate.join.bitset_pairs import Bitsets
 from tidegate.join.inverted_lists import InvertedLists
 from tidegate.join.item_sets import ItemSets
 from tidegate.join.matching import Matcher
-from tidegate.join.similarity import InnerProduct, SetCondition
+from tidegate.join.thresholds import InnerProduct, SetCondition
 
 #: Words of bitsets that are compared in the time that one list entry takes.
 ENTRY_WORDS = 4.0

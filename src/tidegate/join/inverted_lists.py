@@ -32,7 +32,8 @@ from tidegate.join.kernel import NUMBER, PLACES, POSITIONS, inlined, kernel
 from tidegate.join.list_counts import count_step
 from tidegate.join.list_sums import sum_step
 from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
-from tidegate.join.similarity import InnerProduct, SetCondition, weights_of
+from tidegate.join.similarity import weights_of
+from tidegate.join.thresholds import InnerProduct, SetCondition
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

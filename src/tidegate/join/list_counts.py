@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.conditions import Overlap
 from tidegate.join.item_sets import ItemSets
 from tidegate.join.kernel import NEW_PLACES, NEW_TIMES, NUMBER, PLACES, POSITIONS, inlined, kernel
 from tidegate.join.matching import Step
-from tidegate.join.similarity import Jaccard, fewest_common, least_common
+from tidegate.join.similarity import fewest_common, least_common
+from tidegate.join.thresholds import Jaccard, Overlap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,7 +28,8 @@ from tidegate.join.kernel import (
 )
 from tidegate.join.list_counts import Lists
 from tidegate.join.matching import Step
-from tidegate.join.similarity import InnerProduct, weights_of
+from tidegate.join.similarity import weights_of
+from tidegate.join.thresholds import InnerProduct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

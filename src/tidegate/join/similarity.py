@@ -15,56 +15,16 @@ weights below zero are as good as any.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, StateError, explain
-from tidegate.join.conditions import Overlap
+from tidegate.errors import StateError, explain
 from tidegate.join.item_sets import ItemSets
+from tidegate.join.thresholds import Jaccard, Overlap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-@dataclass(frozen=True)
-class Jaccard:
-    """At least this share of all items of the two sets is common."""
-
-    at_least: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.at_least <= 1:
-            raise FlowError(
-                explain(
-                    "A Jaccard similarity lies above 0 and at most at 1",
-                    got=self.at_least,
-                    why="Every pair of rows has a similarity of at least 0, and none one of more than 1",
-                    do="Give a share such as 0.5",
-                )
-            )
-
-
-@dataclass(frozen=True)
-class InnerProduct:
-    """The weights of common items, multiplied and added, reach this."""
-
-    at_least: float
-
-    def __post_init__(self) -> None:
-        if not self.at_least > 0:
-            raise FlowError(
-                explain(
-                    "An inner product join needs a threshold above 0",
-                    got=self.at_least,
-                    why="With zero, pairs without any common item would match",
-                    do="Give at_least above 0",
-                )
-            )
-
-
-SetCondition = Overlap | Jaccard | InnerProduct
 
 
 def least_common(condition: Overlap | Jaccard, largest: int) -> NDArray[np.int64]:

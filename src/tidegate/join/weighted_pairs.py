@@ -22,7 +22,8 @@ import numpy as np
 from tidegate.join.item_sets import ItemSets
 from tidegate.join.kernel import NEW_BITS, NEW_TIMES, NEW_WEIGHTS, NUMBER, POSITIONS, REAL, WEIGHTS, kernel
 from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
-from tidegate.join.similarity import InnerProduct, weights_of
+from tidegate.join.similarity import weights_of
+from tidegate.join.thresholds import InnerProduct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

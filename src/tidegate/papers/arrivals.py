@@ -7,10 +7,11 @@ appears whole or not at all: it is prepared on the same file system and renamed 
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +47,13 @@ class Prepared:
         name = f"tick-{tick:05d}.parquet"
         return self.root / "waiting" / stream / name, self.arrived(stream) / name
 
+    @property
+    def ticks(self) -> int:
+        return self.seconds
+
+    def files(self, tick: int) -> list[tuple[Path, Path]]:
+        return [self.file(stream, tick) for stream in STREAMS]
+
 
 def prepare(city: City, seconds: int, root: Path) -> Prepared:
     """Write every tick's files into `root/waiting`; `root/orders` and `root/tracks` start empty."""
@@ -66,6 +74,17 @@ def prepare(city: City, seconds: int, root: Path) -> Prepared:
     )
 
 
+class Waiting(Protocol):
+    """Files that wait to arrive, tick by tick."""
+
+    @property
+    def ticks(self) -> int: ...
+
+    def files(self, tick: int) -> list[tuple[Path, Path]]:
+        """Where the files of a tick wait, and where they arrive."""
+        ...
+
+
 class Arrivals:
     """Moves one tick's files in per second, on a thread of its own, until all are in or it is stopped.
 
@@ -73,17 +92,22 @@ class Arrivals:
     workers and compiling kernels, and a city that did not wait would pile up in front of it.
     """
 
-    def __init__(self, prepared: Prepared, *, seconds_per_tick: float = 1.0) -> None:
+    def __init__(self, prepared: Waiting, *, seconds_per_tick: float = 1.0) -> None:
         self._prepared = prepared
         self._seconds_per_tick = seconds_per_tick
         self._go, self._stopped = Event(), Event()
         self._thread = Thread(target=self._run, name="tidegate-arrivals", daemon=True)
-        #: Ticks that are in; only the thread writes it after the first.
-        self.arrived = 0
+        #: When each tick came in; only the thread writes it after the first.
+        self.moments: list[float] = []
+
+    @property
+    def arrived(self) -> int:
+        """Ticks that are in."""
+        return len(self.moments)
 
     @property
     def finished(self) -> bool:
-        return self.arrived == self._prepared.seconds
+        return self.arrived == self._prepared.ticks
 
     def start(self) -> None:
         self._move_in(0)
@@ -102,18 +126,19 @@ class Arrivals:
 
     def _run(self) -> None:
         self._go.wait()
-        for tick in range(1, self._prepared.seconds):
-            if self._stopped.wait(self._seconds_per_tick):
+        began = time.monotonic()
+        for tick in range(1, self._prepared.ticks):
+            # Counted from the beginning: a tick that was moved late does not delay all others.
+            if self._stopped.wait(max(0.0, began + tick * self._seconds_per_tick - time.monotonic())):
                 return
             self._move_in(tick)
 
     def _move_in(self, tick: int) -> None:
-        for stream in STREAMS:
-            waiting, arrived = self._prepared.file(stream, tick)
+        for waiting, arrived in self._prepared.files(tick):
             # The time of arrival, not of preparation: file sources go by it.
             os.utime(waiting)
             waiting.rename(arrived)
-        self.arrived = tick + 1
+        self.moments.append(time.time())
 
 
 def _table(columns: Columns) -> pa.Table:

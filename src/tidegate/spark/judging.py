@@ -4,7 +4,7 @@ Finding has two parts. Key and time nominate, per new row, a range of places in 
 else the join demands picks the pairs out of these ranges:
 
     equality alone     all of them are (real keys are compared where codes may collide)
-    sets               bitsets or inverted lists of the stored run (join/bitset_pairs.py, inverted_lists.py)
+    sets               bitsets or inverted lists of the stored run (judging_sets.py)
     a function         all candidates, in chunks, as columns of the two sides
 
 Without a key to sort by, the places of a run are its rows by time (`Places`).
@@ -21,19 +21,11 @@ from numpy.typing import NDArray
 
 from tidegate.errors import BatchFailed, explain
 from tidegate.join import probe as kernel
-from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.index_choice import choose
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.matching import Matcher, Prepared
 from tidegate.join.probe import Ranges
-from tidegate.join.similarity import InnerProduct
-from tidegate.join.weighted_pairs import Weighted
-from tidegate.on import OnPairs, OnSets
+from tidegate.on import OnPairs
 from tidegate.spark.assemble import gather
-from tidegate.spark.item_columns import SetColumn, set_column
 from tidegate.spark.join_batch import JoinBatch
-from tidegate.spark.runs import Run, StoredRun
-from tidegate.spark.worker_cache import worker_views
+from tidegate.spark.runs import Run
 
 Positions = NDArray[np.int64]
 #: Candidates that a user's function is given at once: enough to be vectorised, few enough to fit anywhere.
@@ -79,66 +71,6 @@ class EveryPair:
         for begin in range(0, pairs.total, at_most):
             mine, theirs = pairs.chunk(begin, min(begin + at_most, pairs.total))
             yield mine, theirs if places is None else places.rows[theirs]
-
-
-class BySets:
-    """Pairs whose sets are similar enough."""
-
-    def __init__(self, on: OnSets, work: JoinBatch) -> None:
-        self._on, self._work = on, work
-        self._probing: dict[int, SetColumn] = {}
-        self._views = worker_views(work.store_url, work.layout.operator, work.pieces, work.run)
-
-    def pairs(
-        self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
-    ) -> Iterator[tuple[Positions, Positions]]:
-        view = self._view(other, places)
-        probing = self._column(run).in_terms_of(view.column).take(ranges.rows)
-        for rows, found in view.prepared.find(probing, ranges.first, ranges.first + ranges.count, at_most):
-            yield ranges.rows[rows], found if places is None else places.rows[found]
-
-    def _column(self, run: Run) -> SetColumn:
-        """The sets of new rows, made once for all runs that they probe."""
-        if id(run) not in self._probing:
-            self._probing[id(run)] = self._sets(run)
-        return self._probing[id(run)]
-
-    def _view(self, other: Run, places: Places | None) -> SetView:
-        """What was prepared of stored rows: kept by the worker for the batches that follow."""
-        stored = isinstance(other, StoredRun)
-        name = (other.piece.name, tuple(other.slices)) if isinstance(other, StoredRun) else (id(other), ())
-        view = self._views.get(name)
-        if not isinstance(view, SetView):
-            column = self._sets(other)
-            sets = column.sets if places is None else column.sets.take(places.rows)
-            column = SetColumn(column.dictionary, sets)
-            view = SetView(column, self._matcher(column).prepare(sets))
-            self._views.put(name, view, kept=stored)
-        return view
-
-    def _sets(self, run: Run) -> SetColumn:
-        name = (self._on.left, self._on.right)[run.side]
-        return set_column(run.column(name), self._on.weighted)
-
-    def _matcher(self, column: SetColumn) -> Matcher:
-        condition = self._on.condition
-        if self._on.index == "auto":
-            return choose(condition, column.sets)
-        if self._on.index != "none":
-            return InvertedLists(condition, self._on.index)
-        return Weighted(condition) if isinstance(condition, InnerProduct) else Bitsets(condition)
-
-
-@dataclass(frozen=True, eq=False)
-class SetView:
-    """The sets of one run of stored rows, ready to be probed."""
-
-    column: SetColumn
-    prepared: Prepared
-
-    @property
-    def nbytes(self) -> int:
-        return self.prepared.nbytes
 
 
 class ByFunction:
@@ -197,7 +129,12 @@ def judge_of(work: JoinBatch) -> Judge:
     on = work.layout.condition
     if on is None:
         return EveryPair()
-    return BySets(on, work) if isinstance(on, OnSets) else ByFunction(on, work.batch)
+    if isinstance(on, OnPairs):
+        return ByFunction(on, work.batch)
+    # Only here: its compiled loops take a while to load, and most joins do without them.
+    from tidegate.spark.judging_sets import BySets
+
+    return BySets(on, work)
 
 
 def by_time(

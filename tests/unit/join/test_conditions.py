@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tidegate.errors import FlowError, StateError
 from tidegate.join.basic_windows import Ranges
-from tidegate.join.conditions import Equality, Overlap, bitsets, codes
+from tidegate.join.conditions import Equality, bitsets, codes
+from tidegate.join.thresholds import Overlap
 
 SETS = st.lists(st.lists(st.integers(0, 149), max_size=6), max_size=12)
 

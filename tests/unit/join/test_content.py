@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from tidegate.errors import StateError
 from tidegate.join.basic_windows import ranges_by_age
-from tidegate.join.conditions import Overlap, bitsets
+from tidegate.join.conditions import bitsets
 from tidegate.join.content import item_shares, match_chances
+from tidegate.join.thresholds import Overlap
 from tidegate.papers.selective_join import SECOND_US, Steps, Workload, draw
 
 

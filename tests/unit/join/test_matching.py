@@ -6,12 +6,11 @@ from numpy.typing import NDArray
 
 from tidegate.errors import FlowError, StateError
 from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.conditions import Overlap
 from tidegate.join.index_choice import choose
 from tidegate.join.inverted_lists import InvertedLists
 from tidegate.join.item_sets import ItemSets, item_sets
 from tidegate.join.matching import Matcher
-from tidegate.join.similarity import InnerProduct, Jaccard
+from tidegate.join.thresholds import InnerProduct, Jaccard, Overlap
 from tidegate.join.weighted_pairs import Weighted
 
 #: Item 0 in every row, item 1 in every second, item 2 in every third …

@@ -1,0 +1,149 @@
+"""One run of an overloaded join on Spark, under one policy: what each batch did, and how late its rows were.
+
+Latency is what a user feels: from the arrival of a row's file to the commit of the batch that took it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+
+import tidegate as tg
+from tidegate.papers.arrivals import Arrivals
+from tidegate.spark.bench.overload.feed import SCHEMA, STREAMS, TICK_SECONDS, Feed, Story, prepare
+from tidegate.spark.query import Query
+from tidegate.spark.session import embedded_session
+
+WINDOW_SECONDS = 20
+TRIGGER = "1 second"
+#: Rows still on their way when all files have arrived get so long to come through.
+LAST_ROWS_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch, as it went; seconds count from the arrival of the first tick."""
+
+    number: int
+    began: float
+    seconds: float
+    rows: int
+    #: Of the left rows of this batch.
+    latency_p95: float
+    latency_max: float
+    #: r in force, pairs in reach and pairs looked at.
+    fraction: float
+    in_reach: int
+    looked_at: int
+    outputs: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole story under one policy."""
+
+    policy: str
+    story: Story
+    batches: list[Batch]
+
+    def rush(self, after: float = 0.0) -> list[Batch]:
+        """Batches that began in the rush, so many seconds after it came at the earliest."""
+        begin = self.story.calm_seconds + after
+        return [b for b in self.batches if begin <= b.began < self.story.rate.seconds]
+
+
+def play(story: Story, policy: str, latency: str, temp: Path | None, say: Callable[[str], None]) -> Run:
+    """Run the story once, in a session and folders of its own."""
+    with TemporaryDirectory(prefix="tidegate-overload-", dir=temp) as folder:
+        feed = prepare(story, Path(folder))
+        session = embedded_session("tidegate bench overload", cores=2, memory="4g")
+        try:
+            query = _start(session, feed, policy, latency)
+            arrivals = Arrivals(feed, seconds_per_tick=TICK_SECONDS)
+            try:
+                _let_arrive(query, arrivals, say)
+            finally:
+                arrivals.stop()
+                query.stop()
+            return Run(policy, story, _batches(feed, arrivals.moments, query.recent_progress))
+        finally:
+            session.stop()
+
+
+def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> Query:
+    left, right = (
+        tg.stream(session.readStream.schema(SCHEMA).parquet(str(feed.root / stream)), time="ts", name=stream)
+        for stream in STREAMS
+    )
+    joined = left.join(
+        right, on=tg.overlap("items", at_least=3, index="none"), within=f"{WINDOW_SECONDS} seconds"
+    )
+    return tg.start(
+        joined.write_to("parquet", str(feed.root / "out"), name="pairs"),
+        checkpoint=str(feed.root / "checkpoint"),
+        trigger=TRIGGER,
+        goal=tg.Goal(latency=latency),
+        shed=tg.Shed(join=policy),
+    )
+
+
+def _let_arrive(query: Query, arrivals: Arrivals, say: Callable[[str], None]) -> None:
+    """The first rows, and when Spark and its workers have warmed up on them, all others."""
+    arrivals.start()
+    while query.is_active and not any(progress["input_rows"] for progress in query.recent_progress):
+        time.sleep(0.1)
+    arrivals.go()
+    told = 0
+    while query.is_active and not arrivals.finished:
+        time.sleep(1.0)
+        last = query.last_progress
+        if last is not None and last["batch"] >= told + 20:
+            told = last["batch"]
+            shed = last["shed"]["join1"]
+            say(f"batch {told}: {last['duration_seconds']:.2f} s, r = {shed['fraction']:.3f}")
+    query.await_termination(LAST_ROWS_SECONDS)
+    failed = query.exception()
+    if failed is not None:
+        raise failed
+
+
+def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> list[Batch]:
+    """Which ticks a batch took follows from the number of rows: files come in order, and whole."""
+    until = np.cumsum(feed.rows[: len(moments)])
+    arrived: NDArray[np.float64] = np.array(moments)
+    batches: list[Batch] = []
+    taken = 0
+    # The first tick came while everything was cold; the story begins with the second.
+    start = moments[1] - TICK_SECONDS if len(moments) > 1 else moments[0]
+    for progress in told:
+        rows = progress["offered"][STREAMS[0]]
+        if not rows:
+            continue
+        first, last = np.searchsorted(until, taken, side="right"), np.searchsorted(until, taken + rows)
+        taken += rows
+        done = progress["started"] + progress["duration_seconds"]
+        late = np.repeat(done - arrived[first : last + 1], feed.rows[first : last + 1])
+        shed = progress["shed"]["join1"]
+        batches.append(
+            Batch(
+                number=progress["batch"],
+                began=progress["started"] - start,
+                seconds=progress["duration_seconds"],
+                rows=progress["input_rows"],
+                latency_p95=float(np.percentile(late, 95)),
+                latency_max=float(late.max()),
+                fraction=shed["fraction"],
+                in_reach=sum(window["in_reach"] for window in shed["windows"]),
+                looked_at=sum(window["looked_at"] for window in shed["windows"]),
+                outputs=progress["emitted"]["join1"],
+            )
+        )
+    return batches

@@ -1,0 +1,80 @@
+"""Pairs whose sets are similar enough: stored runs are prepared once, and probed by every later batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidegate.join.bitset_pairs import Bitsets
+from tidegate.join.index_choice import choose
+from tidegate.join.inverted_lists import InvertedLists
+from tidegate.join.matching import Matcher, Prepared
+from tidegate.join.probe import Ranges
+from tidegate.join.thresholds import InnerProduct
+from tidegate.join.weighted_pairs import Weighted
+from tidegate.on import OnSets
+from tidegate.spark.item_columns import SetColumn, set_column
+from tidegate.spark.join_batch import JoinBatch
+from tidegate.spark.judging import Places, Positions
+from tidegate.spark.runs import Run, StoredRun
+from tidegate.spark.worker_cache import worker_views
+
+
+class BySets:
+    """Pairs whose sets are similar enough."""
+
+    def __init__(self, on: OnSets, work: JoinBatch) -> None:
+        self._on, self._work = on, work
+        self._probing: dict[int, SetColumn] = {}
+        self._views = worker_views(work.store_url, work.layout.operator, work.pieces, work.run)
+
+    def pairs(
+        self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
+    ) -> Iterator[tuple[Positions, Positions]]:
+        view = self._view(other, places)
+        probing = self._column(run).in_terms_of(view.column).take(ranges.rows)
+        for rows, found in view.prepared.find(probing, ranges.first, ranges.first + ranges.count, at_most):
+            yield ranges.rows[rows], found if places is None else places.rows[found]
+
+    def _column(self, run: Run) -> SetColumn:
+        """The sets of new rows, made once for all runs that they probe."""
+        if id(run) not in self._probing:
+            self._probing[id(run)] = self._sets(run)
+        return self._probing[id(run)]
+
+    def _view(self, other: Run, places: Places | None) -> SetView:
+        """What was prepared of stored rows: kept by the worker for the batches that follow."""
+        stored = isinstance(other, StoredRun)
+        name = (other.piece.name, tuple(other.slices)) if isinstance(other, StoredRun) else (id(other), ())
+        view = self._views.get(name)
+        if not isinstance(view, SetView):
+            column = self._sets(other)
+            sets = column.sets if places is None else column.sets.take(places.rows)
+            column = SetColumn(column.dictionary, sets)
+            view = SetView(column, self._matcher(column).prepare(sets))
+            self._views.put(name, view, kept=stored)
+        return view
+
+    def _sets(self, run: Run) -> SetColumn:
+        name = (self._on.left, self._on.right)[run.side]
+        return set_column(run.column(name), self._on.weighted)
+
+    def _matcher(self, column: SetColumn) -> Matcher:
+        condition = self._on.condition
+        if self._on.index == "auto":
+            return choose(condition, column.sets)
+        if self._on.index != "none":
+            return InvertedLists(condition, self._on.index)
+        return Weighted(condition) if isinstance(condition, InnerProduct) else Bitsets(condition)
+
+
+@dataclass(frozen=True, eq=False)
+class SetView:
+    """The sets of one run of stored rows, ready to be probed."""
+
+    column: SetColumn
+    prepared: Prepared
+
+    @property
+    def nbytes(self) -> int:
+        return self.prepared.nbytes
