@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
 from tidegate.errors import FlowError, StateError, explain
 from tidegate.join.basic_windows import Ranges
-from tidegate.join.kernel import NUMBER, inlined, kernel
+from tidegate.join.kernel import NUMBER, WORDS, inlined, kernel, population_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_WORDS = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
 _PLACES = types.Array(types.int64, 2, "C", readonly=True, aligned=False)
 
 
@@ -114,24 +112,12 @@ def _places(ranges: Ranges) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.ascontiguousarray(ranges.starts), np.ascontiguousarray(ranges.ends)
 
 
-def _population_count(_: Any, bits: Any) -> Any:
-    """How many bits of a word are set: one instruction, which plain Python has no name for."""
-
-    def build(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), build
-
-
-_ones: Any = intrinsic(_population_count)
-
-
 @inlined
 def _count_two_words(first: Any, second: Any, stored: Any, start: Any, end: Any, least: Any) -> Any:
     """For 65 to 128 items: without an inner loop over words the compiler takes many rows at a time."""
     found = 0
     for place in range(np.uint64(start), np.uint64(end)):  # unsigned: no test for "counted from the end"
-        common = _ones(first & stored[0, place]) + _ones(second & stored[1, place])
+        common = population_count(first & stored[0, place]) + population_count(second & stored[1, place])
         found += int(common >= least)
     return found
 
@@ -142,12 +128,12 @@ def _count_words(probing: Any, row: Any, stored: Any, start: Any, end: Any, leas
     for place in range(np.uint64(start), np.uint64(end)):
         common = np.uint64(0)
         for word in range(np.uint64(stored.shape[0])):
-            common += _ones(probing[word, row] & stored[word, place])
+            common += population_count(probing[word, row] & stored[word, place])
         found += int(common >= least)
     return found
 
 
-@kernel(_WORDS, _WORDS, _PLACES, _PLACES, NUMBER)
+@kernel(WORDS, WORDS, _PLACES, _PLACES, NUMBER)
 def _count_overlaps(probing: Any, stored: Any, starts: Any, ends: Any, at_least: Any) -> Any:
     counts = np.empty(starts.shape, np.int64)
     least = np.uint64(at_least)
@@ -162,7 +148,7 @@ def _count_overlaps(probing: Any, stored: Any, starts: Any, ends: Any, at_least:
     return counts
 
 
-@kernel(_WORDS, _WORDS, _PLACES, _PLACES)
+@kernel(WORDS, WORDS, _PLACES, _PLACES)
 def _count_equal(probing: Any, stored: Any, starts: Any, ends: Any) -> Any:
     counts = np.empty(starts.shape, np.int64)
     for row in range(starts.shape[0]):

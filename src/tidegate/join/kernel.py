@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from numba import njit, types
+from numba.extending import intrinsic
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -25,11 +26,19 @@ TIMES = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
 #: Positions and counts are int64 as times are: one type, one compiled version.
 POSITIONS = TIMES
 BITS = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
+WEIGHTS = types.Array(types.float64, 1, "C", readonly=True, aligned=False)
+#: Places within one run of stored rows: half as many bytes as positions, and so half the memory traffic.
+PLACES = types.Array(types.int32, 1, "C", readonly=True, aligned=False)
+#: Bitsets: a word per line, a row per column, so that the same word of neighbouring rows is adjacent.
+WORDS = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
 #: What a kernel may change in place.
 NEW_CODES = types.Array(types.uint64, 1, "C")
 NEW_TIMES = types.Array(types.int64, 1, "C")
 NEW_BITS = types.Array(types.uint8, 1, "C")
+NEW_PLACES = types.Array(types.int32, 1, "C")
+NEW_WEIGHTS = types.Array(types.float64, 1, "C")
 NUMBER = types.int64
+REAL = types.float64
 
 
 def kernel(*arguments: Any) -> Callable[[_Function], _Function]:
@@ -49,3 +58,16 @@ def kernel(*arguments: Any) -> Callable[[_Function], _Function]:
 def inlined(function: _Function) -> _Function:
     """A part of kernels of the same file; never called from Python, so it is not compiled on its own."""
     return cast(_Function, njit(nogil=True)(function))
+
+
+def _population_count(_: Any, bits: Any) -> Any:
+    """How many bits of a word are set: one instruction, which plain Python has no name for."""
+
+    def build(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), build
+
+
+#: For kernels only: the number of bits set in a word of 64.
+population_count: Any = intrinsic(_population_count)

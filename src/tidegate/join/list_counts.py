@@ -1,0 +1,137 @@
+"""Pairs of sets with enough common items, by counting how often a row occurs in the lists of a probing row.
+
+Paper: selective join, partial processing (indexed joins). It merges the lists of a probe with a heap; we
+count in an array with one number per stored row (known as ScanCount), which needs no comparisons:
+
+    lists of the row's items   7 ▸ 0 3 9     8 ▸ 3 4     9 ▸ 3 9        first pass: +1 at every place read
+    counts                     1 0 0 3 1 0 0 0 0 2                      second pass: over the same places,
+                                                                        look, and put the count back to 0
+
+The second pass comes to a place several times but finds its count once, so no list of touched rows is kept
+and the array is clean for the next row. Where lists hold more entries than the range has rows, the second
+pass runs over the range instead, in order; otherwise the few places that match are sorted.
+
+Guarantee: as `matching.py` says; Jaccard is decided by whole numbers (`similarity.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.join.conditions import Overlap
+from tidegate.join.item_sets import ItemSets
+from tidegate.join.kernel import NEW_PLACES, NEW_TIMES, NUMBER, PLACES, POSITIONS, inlined, kernel
+from tidegate.join.matching import Step
+from tidegate.join.similarity import Jaccard, fewest_common, least_common
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Entries of lists, and per probing item the part of them to read.
+Lists = tuple["NDArray[np.int32]", "NDArray[np.int64]", "NDArray[np.int64]"]
+
+
+def count_step(
+    condition: Overlap | Jaccard,
+    probing: ItemSets,
+    stored: ItemSets,
+    lists: Lists,
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> Step:
+    """Finds the next pairs; holds the counts, which are zero between calls."""
+    own = int(probing.sizes.max(initial=0))
+    least = least_common(condition, own + int(stored.sizes.max(initial=0)))
+    fewest = fewest_common(condition, own)[probing.sizes]
+    counts, passing = np.zeros(len(stored), np.int32), np.empty(len(stored), np.int32)
+    given = probing.bounds, probing.sizes, stored.sizes, *lists, starts, ends, least, fewest
+
+    def step(row: int, place: int, rows: Any, places: Any) -> tuple[int, int, int]:
+        found: tuple[int, int, int] = _find(*given, row, place, counts, passing, rows, places)
+        return found
+
+    return step
+
+
+@inlined
+def _count(entries: Any, begins: Any, stops: Any, first: Any, last: Any, counts: Any) -> Any:
+    """One more at every place read; how many were read."""
+    read = 0
+    for at in range(first, last):
+        part = entries[begins[at] : stops[at]]
+        read += part.size
+        for one in range(part.size):
+            counts[np.uint32(part[one])] += np.int32(1)
+    return read
+
+
+@inlined
+def _collect(
+    entries: Any, begins: Any, stops: Any, first: Any, last: Any, counts: Any, fewest: Any,
+    start: Any, end: Any, own: Any, sizes: Any, least: Any, passing: Any,
+) -> Any:  # fmt: skip
+    """The places that match, ascending, by way of the lists; all counts are zero again."""
+    found = 0
+    for at in range(first, last):
+        part = entries[begins[at] : stops[at]]
+        for one in range(part.size):
+            place = np.uint32(part[one])
+            common = counts[place]
+            counts[place] = 0
+            # The first test alone is seldom true; the others only matter to what passes it.
+            if common >= fewest and start <= place < end and common >= least[own + sizes[place]]:
+                passing[found] = part[one]
+                found += 1
+    if found > 1:
+        passing[:found].sort()
+    return found
+
+
+@inlined
+def _sweep(
+    counts: Any, fewest: Any, start: Any, end: Any, own: Any, sizes: Any, least: Any, passing: Any
+) -> Any:
+    """The places that match, ascending, by way of the range."""
+    found = 0
+    for place in range(start, end):
+        if counts[place] >= fewest and counts[place] >= least[own + sizes[place]]:
+            passing[found] = place
+            found += 1
+    counts[:] = 0
+    return found
+
+
+@kernel(
+    POSITIONS, POSITIONS, POSITIONS, PLACES, POSITIONS, POSITIONS, POSITIONS, POSITIONS, POSITIONS, POSITIONS,
+    NUMBER, NUMBER, NEW_PLACES, NEW_PLACES, NEW_TIMES, NEW_TIMES,
+)  # fmt: skip
+def _find(
+    bounds: Any, own_sizes: Any, sizes: Any, entries: Any, begins: Any, stops: Any, starts: Any, ends: Any,
+    least: Any, fewest: Any, row: Any, place: Any, counts: Any, passing: Any, rows: Any, places: Any,
+) -> Any:  # fmt: skip
+    """Go on at `place` of `row` until both arrays are full: pairs, and where to go on next time."""
+    found = 0
+    while row < starts.size:
+        start, end = max(place, starts[row]), ends[row]
+        first, last = bounds[row], bounds[row + 1]
+        matching = 0
+        if start < end and last - first >= fewest[row]:
+            read = _count(entries, begins, stops, first, last, counts)
+            own = own_sizes[row]
+            if read > counts.size:
+                matching = _sweep(counts, fewest[row], start, end, own, sizes, least, passing)
+            else:
+                matching = _collect(
+                    entries, begins, stops, first, last, counts, fewest[row],
+                    start, end, own, sizes, least, passing,
+                )  # fmt: skip
+        fits = min(matching, rows.size - found)
+        for one in range(fits):
+            rows[found + one], places[found + one] = row, passing[one]
+        found += fits
+        if fits < matching:
+            return found, row, np.int64(passing[fits])
+        row, place = row + 1, 0
+    return found, row, 0

@@ -1,0 +1,114 @@
+"""When two sets of items match beyond a number of common items: Jaccard similarity and inner product.
+
+Paper: selective join, motivation (similar news items by weighted keywords: a windowed inner product join).
+`Overlap` stands in `conditions.py`.
+
+    Jaccard         |a ∩ b| / |a ∪ b| ≥ x        empty sets match nothing
+    inner product   Σ w_a · w_b ≥ x              over common items, in ascending order of items
+
+Guarantee: decided exactly as the plain computation in 64-bit floating point decides, whichever way pairs are
+found. For Jaccard, the quotient c / (s − c) of c common items and sizes that sum to s never decreases as c
+grows, not even rounded. So a table tells for every s the least c that is enough: pairs are decided by whole
+numbers. For the inner product all variants add in the same order. A sum that is not a number matches nothing;
+weights below zero are as good as any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.errors import FlowError, StateError, explain
+from tidegate.join.conditions import Overlap
+from tidegate.join.item_sets import ItemSets
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Jaccard:
+    """At least this share of all items of the two sets is common."""
+
+    at_least: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.at_least <= 1:
+            raise FlowError(
+                explain(
+                    "A Jaccard similarity lies above 0 and at most at 1",
+                    got=self.at_least,
+                    why="Every pair of rows has a similarity of at least 0, and none one of more than 1",
+                    do="Give a share such as 0.5",
+                )
+            )
+
+
+@dataclass(frozen=True)
+class InnerProduct:
+    """The weights of common items, multiplied and added, reach this."""
+
+    at_least: float
+
+    def __post_init__(self) -> None:
+        if not self.at_least > 0:
+            raise FlowError(
+                explain(
+                    "An inner product join needs a threshold above 0",
+                    got=self.at_least,
+                    why="With zero, pairs without any common item would match",
+                    do="Give at_least above 0",
+                )
+            )
+
+
+SetCondition = Overlap | Jaccard | InnerProduct
+
+
+def least_common(condition: Overlap | Jaccard, largest: int) -> NDArray[np.int64]:
+    """For two sets whose sizes sum to s = 0 … largest: how many common items make a match.
+
+    More than s / 2, which two sets cannot have in common, means none do.
+    """
+    if isinstance(condition, Overlap):
+        return np.full(largest + 1, condition.at_least, np.int64)
+    share, together = condition.at_least, np.arange(largest + 1)
+    least: NDArray[np.int64] = np.maximum(np.floor(share * together / (1 + share)).astype(np.int64) - 2, 1)
+    while True:
+        short = (least < together) & (least / np.maximum(together - least, 1) < share)
+        if not short.any():
+            return least
+        least += short
+
+
+def fewest_common(condition: Overlap | Jaccard, largest: int) -> NDArray[np.int64]:
+    """For a set of 0 … largest items: the common items that every match of it has, whatever it matches.
+
+    Jaccard: a match with c common items has at least c items itself, so the best case is a part of the set.
+    """
+    least = least_common(condition, 2 * largest)
+    sizes = np.arange(largest + 1)
+    if isinstance(condition, Overlap):
+        return least[sizes]
+    # c ≥ least[size + c] holds from some c on, since least grows more slowly than c.
+    fewest = np.minimum(sizes, 1)
+    while True:
+        short = (fewest < sizes) & (fewest < least[sizes + fewest])
+        if not short.any():
+            return fewest
+        fewest += short
+
+
+def weights_of(sets: ItemSets) -> NDArray[np.float64]:
+    """The weights that an inner product needs."""
+    if sets.weights is None:
+        raise StateError(
+            explain(
+                "An inner product join needs a weight for every item",
+                got="sets without weights",
+                do="Give item_sets(…, weights=…)",
+            )
+        )
+    return sets.weights

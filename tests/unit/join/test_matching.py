@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tidegate.errors import FlowError, StateError
+from tidegate.join.bitset_pairs import Bitsets
+from tidegate.join.conditions import Overlap
+from tidegate.join.index_choice import choose
+from tidegate.join.inverted_lists import InvertedLists
+from tidegate.join.item_sets import ItemSets, item_sets
+from tidegate.join.matching import Matcher
+from tidegate.join.similarity import InnerProduct, Jaccard
+from tidegate.join.weighted_pairs import Weighted
+
+#: Item 0 in every row, item 1 in every second, item 2 in every third …
+STORED = [[item for item in range(6) if place % (item + 1) == 0] for place in range(12)]
+WAYS: list[Matcher] = [
+    Bitsets(Overlap(2)),
+    InvertedLists(Overlap(2)),
+    InvertedLists(Overlap(2), "identifier"),
+]
+
+
+def packed(rows: list[list[int]], universe: int = 6, sizes: list[int] | None = None) -> ItemSets:
+    bounds = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    items = np.array([item for row in rows for item in row], np.int64)
+    return item_sets(bounds, items, universe, np.ones(items.size), None if sizes is None else np.array(sizes))
+
+
+def of(starts: list[int], ends: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return np.array(starts, np.int64), np.array(ends, np.int64)
+
+
+def test_without_an_index_every_row_in_range_is_a_comparison() -> None:
+    probing = packed([[0], [0, 1], [2]])
+    for matcher in (Bitsets(Overlap(1)), Weighted(InnerProduct(1.0))):
+        cost = matcher.prepare(packed(STORED)).cost(probing, *of([0, 3, 9], [12, 7, 2]))
+        assert cost.tolist() == [12, 4, 0]
+
+
+def test_lists_in_time_order_are_read_only_within_the_range() -> None:
+    prepared = InvertedLists(Overlap(1)).prepare(packed(STORED))
+    # Items 1 and 2 lie at 0 2 4 6 8 10 and at 0 3 6 9: two lists looked up, and what of them lies in range.
+    cost = prepared.cost(packed([[1, 2]] * 4), *of([0, 3, 1, 5], [12, 7, 2, 5]))
+    assert cost.tolist() == [2 + 6 + 4, 2 + 2 + 2, 2, 0]
+
+
+def test_lists_in_identifier_order_are_read_whole() -> None:
+    prepared = InvertedLists(Overlap(1), "identifier").prepare(packed(STORED))
+    assert prepared.cost(packed([[1, 2]] * 3), *of([0, 3, 5], [12, 7, 5])).tolist() == [12, 12, 0]
+    assert np.diff(prepared.entries[: prepared.bounds[1]]).min() < 0
+
+
+def test_a_single_value_looks_up_one_list_and_reads_its_matches_only() -> None:
+    values = np.random.default_rng(3).integers(0, 50, 300)
+    stored = item_sets(np.arange(301), values, 50)
+    probing = item_sets(np.arange(51), np.arange(50), 50)
+    ranges = np.full(50, 20), np.full(50, 280)
+    prepared = InvertedLists(Overlap(1)).prepare(stored)
+    ((rows, places),) = prepared.find(probing, *ranges, 1000)
+    assert np.array_equal(values[places], rows)
+    assert rows.size == 260
+    assert prepared.cost(probing, *ranges).sum() == 260 + 50
+
+
+@pytest.mark.parametrize("matcher", [Bitsets(Jaccard(0.5)), InvertedLists(Jaccard(0.5))], ids=str)
+def test_jaccard_counts_items_that_no_stored_row_has(matcher: Matcher) -> None:
+    """Two of three items in common is enough; two of five, three of them unknown, is not."""
+    stored = packed([[0, 1]])
+    probing = packed([[0, 1], [0, 1]], sizes=[3, 5])
+    chunks = list(matcher.prepare(stored).find(probing, *of([0, 0], [1, 1]), 10))
+    assert [rows.tolist() for rows, _ in chunks] == [[0]]
+
+
+@pytest.mark.parametrize("matcher", WAYS, ids=str)
+@pytest.mark.parametrize(
+    ("universe", "starts", "ends", "message"),
+    [
+        (6, [0, 0], [1, 1], "do not fit together"),
+        (6, [0], [13], "outside the stored rows"),
+        (6, [-1], [3], "outside the stored rows"),
+        (7, [0], [1], "do not fit together"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(
+    matcher: Matcher, universe: int, starts: list[int], ends: list[int], message: str
+) -> None:
+    prepared = matcher.prepare(packed(STORED))
+    with pytest.raises(StateError, match=message):
+        prepared.find(packed([[0]], universe), *of(starts, ends), 10)
+    with pytest.raises(StateError, match=message):
+        prepared.cost(packed([[0]], universe), *of(starts, ends))
+
+
+def test_a_reversed_range_is_empty_wherever_it_lies() -> None:
+    for matcher in WAYS:
+        assert not list(matcher.prepare(packed(STORED)).find(packed([[0, 1]]), *of([99], [-5]), 10))
+
+
+def test_a_chunk_of_nothing_is_refused() -> None:
+    with pytest.raises(FlowError, match="at least one"):
+        Bitsets(Overlap(1)).prepare(packed(STORED)).find(packed([[0]]), *of([0], [1]), 0)
+
+
+def test_lists_in_another_order_are_refused() -> None:
+    with pytest.raises(FlowError, match="sorted in one of two ways"):
+        InvertedLists(Overlap(1), "size")
+
+
+@pytest.mark.parametrize("matcher", [Weighted(InnerProduct(1.0)), InvertedLists(InnerProduct(1.0))], ids=str)
+def test_an_inner_product_of_sets_without_weights_is_refused(matcher: Matcher) -> None:
+    with pytest.raises(StateError, match="a weight for every item"):
+        matcher.prepare(item_sets(np.array([0, 1]), np.array([0]), 1))
+
+
+@pytest.mark.parametrize(
+    ("universe", "expected"), [(40, Bitsets(Overlap(3))), (5000, InvertedLists(Overlap(3)))], ids=str
+)
+def test_many_items_get_lists_and_few_get_bitsets(universe: int, expected: Matcher) -> None:
+    random = np.random.default_rng(1)
+    stored = item_sets(np.arange(0, 5001, 5), random.integers(0, universe, 5000), universe)
+    assert choose(Overlap(3), stored) == expected
+
+
+def test_what_is_too_wide_for_bitsets_gets_lists_even_where_every_row_has_the_same_item() -> None:
+    stored = item_sets(np.arange(101), np.zeros(100, np.int64), 100_000)
+    assert choose(Jaccard(0.5), stored) == InvertedLists(Jaccard(0.5))
+
+
+def test_an_inner_product_gets_lists() -> None:
+    assert choose(InnerProduct(0.5), packed(STORED)) == InvertedLists(InnerProduct(0.5))
