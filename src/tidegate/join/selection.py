@@ -81,3 +81,13 @@ def mixed(identity: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(bits ^ (bits >> np.uint64(31)))
+
+
+def whole_or_nothing(whole: Ranges, chosen: Ranges, lot: NDArray[np.float64]) -> Ranges:
+    """For an index that cannot be cut by time: a basic window chosen in part is taken whole, or not at all.
+
+    Which of the two, the row's lot says, with the chance of the part: on average the budget is kept.
+    """
+    part, size = chosen.sizes, whole.sizes
+    taken = (part == size) | (lot[:, None] * size < part)
+    return Ranges(np.where(taken, whole.starts, whole.ends), whole.ends)

@@ -24,6 +24,7 @@ _LOOK: Any = {
     "axes.edgecolor": "#999999",
     "axes.labelcolor": _INK,
     "axes.spines.top": False,
+    "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#E3E3E3",
@@ -73,7 +74,7 @@ def _draw_panel(axes: Axes, panel: Panel, tallest: float, columns: int) -> None:
     axes.set_ylabel(panel.y_label)
     # Room on top for the legend, so that it covers no curve.
     room = 1.06 + 0.065 * -(-len(panel.curves) // columns)
-    axes.set_ylim(0, tallest * room)
+    axes.set_ylim(panel.y_from, panel.y_from + (tallest - panel.y_from) * room)
     axes.margins(x=0.02)
     sides = {False: axes}
     if panel.right_label:

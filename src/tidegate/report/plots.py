@@ -55,6 +55,8 @@ class Panel:
     spans: Sequence[tuple[float, float, str]] = ()
     #: Names instead of numbers on the x axis: (place, name).
     ticks: Sequence[tuple[float, str]] = ()
+    #: Where the left axis begins; anything but 0 only where no heights are to be compared.
+    y_from: float = 0.0
 
 
 @dataclass(frozen=True)

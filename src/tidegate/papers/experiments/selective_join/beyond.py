@@ -115,11 +115,12 @@ def beyond(options: Options) -> Outcome:
         found = min((list(moment) for moment in zip(*both, strict=True)), key=median)
         lines.append(_share(f"lag moves from 25 to {shift:g} s: third period, of steady output", found))
         bars.append(bar(lines[-1], f"recovery-to-{shift:g}s", 0.9))
+    goal = Curve("bar", fractions, [0.95] * len(fractions), colour=7)
     plot = Plot(
         "beyond-clairvoyant",
         "The selective policy, as a share of the clairvoyant choice",
         f"output at equal cost, exploring included; {rate:g} tuples/s, 20 s windows\n{options.seeds_text}",
-        [Panel("fraction r", "share of clairvoyant output", curves)],
+        [Panel("fraction r", "share of clairvoyant output", [*curves, goal], y_from=0.9)],
     )
     return Outcome(lines, bars, [plot])
 

@@ -52,7 +52,7 @@ THREE = (DIRECTION, TIME, RATE)
 #: What the direction must add at a fixed r: (κ, r, per cent).
 DIRECTION_BARS = ((0.6, 0.1, 18.0), (0.8, 0.1, 18.0), (0.6, 0.2, 10.0), (0.8, 0.2, 10.0))
 #: Other points of the same kind, to see where the paper's +40 % would lie: (κ, r).
-DIRECTION_POINTS = ((1.0, 0.1), (1.0, 0.2), (0.8, 0.05), (0.8, 0.45))
+DIRECTION_POINTS = ((1.0, 0.1), (0.8, 0.05), (0.8, 0.45))
 
 
 def figure_6(options: Options) -> Outcome:

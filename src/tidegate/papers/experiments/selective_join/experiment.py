@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate.papers.experiments.experiment import Experiment, Figure
+from tidegate.papers.experiments.selective_join.basic_window_figure import figure_9
 from tidegate.papers.experiments.selective_join.beyond import beyond
 from tidegate.papers.experiments.selective_join.correlation_figures import figure_6, figure_7, figure_8
 from tidegate.papers.experiments.selective_join.rate_figures import figure_3, figure_4, figure_5
@@ -17,6 +18,7 @@ EXPERIMENT = Experiment(
         Figure("6", "r₁ and r₂ over time", figure_6),
         Figure("7", "output over time, three join settings", figure_7),
         Figure("8", "output by skew, threshold 4", figure_8),
+        Figure("9", "output by basic window size, without and with an index", figure_9),
         Figure("beyond", "our policy against one who knows", beyond),
     ),
 )

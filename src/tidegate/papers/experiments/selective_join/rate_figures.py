@@ -52,8 +52,8 @@ def rush_of(options: Options) -> Rush:
     return QUICK_RUSH if options.quick else PAPER_RUSH
 
 
-def settings_text(rush: Rush, options: Options) -> str:
-    return f"machine: {rush.fits:g} tuples/s just fit · {options.seeds_text}"
+def settings_text(rush: Rush, options: Options, fit_how: str = "") -> str:
+    return f"machine: {rush.fits:g} tuples/s just fit{fit_how} · {options.seeds_text}"
 
 
 def figure_3(options: Options) -> Outcome:
@@ -148,7 +148,7 @@ def figure_5(options: Options) -> Outcome:
         "figure-5",
         "Figure 5: average output rate by skew κ and window size",
         "overlap join, threshold 3, τ = 0, window on one stream\n"
-        f"{settings_text(rush, options)} with a window of 20 s",
+        + settings_text(rush, options, " with a window of 20 s"),
         panels,
         same_height=True,
     )
