@@ -17,7 +17,15 @@ from tidegate.join.matching import Matcher
 from tidegate.papers.selective_join import Steps, Workload, draw
 from tidegate.sim.machine import SECOND_US, Machine
 from tidegate.sim.paper_streams import paper_streams
-from tidegate.sim.period_join import PeriodJoin, PeriodMachine, PeriodTrace, stretches
+from tidegate.sim.period_join import (
+    BY_LOT,
+    PART_OF_IT,
+    SKIPPED,
+    PeriodJoin,
+    PeriodMachine,
+    PeriodTrace,
+    stretches,
+)
 from tidegate.sim.stream_join import StreamJoin
 
 STEPS = (Steps(((30.0, 40.0),)), Steps(((30.0, 60.0),)))
@@ -82,16 +90,17 @@ def test_rate_adaptation_comes_down_to_what_fits() -> None:
     assert periods[-1].fetched > 0.8 * periods[-1].offered
 
 
-def test_lists_sorted_by_identifier_cost_whole_basic_windows() -> None:
-    """Without basic windows a row reads all of its window or nothing: on average the same as a part."""
+def test_what_cannot_be_read_in_part_is_skipped_or_read_by_lot() -> None:
+    """Without basic windows a row then reads nothing, or by lot all of its window: on average the budget."""
     windows = Windows(WINDOWS.lengths_us, 0)
-    cost = []
-    for by_time in (True, False):
-        machine = PeriodMachine(float("inf"), lookup=0.0, by_time=by_time)
+    cost = {}
+    for remainder in (PART_OF_IT, SKIPPED, BY_LOT):
+        machine = PeriodMachine(float("inf"), lookup=0.0, remainder=remainder)
         periods = joined(machine, LISTS, windows).run(partial_processing(windows, FixedRate(0.3)), 10, 30)
-        cost.append(sum(period.cost for period in periods))
-    assert cost[1] == pytest.approx(cost[0], rel=0.1)
-    assert cost[1] != cost[0]
+        cost[remainder] = sum(period.cost for period in periods)
+    assert cost[SKIPPED] == 0 < cost[PART_OF_IT]
+    whole = sum(period.cost for period in everything(PeriodMachine(float("inf"), lookup=0.0)))
+    assert cost[BY_LOT] == pytest.approx(0.3 * whole, rel=0.1)
 
 
 def test_fully_processed_rows_teach_the_order() -> None:

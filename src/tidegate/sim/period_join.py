@@ -9,7 +9,8 @@ in each basic window that it is compared with:
     cost of a row = Σ entries read + look-up · (items of the row) · (basic windows touched)
 
 Lists sorted by time can be read in part. Lists sorted by identifier cannot, so there a basic window is taken
-whole or not at all; that is all the difference it makes, because a basic window's lists are then read whole.
+whole or not at all, which is all the difference it makes: `remainder` says what becomes of a basic window for
+which the budget is too small.
 
 In a period (5 s) rows are probed in the order of their arrival until its time is used up. Those that are left
 are lost, as from a full buffer, but stay stored: selective processing stores every row.
@@ -40,6 +41,7 @@ from tidegate.sim.machine import SECOND_US
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+PART_OF_IT, SKIPPED, BY_LOT = "part", "skipped", "by lot"
 #: Pairs that are found at a time.
 _AT_ONCE = 1_000_000
 
@@ -51,8 +53,8 @@ class PeriodMachine:
     work_per_second: float
     #: A look-up, in list entries: a hash table is asked and a list begun, instead of the next entry read.
     lookup: float = 10.0
-    #: Lists are sorted by time, or else by identifier.
-    by_time: bool = True
+    #: A basic window that does not fit into a row's budget: read in part, skipped, or read by lot.
+    remainder: str = PART_OF_IT
     period_seconds: float = 5.0
     seed: int = 7
 
@@ -146,8 +148,9 @@ class PeriodJoin:
         full = within_share(identity, decision.full_share, purpose(seed, FULL))
         lot = lots(identity, purpose(seed, PART))
         chosen = select(whole, probing.order, probing.fraction)
-        if not self._machine.by_time:
-            chosen = whole_or_nothing(whole, chosen, lot)
+        if self._machine.remainder != PART_OF_IT:
+            by_lot = self._machine.remainder == BY_LOT
+            chosen = whole_or_nothing(whole, chosen, lot if by_lot else None)
         chosen = explore(whole, chosen, full, decision.full_depth, lot)
         sets = self._sets[side].take(rows)
         return _Probes(times, sets, chosen, full, self._cost(window, sets, chosen))

@@ -88,6 +88,7 @@ def test_a_basic_window_chosen_in_part_is_taken_whole_or_not_at_all() -> None:
     chosen = Ranges(np.array([[4, 3]] * 3), np.array([[8, 4]] * 3))
     taken = whole_or_nothing(whole, chosen, np.array([0.0, 0.24, 0.26]))
     assert taken.sizes.tolist() == [[4, 4], [4, 4], [4, 0]]
+    assert whole_or_nothing(whole, chosen).sizes.tolist() == [[4, 0]] * 3
 
 
 def test_whole_or_nothing_keeps_the_budget_on_average_and_takes_nothing_that_was_not_chosen() -> None:

@@ -28,7 +28,7 @@ def test_figure_9_shows_both_joins_both_orders_and_none_on_the_axis(ninth: Outco
     (plot,) = ninth.plots
     assert [len(panel.curves) for panel in plot.panels] == [2, 4]
     assert all(panel.ticks[-1][1] == "none" for panel in plot.panels)
-    assert [line.figure for line in ninth.lines] == ["9"] * 6
+    assert [line.figure for line in ninth.lines] == ["9"] * 8
 
 
 def test_figure_9_small_basic_windows_give_more_than_none_without_an_index(ninth: Outcome) -> None:
