@@ -8,6 +8,7 @@ agree with the paper: the table says that, line by line.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tidegate.papers.experiments.experiment import Experiment, Figure, Line, Options
     from tidegate.report.frame import Bar
 
+#: The folder with real data, where --real does not name one.
+DATA_VARIABLE = "TIDEGATE_DATA"
 NAMES = ("selective-join",)
 HEADS = ("figure", "what", "paper said", "we measured", "")
 
@@ -42,6 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quick",
         action="store_true",
         help="short runs at low rates: the shape of things, no figures to quote",
+    )
+    add(
+        "--real",
+        nargs="?",
+        const="",
+        metavar="FOLDER",
+        help=f"on real data from this folder (from the environment variable {DATA_VARIABLE})",
     )
     add("--out", type=Path, metavar="DIR", help="where the plots go (./reproduce-NAME)")
     add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
@@ -65,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     lines: list[Line] = []
     rows: list[dict[str, Any]] = []
     bars: list[Bar] = []
-    for figure in _figures(asked, arguments.figure):
+    for figure in _figures(asked, arguments.figure, options):
         say(console, f"{_title(figure)}: {figure.shows} …")
         started = perf_counter()
         outcome = figure.measure(options)
@@ -88,17 +98,36 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace) -> Options:
     from tidegate.papers.experiments.experiment import Options
 
-    return Options(tuple(range(arguments.seed, arguments.seed + arguments.seeds)), arguments.quick)
+    seeds = tuple(range(arguments.seed, arguments.seed + arguments.seeds))
+    return Options(seeds, arguments.quick, None if arguments.real is None else _data_folder(arguments.real))
 
 
-def _figures(asked: Experiment, names: list[str] | None) -> list[Figure]:
-    known = {figure.name: figure for figure in asked.figures}
+def _data_folder(given: str) -> Path:
+    folder = given or os.environ.get(DATA_VARIABLE, "")
+    if not folder:
+        raise FlowError(
+            explain(
+                "Real data do not come with Tidegate, and no folder was given",
+                do=f"Give --real FOLDER or set {DATA_VARIABLE}; without --real the workload is generated",
+            )
+        )
+    return Path(folder)
+
+
+def _figures(asked: Experiment, names: list[str] | None, options: Options) -> list[Figure]:
+    """Those asked for, by default all; with real data the ones that can be measured on them."""
+    figures = asked.figures if options.real is None else asked.real
+    known = {figure.name: figure for figure in figures}
     for name in names or ():
         if name not in known:
             raise FlowError(
-                explain(f"{asked.name} has no such figure", got=name, do="Use one of " + ", ".join(known))
+                explain(
+                    f"{asked.name} has no such figure to measure",
+                    got=name,
+                    do="Use one of " + ", ".join(known),
+                )
             )
-    return [figure for figure in asked.figures if names is None or figure.name in names]
+    return [figure for figure in figures if names is None or figure.name in names]
 
 
 def _title(figure: Figure) -> str:

@@ -87,9 +87,8 @@ class Experiment:
     name: str
     paper: str
     figures: tuple[Figure, ...]
-    #: Figures that can run on real data, and what data these are.
-    real: tuple[str, ...] = ()
-    real_data: str = ""
+    #: Those that can also be measured on real data.
+    real: tuple[Figure, ...] = ()
 
 
 def percent_line(

@@ -59,6 +59,12 @@ def test_settings_that_are_compared_see_the_same_rows_and_seeds_differ() -> None
     assert run(SHORT, RATE, 4).total("outputs") != run(SHORT, RATE, 3).total("outputs")
 
 
+def test_a_run_is_a_function_of_scenario_setting_and_seed() -> None:
+    one = run(SHORT, RATE, 3).ticks("outputs").tolist()
+    run.cache_clear()
+    assert run(SHORT, RATE, 3).ticks("outputs").tolist() == one
+
+
 def test_ratios_and_rates_are_those_of_the_runs() -> None:
     (ratio,) = ratios(SHORT, RATE, RANDOM_DROP, (10, 20), [3])
     one, other = (run(SHORT, policy, 3).total("outputs", 10, 20) for policy in (RATE, RANDOM_DROP))

@@ -26,19 +26,29 @@ def rate_curve(rush: Rush) -> Curve:
     return Curve("stream rates", edges, [*rush.rates, rush.rates[-1]], "steps", colour=RATE_COLOUR)
 
 
-def output_curve(scenario: Scenario, policy: str, seeds: Sequence[int], name: str = "") -> Curve:
-    """Output tuples a second: median over the seeds, and the band from least to most."""
+def output_curve(
+    scenario: Scenario,
+    policy: str,
+    seeds: Sequence[int],
+    *,
+    bin_seconds: int = _BIN_SECONDS,
+    differ: bool = False,
+) -> Curve:
+    """Output tuples a second: median over the seeds, and the band from least to most.
+
+    Where seeds stand for inputs that differ, neither says much, and the curve is their mean.
+    """
     per_tick = np.array([run(scenario, policy, seed).ticks("outputs") for seed in seeds])
-    ticks = _BIN_SECONDS * SECOND_US // scenario.tick_us
+    ticks = bin_seconds * SECOND_US // scenario.tick_us
     bins = per_tick.shape[1] // ticks
-    rates = per_tick[:, : bins * ticks].reshape(len(seeds), bins, ticks).sum(axis=2) / _BIN_SECONDS
-    middles = (np.arange(bins) + 0.5) * _BIN_SECONDS
+    rates = per_tick[:, : bins * ticks].reshape(len(seeds), bins, ticks).sum(axis=2) / bin_seconds
+    middles = (np.arange(bins) + 0.5) * bin_seconds
     return Curve(
-        name or policy,
+        policy,
         middles.tolist(),
-        np.median(rates, axis=0).tolist(),
-        low=rates.min(axis=0).tolist(),
-        high=rates.max(axis=0).tolist(),
+        (rates.mean(axis=0) if differ else np.median(rates, axis=0)).tolist(),
+        low=() if differ else rates.min(axis=0).tolist(),
+        high=() if differ else rates.max(axis=0).tolist(),
         colour=COLOURS[policy],
     )
 
@@ -67,6 +77,6 @@ def fractions(scenario: Scenario, policy: str, seeds: Sequence[int], window: int
 def spans(rush: Rush) -> list[tuple[float, float, str]]:
     """The two stretches in which more comes than fits."""
     return [
-        (*rush.rush, f"{rush.rates[1]:g} tuples/s"),
-        (*rush.long, f"{rush.rates[2]:g} tuples/s"),
+        (*rush.rush, f"{rush.rates[1]:.3g} tuples/s"),
+        (*rush.long, f"{rush.rates[2]:.3g} tuples/s"),
     ]

@@ -53,7 +53,7 @@ def rush_of(options: Options) -> Rush:
 
 
 def settings_text(rush: Rush, options: Options, fit_how: str = "") -> str:
-    return f"machine: {rush.fits:g} tuples/s just fit{fit_how} · {options.seeds_text}"
+    return f"machine: {rush.fits:.3g} tuples/s just fit{fit_how} · {options.seeds_text}"
 
 
 def figure_3(options: Options) -> Outcome:

@@ -23,7 +23,8 @@ from statistics import median
 import numpy as np
 
 from tidegate.control.shedding import Windows
-from tidegate.join.conditions import Overlap
+from tidegate.join.conditions import Condition, Overlap
+from tidegate.papers.experiments.selective_join.news import News, news_streams
 from tidegate.papers.experiments.selective_join.policies import POLICIES
 from tidegate.papers.selective_join import Steps, Workload
 from tidegate.sim.machine import SECOND_US, Machine
@@ -103,6 +104,8 @@ class Scenario:
     at_least: int = 3
     #: Windows that the machine was chosen for; None: those of the join.
     fitted_seconds: float | None = None
+    #: Real items in place of the paper's workload; skew, shift and threshold then come with them.
+    news: News | None = None
     tick_us: int = SECOND_US // 4
 
     @property
@@ -123,14 +126,20 @@ def _streams(workload: Workload, steps: Steps) -> tuple[Stream, Stream]:
     return paper_streams(workload, (steps, steps))
 
 
+def _inputs(scenario: Scenario, seed: int) -> tuple[tuple[Stream, Stream], Condition]:
+    if scenario.news is not None:
+        return news_streams(scenario.news, scenario.rush.steps, scenario.windows, seed)
+    streams = _streams(replace(scenario.workload, seed=seed), scenario.rush.steps)
+    return streams, Overlap(scenario.at_least)
+
+
 @cache
 def run(scenario: Scenario, policy: str, seed: int) -> Trace:
     """One run; settings that are compared see the same rows."""
-    steps = scenario.rush.steps
-    streams = _streams(replace(scenario.workload, seed=seed), steps)
+    steps, windows = scenario.rush.steps, scenario.windows
+    streams, condition = _inputs(scenario, seed)
     machine = Machine(scenario.capacity, tick_us=scenario.tick_us, seed=seed)
-    join = StreamJoin(streams, scenario.windows, Overlap(scenario.at_least), machine)
-    return join.run(POLICIES[policy](scenario.windows), steps.seconds)
+    return StreamJoin(streams, windows, condition, machine).run(POLICIES[policy](windows), steps.seconds)
 
 
 def ratios(
