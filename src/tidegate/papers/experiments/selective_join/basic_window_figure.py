@@ -43,7 +43,7 @@ SKEWS = (0.6, 0.8)
 #: Seconds of a basic window; 0 is "none".
 PLAIN_SIZES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 0.0)
 INDEXED_SIZES = (0.5, 1.0, 2.0, 5.0, 20.0, 50.0, 100.0, 0.0)
-QUICK_SIZES = (0.2, 2.0, 10.0, 0.0)
+QUICK_SIZES = (0.5, 10.0, 0.0)
 #: Runs over 200 s windows take long, and no bar hangs on them.
 SEEDS_MOST = 2
 #: Periods of 5 s: first the order of basic windows is learnt, then output is counted. It is counted longer

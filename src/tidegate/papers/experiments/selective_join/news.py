@@ -63,8 +63,8 @@ class News:
                     got=f"no {' and no '.join(missing)} in {self.folder}",
                     why="They may be used for research only, so they do not come with Tidegate",
                     do=(
-                        "Give the folder that has them (--real FOLDER or TIDEGATE_DATA), made from "
-                        "Reuters-21578 in the order of time, with columns newid, desk and newid, term, weight; "
+                        "Name the folder that has them (--real FOLDER or TIDEGATE_DATA), made of "
+                        "Reuters-21578 in the order of time, columns newid, desk and newid, term, weight; "
                         "or leave --real out: the paper's own workload is generated"
                     ),
                 )

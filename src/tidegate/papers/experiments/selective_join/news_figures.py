@@ -65,12 +65,12 @@ def _scenario(options: Options, *, lag: float = 0.0, both: bool = False, sources
     return Scenario(rush, both_windows() if both else one_window(), news=news)
 
 
-def _about(scenario: Scenario, options: Options) -> str:
+def _about(scenario: Scenario, options: Options, told: str = "medians") -> str:
     news = scenario.news
     lag = f", right source {news.lag_seconds:g} s behind" if news and news.lag_seconds else ""
     least = f"{news.at_least:g}" if news else ""
     about = f"Reuters items on two feeds, inner product of terms ≥ {least}{lag}"
-    parts = settings_text(scenario.rush, options).replace("seeds", "parts").replace("medians", "means")
+    parts = settings_text(scenario.rush, options).replace("seed", "part").replace("medians", told)
     return f"{about}\n{parts}"
 
 
@@ -107,7 +107,7 @@ def figure_4(options: Options) -> Outcome:
     curves = [_curve(scenario, policy, options) for policy in (RATE, RATE_MODEL, RANDOM_DROP)]
     panel = Panel(TIME_LABEL, OUTPUT_LABEL, curves, spans=spans(rush))
     title = "Figure 4 on news: output rate with and without rate adaptation"
-    return Outcome(lines, plots=[Plot("real-figure-4", title, _about(scenario, options), [panel])])
+    return Outcome(lines, plots=[Plot("real-figure-4", title, _about(scenario, options, "means"), [panel])])
 
 
 def figure_5(options: Options) -> Outcome:
@@ -172,4 +172,4 @@ def figure_7(options: Options) -> Outcome:
     curves = [_curve(scenario, policy, options) for policy in shown]
     panel = Panel(TIME_LABEL, OUTPUT_LABEL, curves, spans=spans(scenario.rush))
     title = "Figure 7 on news: output rate of the join settings"
-    return Outcome(lines, plots=[Plot("real-figure-7", title, _about(scenario, options), [panel])])
+    return Outcome(lines, plots=[Plot("real-figure-7", title, _about(scenario, options, "means"), [panel])])
