@@ -13,7 +13,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/ensure-java)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install java demo test test-fast test-spark soak bench lint format clean
+.PHONY: help install java demo test test-fast test-spark soak bench reproduce lint format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name does; do \
@@ -44,6 +44,9 @@ soak: java $(INSTALLED) ## the long tests
 
 bench: java $(INSTALLED) ## speed of the join next to Spark's own, in one run
 	@$(WITH_JAVA) $(BIN)/python -m tidegate bench join $(ARGS)
+
+reproduce: $(INSTALLED) ## the selective join paper's figures again, with plots: no Java needed
+	@$(BIN)/python -m tidegate reproduce selective-join $(ARGS)
 
 lint: $(INSTALLED) ## ruff, mypy (strict) and the import contracts
 	$(BIN)/ruff check .

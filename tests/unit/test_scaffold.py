@@ -66,7 +66,7 @@ def test_every_folder_of_modules_is_a_package() -> None:
     assert [str(f.relative_to(ROOT)) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "test-fast", "lint", "bench", "soak"])
+@pytest.mark.parametrize("target", ["demo", "test", "test-fast", "lint", "bench", "reproduce", "soak"])
 def test_make_knows_the_target(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 

@@ -124,11 +124,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the scenarios one after the other; the JSON is written anew after each, so little is ever lost."""
     from rich.console import Console
 
+    from tidegate.report.bars import print_bars
     from tidegate.report.frame import Frame, write_frame
     from tidegate.report.outcome import say
     from tidegate.spark.bench.rounds import Arena, disagreements, unconfirmed
     from tidegate.spark.bench.summary import rows_of_report
-    from tidegate.spark.bench.tables import print_bars, print_rows
+    from tidegate.spark.bench.tables import print_rows
 
     console = Console(file=sys.stderr if arguments.json == "-" else sys.stdout, highlight=False)
     rows: list[dict[str, Any]] = []

@@ -20,6 +20,7 @@ from tidegate.errors import TidegateError
 COMMANDS = {
     "demo": "join two streams of a made-up city on an embedded Spark, with live progress",
     "bench": "speed next to other engines, in one run",
+    "reproduce": "a paper's figures again: what it said, what we measured, and plots",
     "inspect": "what is in a checkpoint: batches, plans, routing, segments, watermarks",
 }
 

@@ -95,3 +95,14 @@ def mixed(identity: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(bits ^ (bits >> np.uint64(31)))
+
+
+def whole_or_nothing(whole: Ranges, chosen: Ranges, lot: NDArray[np.float64] | None = None) -> Ranges:
+    """For an index that cannot be cut by time: a basic window chosen in part is taken whole, or not at all.
+
+    Without a lot it is not taken, so never more than the budget is spent. With lots it is taken with the
+    chance of its part, so on average the budget is used up, however large basic windows are.
+    """
+    part, size = chosen.sizes, whole.sizes
+    taken = part == size if lot is None else (part == size) | (lot[:, None] * size < part)
+    return Ranges(np.where(taken, whole.starts, whole.ends), whole.ends)

@@ -26,7 +26,7 @@ def test_version_is_the_packages_own(capsys: pytest.CaptureFixture[str]) -> None
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert left_with(["--help"]) == 0
     text = capsys.readouterr().out
-    assert all(name in text for name in ("demo", "bench", "inspect"))
+    assert all(name in text for name in ("demo", "bench", "reproduce", "inspect"))
 
 
 @pytest.mark.parametrize("argv", [["dmo"], ["bench", "dmo"]])
@@ -75,7 +75,7 @@ def test_an_unknown_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -
         main(["demo"])
 
 
-@pytest.mark.parametrize("slow", ["pyspark", "pyarrow", "pandas", "numba", "rich"])
+@pytest.mark.parametrize("slow", ["pyspark", "pyarrow", "pandas", "numba", "rich", "matplotlib"])
 def test_help_imports_nothing_slow(slow: str) -> None:
     program = f"import sys, tidegate.cli.main; sys.exit({slow!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.join.basic_windows import Ranges
-from tidegate.join.selection import explore, select, within_share
+from tidegate.join.selection import explore, lots, select, whole_or_nothing, within_share
 
 
 def ranges(*sizes: int) -> Ranges:
@@ -81,3 +81,20 @@ def test_exploring_fully_looks_at_everything_and_never_outside(
     assert (little.starts >= whole.starts).all()
     assert (little.ends <= whole.ends).all()
     assert (little.sizes >= chosen.sizes).all()
+
+
+def test_a_basic_window_chosen_in_part_is_taken_whole_or_not_at_all() -> None:
+    whole = Ranges(np.array([[4, 0]] * 3), np.array([[8, 4]] * 3))
+    chosen = Ranges(np.array([[4, 3]] * 3), np.array([[8, 4]] * 3))
+    taken = whole_or_nothing(whole, chosen, np.array([0.0, 0.24, 0.26]))
+    assert taken.sizes.tolist() == [[4, 4], [4, 4], [4, 0]]
+    assert whole_or_nothing(whole, chosen).sizes.tolist() == [[4, 0]] * 3
+
+
+def test_whole_or_nothing_keeps_the_budget_on_average_and_takes_nothing_that_was_not_chosen() -> None:
+    rows = 10_000
+    whole = Ranges(np.tile([10, 0], (rows, 1)), np.tile([20, 10], (rows, 1)))
+    chosen = Ranges(np.tile([17, 10], (rows, 1)), np.tile([20, 10], (rows, 1)))
+    taken = whole_or_nothing(whole, chosen, lots(np.arange(rows, dtype=np.uint64), 7)).sizes
+    assert abs(taken[:, 0].mean() - 3) < 0.2
+    assert not taken[:, 1].any()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
+from tidegate.report.bars import at_least, at_most
 from tidegate.report.frame import Bar
 from tidegate.spark.bench.rounds import Line
 from tidegate.spark.bench.summary import (
@@ -38,14 +39,6 @@ FLAT = 1.10
 #: Segments are merged and deleted in steps, so the bytes on disk swing within a window.
 BOUNDED = 1.25
 WINDOW_COST = 2.5
-
-
-def at_most(id: str, value: float | None, unit: str, target: float) -> Bar:
-    return Bar(id, value, unit, f"<= {target:g}", value is not None and value <= target)
-
-
-def at_least(id: str, value: float | None, unit: str, target: float) -> Bar:
-    return Bar(id, value, unit, f">= {target:g}", value is not None and value >= target)
 
 
 def middle(found: Spread | None) -> float | None:

@@ -8,7 +8,6 @@ from typing import Any
 from rich.console import Console
 
 from tidegate.report import units
-from tidegate.report.frame import Bar
 from tidegate.report.table import print_table
 
 HEADS = (
@@ -46,20 +45,5 @@ def print_rows(console: Console, name: str, rows: list[dict[str, Any]]) -> None:
     print_table(console, name, HEADS, table)
 
 
-def print_bars(console: Console, bars: list[Bar]) -> None:
-    if bars:
-        table = [
-            (bar.id, "-" if bar.value is None else f"{bar.value:.3g} {bar.unit}", bar.target, _met(bar))
-            for bar in bars
-        ]
-        print_table(console, "bars", ("bar", "measured", "target", ""), table)
-
-
 def cell(value: Any, show: Callable[[Any], str]) -> str:
     return "-" if value is None else show(value)
-
-
-def _met(bar: Bar) -> str:
-    if bar.value is None:
-        return "not measured"
-    return "holds" if bar.holds else "MISSED"

@@ -1,0 +1,143 @@
+"""Reruns a paper's experiment: what the paper said next to what we measured, and a plot per figure.
+
+Everything runs on the stages under a simulated clock, without Spark: cost is counted, not timed, so the same
+seeds give the same figures on every machine. The exit code says whether the experiment ran, not whether we
+agree with the paper: the table says that, line by line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from tidegate.cli.arguments import positive_int, whole_number
+from tidegate.errors import FlowError, explain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tidegate.papers.experiments.experiment import Experiment, Figure, Line, Options
+    from tidegate.report.frame import Bar
+
+#: The folder with real data, where --real does not name one.
+DATA_VARIABLE = "TIDEGATE_DATA"
+NAMES = ("selective-join",)
+HEADS = ("figure", "what", "paper said", "we measured", "")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("name", choices=NAMES, help="the paper")
+    add(
+        "--figure",
+        action="append",
+        metavar="N",
+        help="only this one (may be repeated): a figure's number, or `beyond` for what goes beyond the paper",
+    )
+    add("--seed", type=whole_number, default=0, metavar="N", help="the first seed (%(default)s)")
+    add("--seeds", type=positive_int, default=5, metavar="N", help="so many; medians are told (%(default)s)")
+    add(
+        "--quick",
+        action="store_true",
+        help="short runs at low rates: the shape of things, no figures to quote",
+    )
+    add(
+        "--real",
+        nargs="?",
+        const="",
+        metavar="FOLDER",
+        help=f"on real data from this folder (from the environment variable {DATA_VARIABLE})",
+    )
+    add("--out", type=Path, metavar="DIR", help="where the plots go (./reproduce-NAME)")
+    add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Figure by figure; the JSON is written anew after each, so little is ever lost."""
+    from rich.console import Console
+
+    from tidegate.papers.experiments.experiment import QUICK_MARK
+    from tidegate.papers.experiments.registry import experiment
+    from tidegate.report.bars import print_bars
+    from tidegate.report.drawing import draw
+    from tidegate.report.frame import Frame, write_frame
+    from tidegate.report.outcome import say
+
+    console = Console(file=sys.stderr if arguments.json == "-" else sys.stdout, highlight=False)
+    asked = experiment(arguments.name)
+    options = _options(arguments)
+    folder = arguments.out or Path(f"reproduce-{arguments.name}")
+    lines: list[Line] = []
+    rows: list[dict[str, Any]] = []
+    bars: list[Bar] = []
+    for figure in _figures(asked, arguments.figure, options):
+        say(console, f"{_title(figure)}: {figure.shows} …")
+        started = perf_counter()
+        outcome = figure.measure(options)
+        pictures = [str(draw(plot, folder)) for plot in outcome.plots]
+        say(console, f"  {perf_counter() - started:.0f} s; {', '.join(pictures) or 'no plot'}")
+        lines += outcome.lines
+        bars += [replace(bar, id=bar.id + QUICK_MARK) if options.quick else bar for bar in outcome.bars]
+        rows += [line.to_json() for line in outcome.lines]
+        rows += [{"figure": figure.name, **plot.to_json()} for plot in outcome.plots]
+        rows += [dict(row) for row in outcome.rows]
+        if arguments.json not in (None, "-"):
+            write_frame(Frame(f"reproduce {arguments.name}", arguments.seed, rows, bars), arguments.json)
+    _print_lines(console, asked, lines, options)
+    print_bars(console, bars)
+    if arguments.json == "-":
+        write_frame(Frame(f"reproduce {arguments.name}", arguments.seed, rows, bars), "-")
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    from tidegate.papers.experiments.experiment import Options
+
+    seeds = tuple(range(arguments.seed, arguments.seed + arguments.seeds))
+    return Options(seeds, arguments.quick, None if arguments.real is None else _data_folder(arguments.real))
+
+
+def _data_folder(given: str) -> Path:
+    folder = given or os.environ.get(DATA_VARIABLE, "")
+    if not folder:
+        raise FlowError(
+            explain(
+                "Real data do not come with Tidegate, and no folder was given",
+                do=f"Give --real FOLDER or set {DATA_VARIABLE}; without --real the workload is generated",
+            )
+        )
+    return Path(folder)
+
+
+def _figures(asked: Experiment, names: list[str] | None, options: Options) -> list[Figure]:
+    """Those asked for, by default all; with real data the ones that can be measured on them."""
+    figures = asked.figures if options.real is None else asked.real
+    known = {figure.name: figure for figure in figures}
+    for name in names or ():
+        if name not in known:
+            raise FlowError(
+                explain(
+                    f"{asked.name} has no such figure to measure",
+                    got=name,
+                    do="Use one of " + ", ".join(known),
+                )
+            )
+    return [figure for figure in figures if names is None or figure.name in names]
+
+
+def _title(figure: Figure) -> str:
+    return f"Figure {figure.name}" if figure.name.isdigit() else figure.name.capitalize()
+
+
+def _print_lines(console: Console, asked: Experiment, lines: list[Line], options: Options) -> None:
+    from tidegate.report.table import print_table
+
+    verdict = {True: "agrees", False: "differs", None: ""}
+    table = [(line.figure, line.claim, line.paper, line.measured, verdict[line.agrees]) for line in lines]
+    title = f"{asked.paper}: paper said / we measured ({options.seeds_text}, least to most in brackets)"
+    print_table(console, title, HEADS, table, left=5)

@@ -1,0 +1,107 @@
+"""What an experiment is made of, whatever the paper: figures that are measured, and what came out.
+
+    Options ─▶ Figure.measure ─▶ Outcome: lines (paper said / we measured), plots, bars, what is behind them
+
+A figure decides nothing about files or screens: it gives back plain data, and the command prints, draws and
+writes it. A line without a bar is a claim of the paper that nobody set a target for.
+
+Guarantee: the same options give the same outcome; cost is counted, never timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tidegate.report.bars import at_least
+from tidegate.report.frame import Bar
+from tidegate.report.plots import Plot
+
+#: Bars of a run that was cut short say nothing about the real ones, so their ids end in this.
+QUICK_MARK = ".quick"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may differ from run to run."""
+
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    #: Short runs at low rates: for tests, and for looking at the shape of things.
+    quick: bool = False
+    #: Where real data lie; none: the paper's made-up workload.
+    real: Path | None = None
+
+    @property
+    def seeds_text(self) -> str:
+        if len(self.seeds) == 1:
+            return f"seed {self.seeds[0]}"
+        return f"medians of seeds {self.seeds[0]} to {self.seeds[-1]}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One claim: what the paper's text says, and what we measured."""
+
+    figure: str
+    claim: str
+    paper: str
+    measured: str
+    #: The figure behind `measured`: the median over the seeds, if it is one number.
+    value: float | None = None
+    unit: str = ""
+    samples: tuple[float, ...] = ()
+    #: Whether we see what the paper says; None where it says nothing to compare with.
+    agrees: bool | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "claim", **{name: getattr(self, name) for name in self.__dataclass_fields__}}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one figure gives back."""
+
+    lines: Sequence[Line] = ()
+    bars: Sequence[Bar] = ()
+    plots: Sequence[Plot] = ()
+    #: The numbers behind the plots that are no curve of theirs, for the JSON.
+    rows: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a paper (or what goes beyond it), by the name that `--figure` takes."""
+
+    name: str
+    shows: str
+    measure: Callable[[Options], Outcome]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A paper's figures."""
+
+    name: str
+    paper: str
+    figures: tuple[Figure, ...]
+    #: Those that can also be measured on real data.
+    real: tuple[Figure, ...] = ()
+
+
+def percent_line(
+    figure: str, claim: str, paper: str, ratios: Sequence[float], *, least: float | None = None
+) -> Line:
+    """Ratios of two outputs, told as a gain in per cent; `least` is the gain that agrees with the paper."""
+    gains = tuple(100 * (ratio - 1) for ratio in ratios)
+    middle = median(gains)
+    spread = f" ({min(gains):+.0f} to {max(gains):+.0f})" if len(gains) > 1 else ""
+    agrees = None if least is None else middle >= least
+    return Line(figure, claim, paper, f"{middle:+.0f} %{spread}", middle, "%", gains, agrees)
+
+
+def bar(line: Line, id: str, target: float) -> Bar:
+    """What a line must at least be."""
+    return at_least(id, line.value, line.unit, target)

@@ -1,0 +1,18 @@
+"""The experiments that `tidegate reproduce` knows, by name. Only the one asked for is imported."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from tidegate.papers.experiments.experiment import Experiment
+
+#: Name → module with `EXPERIMENT`.
+MODULES = {
+    "selective-join": "tidegate.papers.experiments.selective_join.experiment",
+}
+
+
+def experiment(name: str) -> Experiment:
+    """Import and return it."""
+    found: Experiment = import_module(MODULES[name]).EXPERIMENT
+    return found

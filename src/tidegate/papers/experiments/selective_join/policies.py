@@ -1,0 +1,43 @@
+"""The join settings that the paper's experiments compare, by name, and ours next to them.
+
+Paper: selective join, experiments. `random drop` is the paper's baseline: the join is processed fully, and
+rows that do not fit into the input buffers are lost, chosen at random. `… by model` has our rate
+rule (`control/rate_model.py`) in place of algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
+from tidegate.control.rate import FixedRate, RateAdaptation, RateRule
+from tidegate.control.rate_model import RateModel
+from tidegate.control.selective import SelectivePolicy
+from tidegate.control.shedding import Policy, RandomDrop, Windows
+
+RANDOM_DROP = "random drop"
+RATE = "rate adaptation"
+RATE_MODEL = "rate adaptation by model"
+TIME = "rate and time correlation"
+DIRECTION = "rate, time correlation and direction"
+DIRECTION_MODEL = "rate by model, time correlation and direction"
+SELECTIVE = "selective policy"
+
+#: The same setting has the same colour in every plot.
+COLOURS = {RATE: 0, RANDOM_DROP: 1, TIME: 2, DIRECTION: 3, RATE_MODEL: 4, SELECTIVE: 5, DIRECTION_MODEL: 4}
+
+
+def _adaptive(rate: Callable[[], RateRule], *, direction: bool) -> Callable[[Windows], Policy]:
+    settings = AdaptiveSettings(direction=direction)
+    return lambda windows: AdaptiveShedding(windows, rate(), settings)
+
+
+POLICIES: dict[str, Callable[[Windows], Policy]] = {
+    RANDOM_DROP: lambda windows: RandomDrop(windows, FixedRate(1.0)),
+    RATE: lambda windows: partial_processing(windows, RateAdaptation()),
+    RATE_MODEL: lambda windows: partial_processing(windows, RateModel()),
+    TIME: _adaptive(RateAdaptation, direction=False),
+    DIRECTION: _adaptive(RateAdaptation, direction=True),
+    DIRECTION_MODEL: _adaptive(RateModel, direction=True),
+    SELECTIVE: lambda windows: SelectivePolicy(windows, RateModel()),
+}

@@ -1,0 +1,134 @@
+"""Draws plots as PNG files: one look for all of them, and colours that colour-blind readers can tell apart.
+
+The palette is Okabe and Ito's; grey scale prints stay readable because curves also differ in their dashes or
+marks. Nothing here opens a window: the backend only writes files, and it is imported when the first plot is
+drawn, because it takes a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegate.report.plots import Curve, Panel, Plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_INK, _FAINT = "#222222", "#666666"
+_LOOK: Any = {
+    "font.size": 10,
+    "axes.edgecolor": "#999999",
+    "axes.labelcolor": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E3E3E3",
+    "grid.linewidth": 0.8,
+    "xtick.color": _FAINT,
+    "ytick.color": _FAINT,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "savefig.dpi": 150,
+}
+
+
+def draw(plot: Plot, folder: Path) -> Path:
+    """Write the picture and say where it lies."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_LOOK):
+        return _draw(plot, folder)
+
+
+def _draw(plot: Plot, folder: Path) -> Path:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    panels = len(plot.panels)
+    width = 7.6 if panels == 1 else 4.7 * panels
+    figure = Figure(figsize=(width, 5.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    layout: Any = figure.get_layout_engine()
+    layout.set(rect=(0, 0, 1, 0.84))
+    left = 0.1 / width
+    figure.text(left, 0.98, plot.title, fontsize=13, fontweight="bold", color=_INK, va="top")
+    figure.text(left, 0.925, plot.subtitle, fontsize=9, color=_FAINT, va="top", linespacing=1.35)
+    all_axes: Sequence[Axes] = figure.subplots(1, panels, squeeze=False, sharey=plot.same_height)[0]
+    for axes, panel in zip(all_axes, plot.panels, strict=True):
+        tallest = _tallest(plot.panels if plot.same_height else [panel])
+        _draw_panel(axes, panel, tallest, columns=2 if panels == 1 else 1)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{plot.name}.png"
+    figure.savefig(path)
+    return path
+
+
+def _draw_panel(axes: Axes, panel: Panel, tallest: float, columns: int) -> None:
+    axes.set_title(panel.title, fontsize=10, color=_INK, loc="left")
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+    # Room on top for the legend, so that it covers no curve.
+    room = 1.06 + 0.065 * -(-len(panel.curves) // columns)
+    axes.set_ylim(panel.y_from, panel.y_from + (tallest - panel.y_from) * room)
+    axes.margins(x=0.02)
+    sides = {False: axes}
+    if panel.right_label:
+        sides[True] = _right_axis(axes, panel.right_label, room)
+    _draw_spans(axes, panel)
+    handles = [_draw_curve(sides[curve.right], curve) for curve in panel.curves]
+    if panel.ticks:
+        axes.set_xticks([place for place, _ in panel.ticks], [name for _, name in panel.ticks])
+    list(sides.values())[-1].legend(handles=handles, loc="upper left", ncols=columns)
+
+
+def _right_axis(axes: Axes, label: str, room: float) -> Axes:
+    """For fractions: from 0 to 1."""
+    right = axes.twinx()
+    right.set_ylabel(label)
+    right.set_ylim(0, room)
+    right.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    right.grid(visible=False)
+    right.spines["right"].set_visible(True)
+    return right
+
+
+def _tallest(panels: Sequence[Panel]) -> float:
+    """The highest point of any curve of the left axes."""
+    left = [curve for panel in panels for curve in panel.curves if not curve.right]
+    return max((max(curve.high or curve.y, default=0.0) for curve in left), default=0.0) or 1.0
+
+
+def _draw_spans(axes: Axes, panel: Panel) -> None:
+    for number, (begin, end, name) in enumerate(panel.spans):
+        axes.axvspan(begin, end, color=("#ECECEC", "#F5F5F5")[number % 2], zorder=0, linewidth=0)
+        axes.annotate(
+            name,
+            ((begin + end) / 2, 0.0),
+            (0, 4),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color=_FAINT,
+        )
+
+
+def _draw_curve(axes: Axes, curve: Curve) -> Any:
+    colour = PALETTE[curve.colour % len(PALETTE)]
+    if curve.low and curve.high:
+        axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+    styles: dict[str, dict[str, Any]] = {
+        "line": {"linestyle": "-"},
+        "points": {"linestyle": "-", "marker": MARKS[curve.colour % len(MARKS)], "markersize": 5},
+        "steps": {"linestyle": "-", "drawstyle": "steps-post"},
+        "dashed": {"linestyle": (0, (4, 2)), "marker": MARKS[curve.colour % len(MARKS)], "markersize": 5},
+    }
+    (handle,) = axes.plot(
+        curve.x, curve.y, color=colour, label=curve.name, linewidth=1.8, **styles[curve.style]
+    )
+    return handle

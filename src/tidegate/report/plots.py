@@ -1,0 +1,74 @@
+"""A plot as plain data: panels with curves, axes and marks. `drawing.py` turns it into a picture.
+
+Whoever measures describes what is to be seen and never touches a drawing library, so experiments can be
+tested by their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tidegate.errors import FlowError, explain
+
+#: How a curve is drawn: joined points, a staircase (a value that holds until the next), or a dashed line.
+STYLES = ("line", "points", "steps", "dashed")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve; `low` and `high` draw a band around it, `right` puts it on the right axis."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    style: str = "line"
+    right: bool = False
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    #: Place in the palette; the same thing has the same colour in all plots of an experiment.
+    colour: int = 0
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.x), len(self.y)} | {len(side) for side in (self.low, self.high) if side}
+        if len(lengths) != 1 or self.style not in STYLES:
+            raise FlowError(
+                explain(
+                    f"The curve {self.name!r} cannot be drawn",
+                    got=f"lengths {sorted(lengths)}, style {self.style!r}",
+                    do=f"Give as many y as x, and a style of {', '.join(STYLES)}",
+                )
+            )
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes (and a right one, if a curve asks for it)."""
+
+    x_label: str
+    y_label: str
+    curves: Sequence[Curve]
+    title: str = ""
+    right_label: str = ""
+    #: Stretches of the x axis with a name, drawn behind the curves.
+    spans: Sequence[tuple[float, float, str]] = ()
+    #: Names instead of numbers on the x axis: (place, name).
+    ticks: Sequence[tuple[float, str]] = ()
+    #: Where the left axis begins; anything but 0 only where no heights are to be compared.
+    y_from: float = 0.0
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One picture, and the name of its file without the ending."""
+
+    name: str
+    title: str
+    subtitle: str
+    panels: Sequence[Panel]
+    #: Panels that show the same quantity can be compared by height.
+    same_height: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "plot", **asdict(self)}

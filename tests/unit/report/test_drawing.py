@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tidegate.errors import FlowError
+from tidegate.report.drawing import PALETTE, draw
+from tidegate.report.plots import Curve, Panel, Plot
+
+STEPS = Curve("rates", [0, 10, 20], [100, 500, 100], "steps", colour=1)
+FRACTION = Curve("r", [0, 10, 20], [1.0, 0.2, 1.0], right=True, low=[0.9, 0.1, 0.9], high=[1.0, 0.3, 1.0])
+PLOT = Plot(
+    "one",
+    "A title",
+    "a subtitle",
+    [Panel("time", "rate", [STEPS, FRACTION], right_label="r", spans=[(10, 20, "rush")])],
+)
+
+
+def pixels(path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
+    from matplotlib.image import imread
+
+    return np.asarray(imread(path))[:, :, :3].reshape(-1, 3)
+
+
+def share_of(colour: str, picture: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    wanted = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    return float((np.abs(picture - wanted).max(axis=1) < 0.02).mean())
+
+
+def test_every_curve_is_seen_in_its_colour(tmp_path: Path) -> None:
+    picture = pixels(draw(PLOT, tmp_path / "made" / "on the way"))
+    assert share_of(PALETTE[0], picture) > 0.001
+    assert share_of(PALETTE[1], picture) > 0.001
+    assert share_of(PALETTE[2], picture) == 0
+
+
+def test_panels_stand_side_by_side_and_names_can_stand_on_the_x_axis(tmp_path: Path) -> None:
+    panel = Panel("size", "output", [Curve("a", [0, 1], [3, 4], "dashed")], ticks=[(0, "1"), (1, "none")])
+    one, two = (
+        draw(Plot(f"p{n}", "t", "s", [panel] * n, same_height=True), tmp_path).stat().st_size for n in (1, 2)
+    )
+    assert two > one > 1000
+
+
+def test_a_curve_of_zeros_can_be_drawn(tmp_path: Path) -> None:
+    plot = Plot("zeros", "t", "s", [Panel("x", "y", [Curve("a", [0, 1], [0, 0])])])
+    assert draw(plot, tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"y": [1.0]}, {"low": [1.0]}, {"style": "wavy"}], ids=["too few", "band", "style"]
+)
+def test_a_curve_that_cannot_be_drawn_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(FlowError, match="'a curve'"):
+        Curve(**{"name": "a curve", "x": [0, 1], "y": [1.0, 2.0], **wrong})
+
+
+def test_describing_a_plot_imports_no_drawing_library() -> None:
+    program = "import sys, tidegate.report.drawing; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
