@@ -6,7 +6,7 @@ Latency is what a user feels: from the arrival of a row's file to the commit of 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,14 +36,23 @@ class Batch:
     began: float
     seconds: float
     rows: int
-    #: Of the left rows of this batch.
-    latency_p95: float
-    latency_max: float
+    #: Seconds from arrival to commit, and how many left rows waited so long.
+    waits: tuple[tuple[float, int], ...]
     #: r in force, pairs in reach and pairs looked at.
     fraction: float
     in_reach: int
     looked_at: int
     outputs: int
+
+    @property
+    def latency_p95(self) -> float:
+        return p95([self])
+
+
+def p95(batches: Sequence[Batch]) -> float:
+    """The latency that 95 % of the rows of these batches do not exceed."""
+    waits = np.concatenate([np.repeat([w for w, _ in b.waits], [n for _, n in b.waits]) for b in batches])
+    return float(np.percentile(waits, 95))
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> li
         first, last = np.searchsorted(until, taken, side="right"), np.searchsorted(until, taken + rows)
         taken += rows
         done = progress["started"] + progress["duration_seconds"]
-        late = np.repeat(done - arrived[first : last + 1], feed.rows[first : last + 1])
+        ticks = range(int(first), int(last) + 1)
         shed = progress["shed"]["join1"]
         batches.append(
             Batch(
@@ -138,8 +147,7 @@ def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> li
                 began=progress["started"] - start,
                 seconds=progress["duration_seconds"],
                 rows=progress["input_rows"],
-                latency_p95=float(np.percentile(late, 95)),
-                latency_max=float(late.max()),
+                waits=tuple((done - arrived[tick], int(feed.rows[tick])) for tick in ticks),
                 fraction=shed["fraction"],
                 in_reach=sum(window["in_reach"] for window in shed["windows"]),
                 looked_at=sum(window["looked_at"] for window in shed["windows"]),

@@ -1,0 +1,89 @@
+"""A join that suddenly gets several times the work it has time for, on an embedded Spark.
+
+Two streams of sets (the selective join paper's workload) are calm, then in a rush. All policies get the same
+rows and the same goal: results at most 2 seconds after their rows, a batch every second. Compared is what is
+left of the output, and how late it is. How much the machine can do is measured first, so that the rush is
+several times as much on any machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidegate.cli.arguments import positive_number, whole_number
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tidegate.spark.bench.overload.run import Run
+
+POLICIES = "auto,random"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--policies", default=POLICIES, metavar="A,B", help="what tg.Shed(join=…) takes (%(default)s)")
+    add("--times", type=positive_number, default=4.2, metavar="X", help="work over capacity (%(default)g)")
+    add("--rate", type=positive_number, metavar="N", help="rows a second of each stream in the rush, instead")
+    add("--calm", type=positive_number, default=25.0, metavar="S", help="seconds (%(default)g)")
+    add("--rush", type=positive_number, default=70.0, metavar="S", help="seconds (%(default)g)")
+    add("--seed", type=whole_number, default=7, metavar="N", help="same seed, same rows (%(default)s)")
+    add("--temp", type=Path, metavar="DIR", help="where data goes, and is removed (the system's)")
+    add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from tidegate.report.bars import print_bars
+    from tidegate.report.frame import Frame, write_frame
+    from tidegate.spark.bench.overload.bars import overload_bars, rows_of_report
+    from tidegate.spark.bench.overload.capacity import rush_rate
+
+    console = Console(file=sys.stderr if arguments.json == "-" else sys.stdout, highlight=False)
+    rate = arguments.rate or rush_rate(arguments.times, arguments.seed, arguments.temp, _teller(console))
+    runs = _runs(arguments, rate, console)
+    rows, bars = rows_of_report(runs), overload_bars(runs, GOAL_SECONDS)
+    _print_rows(console, rows)
+    print_bars(console, bars)
+    if arguments.json is not None:
+        write_frame(Frame("bench overload", arguments.seed, rows, bars), arguments.json)
+    return 0
+
+
+#: The goal of the runs, as text for the query and as a number for the bars.
+GOAL, GOAL_SECONDS = "2 seconds", 2.0
+
+
+def _runs(arguments: argparse.Namespace, rate: float, console: Console) -> dict[str, Run]:
+    from tidegate.report.outcome import say
+    from tidegate.spark.bench.overload.feed import Story
+    from tidegate.spark.bench.overload.run import play
+
+    # Calm is a sixteenth of the work of the rush: far below what the machine can do.
+    story = Story(rate / 4, rate, arguments.calm, arguments.rush, seed=arguments.seed)
+    runs = {}
+    for policy in arguments.policies.split(","):
+        say(console, f"{policy}: {rate / 4:,.0f} rows/s of each stream, then {rate:,.0f}")
+        runs[policy] = play(story, policy, GOAL, arguments.temp, _teller(console))
+    return runs
+
+
+def _teller(console: Console):  # type: ignore[no-untyped-def]
+    from tidegate.report.outcome import say
+
+    return lambda text: say(console, "  " + text)
+
+
+def _print_rows(console: Console, rows: list[dict[str, object]]) -> None:
+    from tidegate.report.table import print_table
+
+    def text(value: object) -> str:
+        return f"{value:,.3g}" if isinstance(value, float) else str(value)
+
+    names = ("policy", "batch_seconds", "latency_p95", "fraction", "work_offered", "pairs_per_second")
+    table = [tuple(text(row[name]) for name in names) for row in rows]
+    print_table(console, "in the rush, from 10 s after its beginning on", names, table)

@@ -1,0 +1,89 @@
+"""The figures that an overloaded join was asked to reach, each with a fixed id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from tidegate.report.bars import at_least, at_most
+from tidegate.report.frame import Bar
+from tidegate.spark.bench.overload.run import Batch, Run, p95
+
+#: After a step, results may be late for so long.
+SETTLING_SECONDS = 10.0
+OUTPUT_OVER_RANDOM = 2.5
+#: Work offered over work done that the bars ask for.
+OVERLOAD = 4.0
+#: A backlog that grows shows in batches that do: the last third against the first.
+FLAT = 1.2
+SELECTIVE, RANDOM = "auto", "random"
+
+
+def overload_bars(runs: Mapping[str, Run], goal_seconds: float) -> list[Bar]:
+    """What was measured, for the policies that were run."""
+    bars: list[Bar] = []
+    for policy, run in runs.items():
+        held = run.rush(SETTLING_SECONDS)
+        bars += [
+            at_most(f"overload.{policy}.latency_p95", p95(held) if held else None, "s", goal_seconds),
+            at_most(f"overload.{policy}.back_after", _back_after(run, goal_seconds), "s", SETTLING_SECONDS),
+            at_most(f"overload.{policy}.backlog_growth", _growth(held), "x", FLAT),
+        ]
+    if SELECTIVE in runs:
+        # Not of policies that throw rows away: what is no longer stored is no longer in reach.
+        offered = work_offered(runs[SELECTIVE].rush(SETTLING_SECONDS))
+        bars.append(at_least("overload.work_offered", offered, "x", OVERLOAD))
+    if SELECTIVE in runs and RANDOM in runs:
+        ours, random = (_output(runs[policy].rush(SETTLING_SECONDS)) for policy in (SELECTIVE, RANDOM))
+        ratio = ours / random if random else None
+        bars.append(at_least("overload.output_over_random", ratio, "x", OUTPUT_OVER_RANDOM))
+    return bars
+
+
+def rows_of_report(runs: Mapping[str, Run]) -> list[dict[str, Any]]:
+    """One line a policy, with every batch as raw sample."""
+    rows = []
+    for policy, run in runs.items():
+        held = run.rush(SETTLING_SECONDS)
+        rows.append(
+            {
+                "policy": policy,
+                "rows_per_second": 2 * run.story.rush_rate,
+                "batches_in_rush": len(run.rush()),
+                "batch_seconds": median(b.seconds for b in held) if held else None,
+                "latency_p95": p95(held) if held else None,
+                "fraction": median(b.fraction for b in held) if held else None,
+                "work_offered": work_offered(held),
+                "pairs_per_second": _output(held),
+                "batches": [asdict(b) for b in run.batches],
+            }
+        )
+    return rows
+
+
+def work_offered(held: list[Batch]) -> float | None:
+    """Work offered over work done: pairs in reach over pairs looked at."""
+    looked = sum(b.looked_at for b in held)
+    return sum(b.in_reach for b in held) / looked if looked else None
+
+
+def _back_after(run: Run, goal_seconds: float) -> float | None:
+    """Seconds from the step to the commit of the last batch whose rows were late."""
+    late = [b.began + b.seconds for b in run.rush() if b.latency_p95 > goal_seconds]
+    return max(late, default=run.story.calm_seconds) - run.story.calm_seconds if run.rush() else None
+
+
+def _growth(held: list[Batch]) -> float | None:
+    third = len(held) // 3
+    if not third:
+        return None
+    return median(b.rows for b in held[-third:]) / median(b.rows for b in held[:third])
+
+
+def _output(held: list[Batch]) -> float:
+    """Pairs a second."""
+    if len(held) < 2:
+        return 0.0
+    return sum(b.outputs for b in held[:-1]) / (held[-1].began - held[0].began)
