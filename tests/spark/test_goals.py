@@ -102,6 +102,26 @@ def test_a_goal_out_of_reach_leaves_a_subset_and_says_what_is_missing(
         assert sum(sum(progress["shed"]["join1"]["dropped"]) for progress in told) == 0
 
 
+def test_a_utility_says_what_is_worth_finding(spark: SparkSession, home: Path) -> None:
+    shed = tg.Shed(utility="if(n = 7, null, cast(n - n_right as double))")
+    some, told = played(spark, home, "ck", goal=UNREACHABLE, shed=shed)
+    assert set(some.rows) < exact()
+    assert some.columns == ["n", "n_right"]
+    manifest = Checkpoint(str(home / "ck")).manifests.load_latest()
+    assert manifest is not None
+    evidence = manifest.control["policies"]["join1"]["evidence"]
+    assert sum(sum(window["matches"]) for window in evidence) > 0
+    assert told[0]["timings"]["utility"] > 0
+
+
+@pytest.mark.parametrize(("utility", "said"), [("gone + 1", "does not fit"), ("string(n)", "is a number")])
+def test_a_utility_that_cannot_be_computed_is_refused(
+    spark: SparkSession, home: Path, utility: str, said: str
+) -> None:
+    with pytest.raises(tg.FlowError, match=said):
+        played(spark, home, "ck", goal=UNREACHABLE, shed=tg.Shed(utility=utility))
+
+
 def test_a_goal_that_is_met_leaves_out_nothing(spark: SparkSession, home: Path) -> None:
     all_of_it, told = played(spark, home, "easy", goal=tg.Goal(latency="10 minutes"))
     assert sorted(all_of_it.rows) == sorted(exact())

@@ -34,12 +34,18 @@ from tidegate.control.shedding import (
     Work,
 )
 from tidegate.goals import Shed
-from tidegate.join.reach import Ages, ages_of, shares_by_age
+from tidegate.join.reach import Ages, ages_of, cell_of, shares_by_age
 from tidegate.join.within import Within
 from tidegate.values import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Piece, Plan, Skipping, TaskReport
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+#: Per join and part of a window (`cell_number`): what the pairs found there are worth.
+Worth = Mapping[str, Mapping[int, float]]
+#: What exploring rows looked at and found, per window, and what all others did.
+Looked = tuple[tuple[AgeCounts, AgeCounts], tuple[AgeCounts, AgeCounts]]
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,7 @@ def learn(
     after: Manifest,
     operators: Mapping[str, Operator],
     time: BatchTime,
+    worth: Worth | None = None,
 ) -> dict[str, Any]:
     """What the controllers know after a batch: goes into its manifest."""
     rule = _rule(settings.shed, before.control.get("rate"))
@@ -119,6 +126,8 @@ def learn(
     growth = next_rows / rows if rows else 0.0
     works = {name: _work(JoinShape(operators[name]), after.pieces, name) for name in settings.joins}
     looked = {name: _looked(reports, name, JoinShape(operators[name])) for name in settings.joins}
+    for name, values in (worth or {}).items():
+        looked[name] = _valued(looked[name], values)
     full = sum(
         growth * _offered(reports, name, 1 - window) * float(works[name][window].sum()) / _left(plan, name)
         for name in settings.joins
@@ -232,10 +241,26 @@ def _offered(reports: Sequence[TaskReport], name: str, side: int) -> int:
     return sum(report.offered[side] for report in reports if report.operator == name)
 
 
-def _looked(
-    reports: Sequence[TaskReport], name: str, shape: JoinShape
-) -> tuple[tuple[AgeCounts, AgeCounts], tuple[AgeCounts, AgeCounts]]:
-    """What exploring rows and all others looked at and found, per window."""
+def _valued(looked: Looked, worth: Mapping[int, float]) -> Looked:
+    """Matches by what they are worth, in units of an average match of the batch.
+
+    So a batch counts as much evidence as it has matches, whatever a match is worth.
+    """
+    found = sum(float(counts.matches.sum()) for pair in looked for counts in pair)
+    average = sum(worth.values()) / found if found else 0.0
+    values = [[np.zeros(counts.matches.size) for counts in pair] for pair in looked]
+    for number, value in worth.items():
+        window, exploring, age = cell_of(number)
+        values[0 if exploring else 1][window][age] = value / average if average else 0.0
+    full, chosen = (
+        (AgeCounts(left, pair[LEFT].comparisons), AgeCounts(right, pair[RIGHT].comparisons))
+        for (left, right), pair in zip(values, looked, strict=True)
+    )
+    return full, chosen
+
+
+def _looked(reports: Sequence[TaskReport], name: str, shape: JoinShape) -> Looked:
+    """What was looked at and found, per window."""
     mine = [report.looks for report in reports if report.operator == name and report.looks]
 
     def counts(window: int, seen: str, found: str) -> AgeCounts:

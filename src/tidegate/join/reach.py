@@ -106,6 +106,16 @@ class NewRows:
     exploring: Exploring | None = None
 
 
+def cell_number(window: int, exploring: bool, age: int) -> int:
+    """One number for the part of a window that a look goes to; `cell_of` is the way back."""
+    return (2 * window + int(exploring)) << 16 | age
+
+
+def cell_of(number: int) -> tuple[int, bool, int]:
+    """Window, exploring or not, age."""
+    return number >> 17, bool(number >> 16 & 1), number & 0xFFFF
+
+
 def looks(ages: Ages, shares: Sequence[float], new: NewRows, stored: tuple[int, int]) -> Iterator[Look]:
     """What new rows look at among stored rows of these first and last times."""
     if not ages.slot_us:

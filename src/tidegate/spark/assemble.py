@@ -24,12 +24,14 @@ class Pairs:
     left: Positions
     right_run: Run
     right: Positions
+    #: The part of a window that they were found in; see `cell_number`.
+    cell: int = 0
 
     def __len__(self) -> int:
         return len(self.left)
 
     def only(self, keep: NDArray[np.bool_]) -> Pairs:
-        return Pairs(self.left_run, self.left[keep], self.right_run, self.right[keep])
+        return Pairs(self.left_run, self.left[keep], self.right_run, self.right[keep], self.cell)
 
 
 class Assembler:
@@ -78,6 +80,11 @@ class Assembler:
     def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:
         arrays.append(pa.nulls(len(arrays[0]), pa.string()))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def cells_of(parts: Sequence[Pairs]) -> pa.Array:
+    """Where each pair was found, as result rows carry it."""
+    return pa.array(np.repeat([part.cell for part in parts], [len(part) for part in parts]).astype(np.int32))
 
 
 def same_keys(parts: Pairs, verify: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:

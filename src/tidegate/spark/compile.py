@@ -38,7 +38,7 @@ from tidegate.spark.joined_row import (
 )
 from tidegate.spark.keys import Keys, match_keys, quoted
 from tidegate.spark.lanes import Lanes
-from tidegate.spark.layout import REPORT, TIME, JoinLayout, SideLayout
+from tidegate.spark.layout import CELL, REPORT, TIME, JoinLayout, SideLayout
 from tidegate.spark.ports import Port
 from tidegate.values import BEGINNING_US, END_US
 
@@ -121,15 +121,18 @@ class Compiled:
         return ports.union([*self.port_frames, *beats])
 
 
-def compile_flow(outputs: Sequence[Output], partitions: int) -> Compiled:
-    """Check the flow and work out everything that stays the same for the life of a query."""
-    return _Compiler(outputs, partitions).compile()
+def compile_flow(outputs: Sequence[Output], partitions: int, cells: bool = False) -> Compiled:
+    """Check the flow and work out everything that stays the same for the life of a query.
+
+    `cells`: rows of inner joins say where they were found, for whoever values them.
+    """
+    return _Compiler(outputs, partitions, cells).compile()
 
 
 class _Compiler:
-    def __init__(self, outputs: Sequence[Output], partitions: int):
+    def __init__(self, outputs: Sequence[Output], partitions: int, cells: bool):
         check_outputs(outputs)
-        self._partitions = partitions
+        self._partitions, self._cells = partitions, cells
         self._tags = iter(range(0, 2**15 - 1, 2))
         #: Rows of each port before projection, to be projected once all lanes are known.
         self._waiting: list[Callable[[], DataFrame]] = []
@@ -169,7 +172,8 @@ class _Compiler:
         columns = output_columns(node, left, right, keys, timed=id(node) in self._feeding)
         sides = [self._input(node, left, keys, 0), self._input(node, right, keys, 1)]
         shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
-        schema = spark_schema(shown)
+        cells = self._cells and node.how == "inner"
+        schema = spark_schema(shown, cells=cells)
         layout = JoinLayout(
             operator=name,
             how=node.how,
@@ -182,6 +186,7 @@ class _Compiler:
             schema=arrow_schema(schema, name),
             condition=node.condition,
             spread=not node.keys and node.how == "inner",
+            cells=cells,
         )
         if node.where is None or node.how == "inner":
             return CompiledJoin(node, layout, (sides[0], sides[1]), schema)
@@ -245,7 +250,7 @@ class _Compiler:
         if not isinstance(base, Join):
             raise FlowError(explain("Refused rows cannot be joined"))
         join = self.compiled.join_of(base)
-        empty = self.compiled.spark.createDataFrame([], join.schema).drop(REPORT)
+        empty = self.compiled.spark.createDataFrame([], join.schema).drop(REPORT, CELL)
         return ports.apply_boxes(empty, boxes, join.layout.operator)
 
     def _entering(self, source: Source, boxes: Sequence[Box]) -> DataFrame:
@@ -311,7 +316,7 @@ def _join_fingerprint(join: CompiledJoin) -> dict[str, Any]:
         **({} if join.node.condition is None else {"condition": join.node.condition.describe()}),
         "left": {"stream": layout.left.stream, "columns": list(layout.left.columns)},
         "right": {"stream": layout.right.stream, "columns": list(layout.right.columns)},
-        "output": join.schema.simpleString(),
+        "output": T.StructType([f for f in join.schema.fields if f.name != CELL]).simpleString(),
     }
 
 

@@ -35,6 +35,7 @@ from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, build_pass
 from tidegate.spark.ports import boxes_of
 from tidegate.spark.progress import Progress, progress_of, shed_of
+from tidegate.spark.residual import condition
 from tidegate.spark.staging import can_stage
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
@@ -92,7 +93,8 @@ class Engine:
         self._awake_us = self._now_us()
         self._stage_root = _stage_root(compiled, checkpoint)
         self._codec = linked.codec_of(compiled.spark) if self._stage_root is not None else None
-        self._linked = linked.linked_outputs(compiled) if self._codec is not None else {}
+        carries_more = any(join.layout.cells for join in compiled.joins)
+        self._linked = linked.linked_outputs(compiled) if self._codec and not carries_more else {}
         #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
         self._run = uuid.uuid4().hex[:12]
         #: Time that Spark needs around a batch, and how long the last batch took within.
@@ -142,6 +144,7 @@ class Engine:
             seen = self._observed()
             late = passes[0].late(plan.watermarks_us)
             self._step("materialised", batch)
+            worth = self._worth(passes[0])
             after = self._after(self.manifest, plan, reports, seen)
             # 5. What the moved watermark sets free.
             settled = list(reports)
@@ -166,7 +169,7 @@ class Engine:
                 progress["output_rows"] = self._output_rows(settled)
                 progress["timings"] = dict(self._timings)
                 progress["duration_seconds"] = self._clock() - started
-                after = self._learnt(plan, settled, after, started)
+                after = self._learnt(plan, settled, after, started, worth)
                 self.checkpoint.telemetry.write(batch, progress)
                 self._step("reported", batch)
                 self.checkpoint.commit(after)
@@ -180,13 +183,28 @@ class Engine:
         self._measure_outside(progress["duration_seconds"])
         self._on_progress(progress)
 
-    def _learnt(self, plan: Plan, reports: list[TaskReport], after: Manifest, started: float) -> Manifest:
+    def _worth(self, one: Pass) -> overload.Worth:
+        """What the pairs of a pass are worth, where the user says so."""
+        settings = self.settings.overload
+        if settings is None or settings.shed.utility is None:
+            return {}
+        with self._timed("utility"):
+            return one.worth(condition(settings.shed.utility))
+
+    def _learnt(
+        self,
+        plan: Plan,
+        reports: list[TaskReport],
+        after: Manifest,
+        started: float,
+        worth: overload.Worth,
+    ) -> Manifest:
         """The manifest with what the controllers made of the batch."""
         settings = self.settings.overload
         if settings is None:
             return after
         busy = overload.BatchTime(self._clock() - started + self._outside_seconds)
-        learnt = overload.learn(settings, self.manifest, plan, reports, after, self._operators, busy)
+        learnt = overload.learn(settings, self.manifest, plan, reports, after, self._operators, busy, worth)
         return replace(after, control=learnt)
 
     def _measure_outside(self, duration: float) -> None:

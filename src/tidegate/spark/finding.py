@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
-from tidegate.join.reach import Exploring, Look, NewRows, looks
+from tidegate.join.reach import Exploring, Look, NewRows, cell_number, looks
 from tidegate.join.selection import EXPLORE, PLACE, lots, purpose, row_identity
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.spark.assemble import Pairs, same_keys
@@ -101,7 +101,7 @@ class Finder:
             for ranges in self._candidates(probing.run, look, other):
                 for pairs in self._found(probing, other, ranges):
                     self._count_found(other.side, look, len(pairs))
-                    yield pairs
+                    yield replace(pairs, cell=cell_number(other.side, look.exploring, look.age))
 
     def _candidates(self, run: NewRun, look: Look, other: Run) -> Iterator[kernel.Ranges]:
         """Per new row the rows of the other run that key and time allow."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tidegate.join.selection import KEEP, purpose, row_identity, within_share
 from tidegate.route.hash import partition_bounds, partition_of
-from tidegate.spark.assemble import Assembler, Pairs
+from tidegate.spark.assemble import Assembler, Pairs, cells_of
 from tidegate.spark.finding import Finder
 from tidegate.spark.join_batch import Counts, JoinBatch
 from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
@@ -109,7 +109,7 @@ class JoinInstance:
                 settling.mark(part)
             if self.layout.emits_pairs:
                 self.counts.emitted += sum(map(len, parts))
-                yield self.assembler.pairs(parts)
+                yield self.assembler.pairs(parts, [cells_of(parts)] if self.layout.cells else ())
         for run, rows in settling.leaving():
             self.counts.emitted += len(rows)
             yield self.assembler.lonely(run, rows)

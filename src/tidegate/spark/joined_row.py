@@ -19,7 +19,7 @@ from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN, Join, Node, Source
 from tidegate.spark import ports
 from tidegate.spark.keys import Keys, quoted
-from tidegate.spark.layout import LEFT_ROW, LEFT_RUN, REPORT, RIGHT_ROW, RIGHT_RUN, TIME, OutputColumn
+from tidegate.spark.layout import CELL, LEFT_ROW, LEFT_RUN, REPORT, RIGHT_ROW, RIGHT_RUN, TIME, OutputColumn
 
 
 def output_columns(
@@ -106,9 +106,11 @@ def compared(
 
 
 def spark_schema(
-    columns: Sequence[tuple[OutputColumn, T.DataType]], references: bool = False
+    columns: Sequence[tuple[OutputColumn, T.DataType]], references: bool = False, cells: bool = False
 ) -> T.StructType:
     fields = [T.StructField(column.name, kind, True) for column, kind in columns]
+    if cells:
+        fields.append(T.StructField(CELL, T.IntegerType()))
     if references:
         fields += [T.StructField(n, T.LongType()) for n in (LEFT_RUN, LEFT_ROW, RIGHT_RUN, RIGHT_ROW)]
     return T.StructType([*fields, T.StructField(REPORT, T.StringType(), True)])

@@ -30,6 +30,8 @@ REPORT = "_tidegate_report"
 LEFT_RUN, LEFT_ROW = "_tidegate_left_run", "_tidegate_left_row"
 RIGHT_RUN, RIGHT_ROW = "_tidegate_right_run", "_tidegate_right_row"
 OK = "_tidegate_ok"
+#: Which part of which window a pair was found in, where pairs differ in what they are worth.
+CELL = "_tidegate_cell"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class JoinLayout:
     condition: Condition | None = None
     #: There is no key: rows lie anywhere, and new rows look for partners at every instance.
     spread: bool = False
+    #: Result rows carry CELL.
+    cells: bool = False
 
     @property
     def sides(self) -> tuple[SideLayout, SideLayout]:

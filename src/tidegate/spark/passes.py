@@ -29,7 +29,7 @@ from tidegate.spark.compile import Compiled, CompiledJoin, Tap
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import CODE, INSTANCE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.layout import CELL, CODE, INSTANCE, MARKER, REPORT, TAG, TIME
 from tidegate.spark.staging import read_staged
 from tidegate.values import BEGINNING_US, Routing, TaskReport
 
@@ -80,6 +80,19 @@ class Pass:
         for box in boxes:
             frame = box.apply(frame)
         return frame.select(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
+
+    def worth(self, utility: Column) -> dict[str, dict[int, float]]:
+        """Per join whose rows say where they were found: what was found there is worth, added up."""
+        valued = [join for join in self.compiled.joins if join.layout.cells]
+        if valued:
+            self._read_back()
+        found = {}
+        for join in valued:
+            # Null, NaN and negative are worth nothing: to look for such pairs would be a waste of time.
+            worth = F.sum(F.greatest(F.nanvl(utility.cast("double"), F.lit(0.0)), F.lit(0.0)))
+            rows = _joined(join, self.results).groupBy(CELL).agg(worth.alias("worth")).collect()
+            found[join.layout.operator] = {row[CELL]: float(row["worth"] or 0.0) for row in rows}
+        return found
 
     def late(self, late_before_us: Mapping[str, int]) -> dict[str, int]:
         """Late rows of streams that enter no join, where no task counts them."""
@@ -160,7 +173,7 @@ def _join_rows(
     for side in join.inputs:
         base, boxes = ports.boxes_of(side.node)
         if isinstance(base, Join):
-            upstream = _joined(compiled.join_of(base), results)
+            upstream = _joined(compiled.join_of(base), results).drop(CELL)
             frames.append(side.project(ports.apply_boxes(upstream, boxes, "a join")).select(*columns))
     if not (frames and alone and not again):
         session = frames[0].sparkSession if frames else compiled.spark

@@ -25,6 +25,7 @@ from tidegate.spark.engine import CONF, Engine, Settings
 from tidegate.spark.flow_checks import joins_that_may_skip
 from tidegate.spark.progress import Progress
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
+from tidegate.spark.utility import check_utility
 from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.local import LocalStore
@@ -57,14 +58,15 @@ def start(
     parallelism = sources_spark.sparkContext.defaultParallelism if sources_spark is not None else 1
     count = _positive(instances, "instances", parallelism)
     parts = _positive(partitions, "partitions", _stored_partitions(checkpoint) or PARTITIONS_PER_CORE * count)
-    compiled = compile_flow(outputs, parts)
+    shed = shed or Shed()
+    compiled = compile_flow(outputs, parts, cells=goal is not None and shed.utility is not None)
     if not compiled.streaming:
         return _run_batch(compiled, Settings(parts, count, False, seed))
     if checkpoint is None:
         raise FlowError(
             explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
         )
-    overload = _overload(compiled, goal, shed or Shed(), trigger)
+    overload = _overload(compiled, goal, shed, trigger)
     settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, overload)
     return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
 
@@ -326,6 +328,8 @@ def _overload(
                 do="Use inner or left_semi joins, or goal=None",
             )
         )
+    if shed.utility is not None:
+        check_utility(compiled, shed.utility)
     each_us = 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
     return OverloadSettings(shed, tuple(joins), goal.batch_seconds(each_us), each_us / 1e6)
 

@@ -1,0 +1,113 @@
+"""The controller of a query around real join tasks, on a machine whose speed is made up: is it on time?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from tests.oracle.plain_engine import PlainEngine, Row
+from tests.oracle.plain_join import PlainJoin
+
+from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn, looked_at
+from tidegate.goals import Shed
+from tidegate.join.within import Within
+from tidegate.values import Plan, TaskReport
+
+SECOND = 1_000_000
+WINDOW_SECONDS = 5
+KEYS = 4
+FIXED_SECONDS = 0.2
+#: With 5 rows a second of each stream 250 pairs are in reach of a batch: that fits. With 20 it is 4,000.
+PAIRS_PER_SECOND = 1200.0
+CALM, RUSH = 5, 20
+
+
+@dataclass(frozen=True)
+class Beat:
+    """One batch: its r, its time, and what was found."""
+
+    fraction: float
+    seconds: float
+    matches: int
+    in_reach: int
+
+
+def play(policy: str, rates: list[int], rate_rule: str = "model") -> list[Beat]:
+    """A batch a second (or when the one before is over), with so many rows a second of each stream."""
+    within = Within(WINDOW_SECONDS * SECOND, WINDOW_SECONDS * SECOND)
+    join = PlainJoin("join1", "a", "b", "inner", within, ("a_n", "a_v"), ("b_n", "b_v"))
+    engine = PlainEngine([join], {"a": 0, "b": 0}, partitions=1, instances=1)
+    settings = OverloadSettings(Shed(join=policy, rate=rate_rule), ("join1",), 1.0, 1.0)
+    random = np.random.default_rng(7)
+    beats: list[Beat] = []
+    before, now, number = 0.0, 1.0, 0
+    while now < len(rates):
+        rows: dict[str, list[Row]] = {"a": [], "b": []}
+        for second in range(int(before), int(now) + 1):
+            begin, end = max(before, second), min(now, second + 1)
+            for stream in "ab":
+                count = round(rates[min(second, len(rates) - 1)] * max(0.0, end - begin))
+                for at in np.sort(random.uniform(begin, end, count)):
+                    rows[stream].append((int(at * SECOND), int(random.integers(KEYS)), number, 0))
+                    number += 1
+        first = len(engine.reports)
+        previous = engine.manifest
+        skipping = decide(settings, previous, engine.operators)
+        engine.run(rows, now_us=int(now * SECOND), skipping=skipping)
+        reports = engine.reports[first:]
+        seconds = _seconds(reports)
+        plan = Plan(engine.manifest.batch, int(now * SECOND), {}, {}, {}, skipping=skipping)
+        learnt = learn(
+            settings, previous, plan, reports, engine.manifest, engine.operators, BatchTime(seconds)
+        )
+        engine.manifest = replace(engine.manifest, control=learnt)
+        beats.append(
+            Beat(
+                skipping["join1"].fraction,
+                seconds,
+                sum(report.matches for report in reports),
+                sum(sum(look.in_reach) for report in reports for look in report.looks),
+            )
+        )
+        before, now = now, now + max(1.0, seconds)
+    engine.close()
+    return beats
+
+
+def _seconds(reports: list[TaskReport]) -> float:
+    return FIXED_SECONDS + sum(looked_at(look) for r in reports for look in r.looks) / PAIRS_PER_SECOND
+
+
+def test_what_fits_is_done_in_full() -> None:
+    beats = play("auto", [CALM] * 15)
+    assert all(beat.fraction == 1.0 for beat in beats)
+
+
+@pytest.mark.parametrize(
+    ("policy", "most"),
+    # The paper does not charge its sample to the budget, so its adaptations take somewhat more than they may.
+    [("auto", 1.0), ("partial", 1.0), ("adaptive", 1.2), ("random", 1.0), ("window-reduction", 1.0)],
+)
+def test_after_a_step_batches_are_back_in_time_and_stay(policy: str, most: float) -> None:
+    beats = play(policy, [CALM] * 10 + [RUSH] * 30)
+    late = [beat.seconds for beat in beats[-12:]]
+    assert np.median(late) <= most
+    assert max(late) <= most + 0.4
+    assert min(late) >= 0.45, "time that there was has not been used"
+
+
+def test_the_model_is_back_within_three_batches_of_a_step() -> None:
+    beats = play("partial", [CALM] * 10 + [RUSH] * 20)
+    step = next(i for i, beat in enumerate(beats) if beat.seconds > 1.0)
+    assert all(beat.seconds <= 1.35 for beat in beats[step + 4 :])
+
+
+def test_when_the_rush_is_over_everything_is_done_again() -> None:
+    beats = play("auto", [CALM] * 8 + [RUSH] * 10 + [CALM] * 20)
+    assert beats[-1].fraction == 1.0
+    assert min(beat.fraction for beat in beats) < 0.7
+
+
+def test_the_same_run_twice_decides_the_same() -> None:
+    assert play("auto", [CALM] * 6 + [RUSH] * 8) == play("auto", [CALM] * 6 + [RUSH] * 8)
