@@ -135,3 +135,20 @@ def test_long_runs_are_searched_block_by_block(condition: SetCondition, universe
             np.column_stack([np.concatenate(side) for side in zip(*chunks, strict=True)]), expected
         )
         assert prepared.nbytes > stored.items.nbytes
+
+
+@pytest.mark.parametrize("condition", [Overlap(300), Jaccard(0.9)], ids=str)
+def test_sets_of_hundreds_of_items_are_counted_in_full(condition: SetCondition) -> None:
+    """300 common items do not fit into a byte."""
+    random = np.random.default_rng(5)
+    rows = [np.sort(random.choice(400, size, replace=False)) for size in (400, 300, 299, 310, 400)]
+    sets = item_sets(np.concatenate([[0], np.cumsum([row.size for row in rows])]), np.concatenate(rows), 400)
+    expected = [
+        (a, b)
+        for a in range(5)
+        for b in range(5)
+        if matches(condition, dict.fromkeys(rows[a].tolist(), 1.0), dict.fromkeys(rows[b].tolist(), 1.0))
+    ]
+    for matcher in ways(condition):
+        ((left, right),) = matcher.prepare(sets).find(sets, np.zeros(5, np.int64), np.full(5, 5), 100)
+        assert list(zip(left.tolist(), right.tolist(), strict=True)) == expected

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.join.item_sets import ItemSets
-from tidegate.join.kernel import NEW_PLACES, NEW_TIMES, NUMBER, PLACES, POSITIONS, inlined, kernel
+from tidegate.join.kernel import NEW_BITS, NEW_PLACES, NEW_TIMES, NUMBER, PLACES, POSITIONS, inlined, kernel
 from tidegate.join.matching import Step
 from tidegate.join.similarity import fewest_common, least_common
 from tidegate.join.thresholds import Jaccard, Overlap
@@ -45,11 +45,14 @@ def count_step(
     own = int(probing.sizes.max(initial=0))
     least = least_common(condition, own + int(stored.sizes.max(initial=0)))
     fewest = fewest_common(condition, own)[probing.sizes]
-    counts, passing = np.zeros(len(stored), np.int32), np.empty(len(stored), np.int32)
+    # Counts are met in no order, so they should lie in the nearest cache: a byte each wherever that will do.
+    narrow = np.diff(probing.bounds).max(initial=0) < 256
+    find, kind = (_find_narrow, np.uint8) if narrow else (_find_wide, np.int32)
+    counts, passing = np.zeros(len(stored), kind), np.empty(len(stored), np.int32)
     given = probing.bounds, probing.sizes, stored.sizes, *lists, starts, ends, least, fewest
 
     def step(row: int, place: int, rows: Any, places: Any) -> tuple[int, int, int]:
-        found: tuple[int, int, int] = _find(*given, row, place, counts, passing, rows, places)
+        found: tuple[int, int, int] = find(*given, row, place, counts, passing, rows, places)
         return found
 
     return step
@@ -63,7 +66,7 @@ def _count(entries: Any, begins: Any, stops: Any, first: Any, last: Any, counts:
         part = entries[begins[at] : stops[at]]
         read += part.size
         for one in range(part.size):
-            counts[np.uint32(part[one])] += np.int32(1)
+            counts[np.uint32(part[one])] += 1
     return read
 
 
@@ -103,11 +106,7 @@ def _sweep(
     return found
 
 
-@kernel(
-    POSITIONS, POSITIONS, POSITIONS, PLACES, POSITIONS, POSITIONS, POSITIONS, POSITIONS, POSITIONS, POSITIONS,
-    NUMBER, NUMBER, NEW_PLACES, NEW_PLACES, NEW_TIMES, NEW_TIMES,
-)  # fmt: skip
-def _find(
+def _search(
     bounds: Any, own_sizes: Any, sizes: Any, entries: Any, begins: Any, stops: Any, starts: Any, ends: Any,
     least: Any, fewest: Any, row: Any, place: Any, counts: Any, passing: Any, rows: Any, places: Any,
 ) -> Any:  # fmt: skip
@@ -135,3 +134,19 @@ def _find(
             return found, row, np.int64(passing[fits])
         row, place = row + 1, 0
     return found, row, 0
+
+
+_SETS = (
+    POSITIONS,
+    POSITIONS,
+    POSITIONS,
+    PLACES,
+    POSITIONS,
+    POSITIONS,
+    POSITIONS,
+    POSITIONS,
+    POSITIONS,
+    POSITIONS,
+)
+_find_narrow = kernel(*_SETS, NUMBER, NUMBER, NEW_BITS, NEW_PLACES, NEW_TIMES, NEW_TIMES)(_search)
+_find_wide = kernel(*_SETS, NUMBER, NUMBER, NEW_PLACES, NEW_PLACES, NEW_TIMES, NEW_TIMES)(_search)

@@ -1,78 +1,106 @@
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 from math import prod
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tidegate.errors import StateError
-from tidegate.join.basic_windows import ranges_by_age
-from tidegate.join.conditions import bitsets
-from tidegate.join.content import item_shares, match_chances
-from tidegate.join.thresholds import Overlap
-from tidegate.papers.selective_join import SECOND_US, Steps, Workload, draw
+from tidegate.join.content import ItemShares, item_counts, item_shares, match_values
+from tidegate.join.item_sets import ItemSets, item_sets
 
 
-def bounds_of(*sizes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+def packed(rows: list[list[int]], universe: int) -> ItemSets:
+    bounds = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return item_sets(bounds, np.array([i for row in rows for i in row], np.int64), universe)
+
+
+def shares_of(shares: list[list[float]], ages: int) -> ItemShares:
+    """Per item and slot, oldest slot first."""
+    counts = np.rint(np.array(shares) * 1000).astype(np.int64)
+    return item_shares(counts, np.full(counts.shape[1], 1000), ages)
 
 
 def test_shares_are_rows_that_contain_the_item_over_rows_of_the_slot() -> None:
-    rows = [[0, 1], [1, 1], [2], [], [1]]
-    shares = item_shares(
-        np.array([0, 0, 0, 2, 2]), bounds_of(*map(len, rows)), np.array([i for r in rows for i in r]), (3, 3)
-    )
-    assert shares[:, 0] == pytest.approx([1 / 3, 2 / 3, 1 / 3])
-    assert shares[:, 1].tolist() == [0, 0, 0]
-    assert shares[:, 2] == pytest.approx([0, 1 / 2, 0])
+    stored, slot = packed([[0, 1], [1, 1], [2], [], [1]], 3), np.array([0, 0, 0, 2, 2])
+    counts = item_counts(stored, slot, 3)
+    assert counts.tolist() == [[1, 0, 0], [2, 0, 1], [1, 0, 0]]
+    shares = item_shares(counts, np.bincount(slot), 3)
+    newest_first = shares.table[:, :3]
+    assert newest_first == pytest.approx(np.array([[0, 0, 1 / 3], [1 / 2, 0, 2 / 3], [0, 0, 1 / 3]]))
+    assert not shares.table[:, 3:].any()
 
 
-@given(st.lists(st.floats(0, 1), max_size=5), st.integers(1, 4))
-def test_the_chance_is_that_of_enough_independent_coins(coins: list[float], at_least: int) -> None:
-    shares = np.array(coins, float).reshape(-1, 1) if coins else np.zeros((1, 1))
-    row = bounds_of(len(coins)), np.arange(len(coins))
-    chance = match_chances(*row, shares, np.zeros(1, np.int64), 1, at_least)
-    expected = sum(
-        prod(q if side else 1 - q for q, side in zip(coins, sides, strict=True))
-        for sides in product((0, 1), repeat=len(coins))
+@given(st.lists(st.integers(0, 1000), max_size=7), st.integers(1, 5))
+def test_the_value_is_the_expected_number_of_ways_to_pick_common_items(
+    coins: list[int], at_least: int
+) -> None:
+    shares = [coin / 1000 for coin in coins]
+    value = match_values(
+        packed([list(range(len(shares)))], 8),
+        shares_of([[share] for share in shares] + [[0.0]] * (8 - len(shares)), 1),
+        np.zeros(1, np.int64),
+        at_least,
+    ).item()
+    assert value == pytest.approx(sum(map(prod, combinations(shares, at_least))), rel=1e-5, abs=1e-30)
+    chance = sum(
+        prod(q if side else 1 - q for q, side in zip(shares, sides, strict=True))
+        for sides in product((0, 1), repeat=len(shares))
         if sum(sides) >= at_least
     )
-    assert chance.item() == pytest.approx(expected, abs=1e-12)
+    assert value >= chance * (1 - 1e-5)
+
+
+def test_a_single_value_is_worth_the_share_of_equal_ones() -> None:
+    values = match_values(packed([[1]], 2), shares_of([[0.5, 0.1], [0.2, 0.3]], 2), np.array([1]), 1)
+    assert values == pytest.approx(np.array([[0.3, 0.2]]))
 
 
 def test_ages_count_back_from_the_rows_own_slot_and_end_before_the_first() -> None:
-    shares = np.array([[0.1, 0.2, 0.3, 0.4]])
-    chances = match_chances(bounds_of(1, 1), np.array([0, 0]), shares, np.array([3, 1]), 3, 1)
-    assert chances == pytest.approx(np.array([[0.4, 0.3, 0.2], [0.2, 0.1, 0.0]]))
+    shares = shares_of([[0.1, 0.2, 0.3, 0.4]], 3)
+    values = match_values(packed([[0], [0]], 1), shares, np.array([3, 1]), 1)
+    assert values == pytest.approx(np.array([[0.4, 0.3, 0.2], [0.2, 0.1, 0.0]]))
 
 
-@pytest.mark.parametrize(("skew", "bar"), [(0.6, 1.6), (0.8, 1.3)])
-def test_cells_chosen_per_row_find_more_than_the_best_cells_for_all_rows(skew: float, bar: float) -> None:
-    """Equal numbers of comparisons, a fifth of all; what the estimates cost is not counted here."""
-    left, right = draw(Workload(skew=skew), (Steps(((50, 400),)),) * 2)
-    probing = np.flatnonzero(left.times_us >= 25 * SECOND_US)
-    times, own = left.times_us[probing], left.times_us[probing] // SECOND_US
-    ranges = ranges_by_age(right.times_us, times, 20 * SECOND_US, SECOND_US, equal_times=False)
-    words = [bitsets(rows.bounds, rows.items, 100) for rows in (left, right)]
-    matches = Overlap(3).count(np.ascontiguousarray(words[0][:, probing]), words[1], ranges)
-    shares = item_shares(right.times_us // SECOND_US, right.bounds, right.items, (100, 50))
-    first = probing[0]
-    bounds = left.bounds[first:] - left.bounds[first]
-    chances = match_chances(bounds, left.items[left.bounds[first] :], shares, own, matches.shape[1], 3)
-
-    def found(values: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> int:
-        best = np.argsort(-values, axis=None, kind="stable")
-        spent = np.cumsum(ranges.sizes.ravel()[best])
-        return int(matches.ravel()[best[spent <= ranges.sizes.sum() / 5]].sum())
-
-    by_age = matches.sum(axis=0) / ranges.sizes.sum(axis=0)
-    assert found(chances) >= bar * found(np.broadcast_to(by_age, matches.shape))
+@pytest.mark.parametrize("ages", [1, 23, 24, 25, 60])
+@pytest.mark.parametrize("at_least", [1, 2, 3, 5])
+def test_windows_of_any_depth_and_rows_of_any_size_get_their_own_values(ages: int, at_least: int) -> None:
+    """More ages than are computed at a time, and rows that write into the space of the next one."""
+    random = np.random.default_rng(ages)
+    table = random.integers(0, 900, (12, 50)) / 1000
+    rows = [random.choice(12, size, replace=False).tolist() for size in random.integers(0, 8, 40)]
+    own = random.integers(0, 50, 40)
+    values = match_values(packed(rows, 12), shares_of(table.tolist(), ages), own, at_least)
+    for row, slot, got in zip(rows, own, values, strict=True):
+        expected = [
+            sum(prod(table[list(some), slot - age]) for some in combinations(row, at_least))
+            if age <= slot
+            else 0
+            for age in range(ages)
+        ]
+        assert got == pytest.approx(np.array(expected), rel=1e-4)
 
 
-@pytest.mark.parametrize(("item", "slot"), [(5, 0), (-1, 0), (0, 9), (0, -1)])
-def test_an_item_or_a_slot_that_nobody_counted_is_refused(item: int, slot: int) -> None:
+def refused(items: NDArray[np.int64], own: NDArray[np.int64], universe: int = 3) -> None:
     with pytest.raises(StateError, match="do not fit together"):
-        match_chances(bounds_of(1), np.array([item]), np.zeros((3, 4)), np.array([slot]), 2, 1)
+        match_values(
+            item_sets(np.array([0, items.size]), items, universe), shares_of([[0.1] * 4] * 3, 2), own, 1
+        )
+
+
+@pytest.mark.parametrize("slot", [4, 9, -1])
+def test_a_slot_that_nobody_counted_is_refused(slot: int) -> None:
+    refused(np.array([0]), np.array([slot]))
+    with pytest.raises(StateError, match="do not fit together"):
+        item_counts(packed([[0]], 3), np.array([slot]), 4)
+
+
+def test_items_that_nobody_counted_and_rows_without_a_slot_are_refused() -> None:
+    refused(np.array([3]), np.array([0]), universe=4)
+    refused(np.array([0]), np.array([0, 1]))
+    with pytest.raises(StateError, match="do not fit together"):
+        item_shares(np.zeros((3, 4), np.int64), np.zeros(5, np.int64), 2)
