@@ -12,6 +12,7 @@ blind, but comes down at once, because it knows what a comparison costs. Both ar
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ from tidegate.papers.experiments.selective_join.scenarios import (
     one_window,
     output_rate,
     ratios,
+    run,
 )
 from tidegate.report.plots import Curve, Panel, Plot
 from tidegate.sim.machine import SECOND_US
@@ -110,6 +112,7 @@ def figure_4(options: Options) -> Outcome:
         gain(RATE, rush.long, at_long, "around +50 %", 40),
         gain(RATE_MODEL, rush.long, at_long, "around +50 %", 40),
     ]
+    lines.append(_calm(scenario, options))
     bars = [
         bar(lines[0], "figure4-500", 100),
         bar(lines[1], "figure4-500-last-third", 100),
@@ -125,6 +128,15 @@ def figure_4(options: Options) -> Outcome:
         [Panel(TIME_LABEL, OUTPUT_LABEL, curves, spans=spans(rush))],
     )
     return Outcome(lines, bars, [plot])
+
+
+def _calm(scenario: Scenario, options: Options) -> Line:
+    """Before the rush there is nothing to adapt to, and nothing is dropped."""
+    calm = scenario.rush.stretch(0)
+    found = ratios(scenario, RATE, RANDOM_DROP, calm, options.seeds)
+    line = percent_line("4", f"output before the rush: {RATE} over {RANDOM_DROP}", "no difference", found)
+    lost = sum(run(scenario, RANDOM_DROP, seed).total("dropped", *calm) for seed in options.seeds)
+    return replace(line, agrees=line.value == 0 and lost == 0)
 
 
 def figure_5(options: Options) -> Outcome:
