@@ -93,14 +93,14 @@ def test_after_a_step_batches_are_back_in_time_and_stay(policy: str, most: float
     beats = play(policy, [CALM] * 10 + [RUSH] * 30)
     late = [beat.seconds for beat in beats[-12:]]
     assert np.median(late) <= most
-    assert max(late) <= most + 0.4
-    assert min(late) >= 0.45, "time that there was has not been used"
+    assert max(late) <= most + (0.05 if policy in ("auto", "partial") else 0.4)
+    assert min(late) >= (0.8 if policy in ("auto", "partial") else 0.4), "there was more time than was used"
 
 
-def test_the_model_is_back_within_three_batches_of_a_step() -> None:
+def test_the_model_is_back_in_the_batch_that_follows_a_step() -> None:
     beats = play("partial", [CALM] * 10 + [RUSH] * 20)
     step = next(i for i, beat in enumerate(beats) if beat.seconds > 1.0)
-    assert all(beat.seconds <= 1.35 for beat in beats[step + 4 :])
+    assert all(beat.seconds <= 1.0 for beat in beats[step + 1 :])
 
 
 def test_when_the_rush_is_over_everything_is_done_again() -> None:

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+#: Moments of the next batch for which the rows in reach are counted.
+_MOMENTS = 8
+
 #: Per join and part of a window (`cell_number`): what the pairs found there are worth.
 Worth = Mapping[str, Mapping[int, float]]
 #: What exploring rows looked at and found, per window, and what all others did.
@@ -58,6 +61,8 @@ class OverloadSettings:
     #: Time that a batch may take, and time between two triggers.
     batch_seconds: float
     trigger_seconds: float
+    #: Tasks that run at the same time.
+    parallelism: int = 1
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class BatchTime:
     """How long a batch took, from its trigger to its commit."""
 
     busy_seconds: float
+    #: Do reports say how long the tasks took?
+    measures_joins: bool = False
 
 
 class JoinShape:
@@ -124,7 +131,10 @@ def learn(
     rows = sum(sum(report.offered) for report in reports)
     next_rows = _expected(rows, before.control.get("began_us"), plan.now_us, settings, time)
     growth = next_rows / rows if rows else 0.0
-    works = {name: _work(JoinShape(operators[name]), after.pieces, name) for name in settings.joins}
+    works = {
+        name: _work(JoinShape(operators[name]), before, after, name, growth, _offered(reports, name, RIGHT))
+        for name in settings.joins
+    }
     looked = {name: _looked(reports, name, JoinShape(operators[name])) for name in settings.joins}
     for name, values in (worth or {}).items():
         looked[name] = _valued(looked[name], values)
@@ -141,6 +151,7 @@ def learn(
         outputs=sum(report.matches for report in reports),
         next_rows=next_rows,
         next_comparisons_full=full,
+        join_seconds=_join_seconds(reports, settings.parallelism) if time.measures_joins else None,
     )
     # A batch without rows says nothing about what rows cost.
     if rows:
@@ -158,6 +169,15 @@ def learn(
         "forget_us": {name: list(skipping.forget_us) for name, skipping in plan.skipping.items()},
         "began_us": plan.now_us,
     }
+
+
+def _join_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
+    """Time of all joins: each is as slow as its slowest instance, or as all of them on so many cores."""
+    total = 0.0
+    for name in {report.operator for report in reports}:
+        seconds = [report.cpu_seconds for report in reports if report.operator == name]
+        total += max(max(seconds), sum(seconds) / parallelism)
+    return total
 
 
 def _expected(
@@ -274,25 +294,48 @@ def _looked(reports: Sequence[TaskReport], name: str, shape: JoinShape) -> Looke
     return full, (counts(LEFT, "chosen", "chosen_matches"), counts(RIGHT, "chosen", "chosen_matches"))
 
 
-def _work(shape: JoinShape, pieces: Sequence[Piece], name: str) -> Work:
-    """Stored rows that a new row has in reach, per window and age, as far as the manifest tells."""
-    newest = [_newest(pieces, name, side) for side in (LEFT, RIGHT)]
+def _work(
+    shape: JoinShape, before: Manifest, after: Manifest, name: str, growth: float, right_rows: int
+) -> Work:
+    """Stored rows that a new row will have in reach, per window and age, as far as manifests tell.
+
+    New rows will lie in the time that follows the newest ones, as much of it as the last batch brought. Left
+    ones also meet the right ones that come with them.
+    """
+    mine = [piece for piece in after.pieces if piece.operator == name and not piece.keyless]
+    spans = [_span(before.pieces, mine, name, side, growth) for side in (LEFT, RIGHT)]
     left, right = (
-        _rows_by_age(
-            shape.sides[side],
-            [
-                piece
-                for piece in pieces
-                if piece.operator == name and piece.side == side and not piece.keyless
-            ],
-            newest[1 - side] if newest[1 - side] != BEGINNING_US else newest[side],
+        sum(
+            _rows_by_age(shape.sides[side], [piece for piece in mine if piece.side == side], at_us)
+            for at_us in _moments(*spans[1 - side])
         )
+        / _MOMENTS
         for side in (LEFT, RIGHT)
     )
-    return left, right
+    if shape.sides[RIGHT].slot_us:
+        right = right + _rows_by_age_of_new(shape.sides[RIGHT], spans, growth * right_rows)
+    return np.asarray(left), np.asarray(right)
+
+
+def _span(
+    before: Sequence[Piece], after: Sequence[Piece], name: str, side: int, growth: float
+) -> tuple[int, int]:
+    """When the next rows of a side will lie: from the newest on, as far as the last ones went."""
+    newest = _newest(after, name, side)
+    if newest == BEGINNING_US:
+        newest = _newest(after, name, 1 - side)
+    earlier = _newest([piece for piece in before if not piece.keyless], name, side)
+    brought = newest - earlier if earlier != BEGINNING_US else 0
+    return newest, newest + int(growth * max(0, brought))
+
+
+def _moments(begin_us: int, end_us: int) -> list[int]:
+    """Some moments evenly spread over a span."""
+    return [begin_us + (end_us - begin_us) * (2 * k + 1) // (2 * _MOMENTS) for k in range(_MOMENTS)]
 
 
 def _rows_by_age(ages: Ages, pieces: Sequence[Piece], own_us: int) -> NDArray[np.float64]:
+    """Rows in reach of a new row of this time."""
     rows = np.zeros(ages.count)
     for piece in pieces:
         count = sum(piece.bounds[1::2]) - sum(piece.bounds[::2])
@@ -302,7 +345,17 @@ def _rows_by_age(ages: Ages, pieces: Sequence[Piece], own_us: int) -> NDArray[np
         # A piece that spans several slots has its rows spread over them.
         first, last = piece.first_us // ages.slot_us, piece.last_us // ages.slot_us
         for slot in range(first, last + 1):
-            rows[ages.number(own_us // ages.slot_us, slot)] += count / (last - first + 1)
+            seen = ages.in_reach(own_us, slot) * count / (last - first + 1)
+            rows[ages.number(own_us // ages.slot_us, slot)] += seen
+    return rows
+
+
+def _rows_by_age_of_new(ages: Ages, spans: Sequence[tuple[int, int]], count: float) -> NDArray[np.float64]:
+    """The same for right rows that will come in the same batch."""
+    rows = np.zeros(ages.count)
+    for own_us in _moments(*spans[LEFT]):
+        for at_us in _moments(*spans[RIGHT]):
+            rows[ages.number(own_us // ages.slot_us, at_us // ages.slot_us)] += count / _MOMENTS**2
     return rows
 
 

@@ -42,6 +42,8 @@ class Load:
     next_comparisons_full: float
     #: Rows that were processed; `fetched` of a batch counts only those that fitted into its time.
     rows: float
+    #: The part of the busy time that the join itself took, where that is measured: the rest is overhead.
+    join_seconds: float | None = None
 
 
 class RateRule(Protocol):
@@ -129,6 +131,7 @@ def batch_load(
     outputs: int,
     next_rows: float,
     next_comparisons_full: float,
+    join_seconds: float | None = None,
 ) -> Load:
     """A batch as a period: it is offered its rows, and fetches those that fit between two triggers.
 
@@ -148,4 +151,5 @@ def batch_load(
         next_rows=next_rows,
         next_comparisons_full=next_comparisons_full,
         rows=rows,
+        join_seconds=join_seconds,
     )

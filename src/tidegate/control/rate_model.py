@@ -8,10 +8,15 @@ the size of the windows is known and its rows can be expected, so the largest r 
 
     fixed + row · rows + (comparison + output · matches per comparison) · r · comparisons_full = target
 
-where the target is the time there is, less some headroom for what the model does not know.
+where the target is the time there is, less some headroom for what the model does not know. Where the time of
+the join itself is measured, the model learns from that alone, and all else (Spark, the disk, the neighbours)
+is overhead: a high quantile of the last batches. A start from cold, or a slow stretch, is then not mistaken
+for dear comparisons.
 
 Guarantee: 0 < r <= 1. While the predicted time of the r in force stays between `keep_above` of the target and
-the target plus half the headroom, r does not move at all: steady input gives a steady r.
+the target plus half the headroom, r does not move at all: steady input gives a steady r. Comparisons that
+take no more than `least_share` of the time are always made: where overhead alone is more than there is time
+for, leaving out everything would be late just the same.
 """
 
 from __future__ import annotations
@@ -20,12 +25,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tidegate.control.cost_model import CostModel, CostSettings
 from tidegate.control.rate import FRACTION_MIN, Load
 from tidegate.errors import FlowError, explain
 
 #: Weight of the last batch in matches per comparison, which follow the choice of slots.
 _NEWS = 0.5
+#: Overhead is what three of four of the last batches did not exceed.
+_OVERHEADS_KEPT, _QUANTILE = 8, 0.75
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,7 @@ class RateModelSettings:
     #: r is raised only when less than this part of the target would be used.
     keep_above: float = 0.9
     fraction_min: float = FRACTION_MIN
+    least_share: float = 0.1
     cost: CostSettings = field(default_factory=CostSettings)
 
     def __post_init__(self) -> None:
@@ -57,13 +67,15 @@ class RateModel:
         self.model = CostModel(self.settings.cost)
         self._fraction = 1.0
         self._yield: float | None = None
+        #: Seconds of the last batches that were not the join's; empty where nobody measures the join.
+        self._overheads: list[float] = []
 
     @property
     def fraction(self) -> float:
         return self._fraction
 
     def adapt(self, load: Load) -> float:
-        self.model.observe(load.rows, load.comparisons, load.outputs, load.busy_seconds)
+        self._observe(load)
         if load.comparisons:
             found = load.outputs / load.comparisons
             self._yield = found if self._yield is None else (1 - _NEWS) * self._yield + _NEWS * found
@@ -75,24 +87,44 @@ class RateModel:
             self._fraction = self._largest_that_fits(load, target)
         return self._fraction
 
+    def _observe(self, load: Load) -> None:
+        seconds = load.busy_seconds
+        if load.join_seconds is not None:
+            seconds = min(load.join_seconds, load.busy_seconds)
+            self._overheads = [*self._overheads, load.busy_seconds - seconds][-_OVERHEADS_KEPT:]
+        self.model.observe(load.rows, load.comparisons, load.outputs, seconds)
+
+    @property
+    def overhead(self) -> float:
+        """Seconds of a batch that are not the join's."""
+        return float(np.quantile(self._overheads, _QUANTILE)) if self._overheads else 0.0
+
     def _seconds(self, load: Load, fraction: float) -> float:
         comparisons = fraction * load.next_comparisons_full
-        return self.model.predict(load.next_rows, comparisons, comparisons * (self._yield or 0.0))
+        made = self.model.predict(load.next_rows, comparisons, comparisons * (self._yield or 0.0))
+        return self.overhead + made
 
     def _largest_that_fits(self, load: Load, target: float) -> float:
         without = self._seconds(load, 0.0)
         per_fraction = self._seconds(load, 1.0) - without
         if per_fraction <= 0:
             return 1.0 if without <= target else self.settings.fraction_min
-        return min(1.0, max(self.settings.fraction_min, (target - without) / per_fraction))
+        least = max(self.settings.fraction_min, self.settings.least_share * target / per_fraction)
+        return min(1.0, max(least, (target - without) / per_fraction))
 
     def snapshot(self) -> dict[str, Any]:
-        return {"fraction": self._fraction, "yield": self._yield, "model": self.model.snapshot()}
+        return {
+            "fraction": self._fraction,
+            "yield": self._yield,
+            "overheads": self._overheads,
+            "model": self.model.snapshot(),
+        }
 
     @classmethod
     def restore(cls, raw: Mapping[str, Any], settings: RateModelSettings | None = None) -> RateModel:
         restored = cls(settings)
         restored._fraction = raw["fraction"]
         restored._yield = raw["yield"]
+        restored._overheads = list(raw["overheads"])
         restored.model = CostModel.restore(raw["model"], restored.settings.cost)
         return restored

@@ -48,11 +48,18 @@ class Ages:
     slot_us: int
     ahead: int
     count: int
-    #: How far back a stored row of this side may lie.
+    #: How far back, and how far ahead, a stored row of this side may lie.
     back_us: int
+    ahead_us: int = 0
 
     def number(self, own: int, slot: int) -> int:
         return min(max(own - slot + self.ahead, 0), self.count - 1)
+
+    def in_reach(self, own_us: int, slot: int) -> float:
+        """The part of a basic window that a new row of this time may look at."""
+        begin = max(slot * self.slot_us, own_us - self.back_us)
+        end = min((slot + 1) * self.slot_us, own_us + self.ahead_us)
+        return max(0, end - begin) / self.slot_us
 
 
 def ages_of(within: TimeCondition, side: int) -> Ages:
@@ -60,10 +67,10 @@ def ages_of(within: TimeCondition, side: int) -> Ages:
     slot_us = within.slot_us(side)
     if not isinstance(within, Within):
         # A tumbling window is one basic window, and without a window there is nothing to cut.
-        return Ages(slot_us, 0, 1, slot_us)
+        return Ages(slot_us, 0, 1, slot_us, slot_us)
     back_us, ahead_us = (within.left_us, within.right_us)[:: 1 if side == 0 else -1]
     ahead = min(AHEAD_MAX, -(-ahead_us // slot_us))
-    return Ages(slot_us, ahead, ahead + 1 + -(-back_us // slot_us), back_us)
+    return Ages(slot_us, ahead, ahead + 1 + -(-back_us // slot_us), back_us, ahead_us)
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ class Engine:
         settings = self.settings.overload
         if settings is None:
             return after
-        busy = overload.BatchTime(self._clock() - started + self._outside_seconds)
+        busy = overload.BatchTime(self._clock() - started + self._outside_seconds, measures_joins=True)
         learnt = overload.learn(settings, self.manifest, plan, reports, after, self._operators, busy, worth)
         return replace(after, control=learnt)
 

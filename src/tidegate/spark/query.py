@@ -34,6 +34,8 @@ AVAILABLE_NOW = "available now"
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
 PARTITIONS_PER_CORE = 8
 _PROGRESS_KEPT = 1000
+#: Spark notes at once that it is to stop; should it not, the batch must still end.
+_STOP_SECONDS_MAX = 10.0
 
 
 def start(
@@ -150,9 +152,12 @@ class Query:
         if self._inner is None:
             return
         self._stopping.set()
-        # Spark stops by cancelling whatever runs. Between two batches there is nothing to cancel.
-        with self._in_batch:
-            self._inner.stop()
+        # Spark stops by cancelling whatever runs. A batch that runs tells Spark to stop when it is done.
+        if self._in_batch.acquire(blocking=False):
+            try:
+                self._inner.stop()
+            finally:
+                self._in_batch.release()
         self._ended.wait()
 
     @contextmanager
@@ -171,6 +176,21 @@ class Query:
             yield
         finally:
             self._in_batch.release()
+            if self._stopping.is_set():
+                self._stop_spark()
+
+    def _stop_spark(self) -> None:
+        """From within a batch that is done: Spark's thread, which waits for us, ends when we return.
+
+        Whether Spark still writes its own commit does not matter: a batch with a manifest is not run again.
+        """
+        inner = self._inner
+        if inner is None:
+            return
+        threading.Thread(target=inner.stop, name="tidegate-stop", daemon=True).start()
+        patience = time.monotonic() + _STOP_SECONDS_MAX
+        while inner.isActive and time.monotonic() < patience:
+            time.sleep(0.01)
 
     def _add_progress(self, progress: Progress) -> None:
         with self._changed:
@@ -331,7 +351,8 @@ def _overload(
     if shed.utility is not None:
         check_utility(compiled, shed.utility)
     each_us = 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
-    return OverloadSettings(shed, tuple(joins), goal.batch_seconds(each_us), each_us / 1e6)
+    cores = compiled.spark.sparkContext.defaultParallelism
+    return OverloadSettings(shed, tuple(joins), goal.batch_seconds(each_us), each_us / 1e6, cores)
 
 
 def _trigger(given: str | None) -> dict[str, Any]:

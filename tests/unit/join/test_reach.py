@@ -29,13 +29,13 @@ def seen(found: list[Look], row: int) -> set[int]:
 
 
 def test_the_window_of_a_row_has_a_basic_window_of_its_own_and_as_many_behind_as_ahead() -> None:
-    assert ages_of(W10, 0) == ages_of(W10, 1) == Ages(10, 10, 21, 100)
+    assert ages_of(W10, 0) == ages_of(W10, 1) == Ages(10, 10, 21, 100, 100)
 
 
 def test_the_two_windows_may_differ() -> None:
     within = Within(30, 100)
-    assert ages_of(within, 0) == Ages(3, 10, 10 + 1 + 10, 30)
-    assert ages_of(within, 1) == Ages(10, 3, 3 + 1 + 10, 100)
+    assert ages_of(within, 0) == Ages(3, 10, 10 + 1 + 10, 30, 100)
+    assert ages_of(within, 1) == Ages(10, 3, 3 + 1 + 10, 100, 30)
 
 
 @pytest.mark.parametrize("within", [Tumbling(10), Unbounded()])

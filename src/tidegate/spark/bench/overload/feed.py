@@ -21,7 +21,7 @@ STREAMS = ("left", "right")
 SCHEMA = "ts timestamp, n long, items array<int>"
 #: Event times begin here; what counts is when a file arrives.
 BASE_US = 1_700_000_000_000_000
-TICK_SECONDS = 0.25
+TICK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
