@@ -6,7 +6,7 @@ mistakes a backlog for lasting overload, takes several periods to come back up b
 Every batch teaches `cost_model.py` what rows, comparisons and outputs cost. When the next batch is planned,
 the size of the windows is known and its rows can be expected, so the largest r that fits is the solution of
 
-    fixed + row · rows + (comparison + output · matches per comparison) · r · comparisons_full = target
+    fixed + row · rows + (comparison + output · matches per comparison at r) · r · comparisons_full = target
 
 where the target is the time there is, less some headroom for what the model does not know. Where the time of
 the join itself is measured, the model learns from that alone, and all else (Spark, the disk, the neighbours)
@@ -29,10 +29,11 @@ import numpy as np
 
 from tidegate.control.cost_model import CostModel, CostSettings
 from tidegate.control.rate import FRACTION_MIN, Load
+from tidegate.control.yield_curve import YieldCurve
 from tidegate.errors import FlowError, explain
 
-#: Weight of the last batch in matches per comparison, which follow the choice of slots.
-_NEWS = 0.5
+#: Halvings of the interval in which r is looked for: to a millionth.
+_HALVINGS = 20
 #: Overhead is what three of four of the last batches did not exceed.
 _OVERHEADS_KEPT, _QUANTILE = 8, 0.75
 
@@ -66,7 +67,7 @@ class RateModel:
         self.settings = settings or RateModelSettings()
         self.model = CostModel(self.settings.cost)
         self._fraction = 1.0
-        self._yield: float | None = None
+        self._yield = YieldCurve()
         #: Seconds of the last batches that were not the join's; empty where nobody measures the join.
         self._overheads: list[float] = []
 
@@ -76,9 +77,6 @@ class RateModel:
 
     def adapt(self, load: Load) -> float:
         self._observe(load)
-        if load.comparisons:
-            found = load.outputs / load.comparisons
-            self._yield = found if self._yield is None else (1 - _NEWS) * self._yield + _NEWS * found
         target = (1 - self.settings.headroom) * load.seconds
         highest = (1 - self.settings.headroom / 2) * load.seconds
         planned = self._seconds(load, self._fraction)
@@ -93,6 +91,7 @@ class RateModel:
             seconds = min(load.join_seconds, load.busy_seconds)
             self._overheads = [*self._overheads, load.busy_seconds - seconds][-_OVERHEADS_KEPT:]
         self.model.observe(load.rows, load.comparisons, load.outputs, seconds)
+        self._yield.observe(self._fraction, load.comparisons, load.outputs)
 
     @property
     def overhead(self) -> float:
@@ -101,21 +100,27 @@ class RateModel:
 
     def _seconds(self, load: Load, fraction: float) -> float:
         comparisons = fraction * load.next_comparisons_full
-        made = self.model.predict(load.next_rows, comparisons, comparisons * (self._yield or 0.0))
-        return self.overhead + made
+        outputs = comparisons * self._yield.at(fraction)
+        return self.overhead + self.model.predict(load.next_rows, comparisons, outputs)
 
     def _largest_that_fits(self, load: Load, target: float) -> float:
-        without = self._seconds(load, 0.0)
-        per_fraction = self._seconds(load, 1.0) - without
-        if per_fraction <= 0:
-            return 1.0 if without <= target else self.settings.fraction_min
-        least = max(self.settings.fraction_min, self.settings.least_share * target / per_fraction)
-        return min(1.0, max(least, (target - without) / per_fraction))
+        least = self.settings.fraction_min
+        without = self._seconds(load, least)
+        always = without + self.settings.least_share * target
+        if self._seconds(load, 1.0) <= max(target, always):
+            return 1.0
+        # More comparisons never take less time, so halving finds the place.
+        low, high = least, 1.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            fits = self._seconds(load, middle) <= max(target, always)
+            low, high = (middle, high) if fits else (low, middle)
+        return low
 
     def snapshot(self) -> dict[str, Any]:
         return {
             "fraction": self._fraction,
-            "yield": self._yield,
+            "yield": self._yield.snapshot(),
             "overheads": self._overheads,
             "model": self.model.snapshot(),
         }
@@ -124,7 +129,7 @@ class RateModel:
     def restore(cls, raw: Mapping[str, Any], settings: RateModelSettings | None = None) -> RateModel:
         restored = cls(settings)
         restored._fraction = raw["fraction"]
-        restored._yield = raw["yield"]
+        restored._yield = YieldCurve.restore(raw["yield"])
         restored._overheads = list(raw["overheads"])
         restored.model = CostModel.restore(raw["model"], restored.settings.cost)
         return restored
