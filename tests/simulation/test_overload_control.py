@@ -94,7 +94,7 @@ def test_after_a_step_batches_are_back_in_time_and_stay(policy: str, most: float
     late = [beat.seconds for beat in beats[-12:]]
     assert np.median(late) <= most
     assert max(late) <= most + (0.05 if policy in ("auto", "partial") else 0.4)
-    assert min(late) >= (0.8 if policy in ("auto", "partial") else 0.4), "there was more time than was used"
+    assert min(late) >= (0.7 if policy in ("auto", "partial") else 0.35), "there was more time than was used"
 
 
 def test_the_model_is_back_in_the_batch_that_follows_a_step() -> None:
@@ -111,3 +111,23 @@ def test_when_the_rush_is_over_everything_is_done_again() -> None:
 
 def test_the_same_run_twice_decides_the_same() -> None:
     assert play("auto", [CALM] * 6 + [RUSH] * 8) == play("auto", [CALM] * 6 + [RUSH] * 8)
+
+
+def test_another_policy_does_not_trip_over_what_one_wrote_down() -> None:
+    within = Within(SECOND, SECOND)
+    join = PlainJoin("join1", "a", "b", "inner", within, ("a_n", "a_v"), ("b_n", "b_v"))
+    engine = PlainEngine([join], {"a": 0, "b": 0}, partitions=1, instances=1)
+    for number, policy in enumerate(
+        ["auto", "partial", "adaptive", "random", "window-reduction", "selective"]
+    ):
+        for rule in ("model", "paper"):
+            settings = OverloadSettings(Shed(join=policy, rate=rule), ("join1",), 1.0, 1.0)
+            before, first = engine.manifest, len(engine.reports)
+            skipping = decide(settings, before, engine.operators)
+            assert skipping["join1"].fraction == 1.0
+            engine.run({"a": [(number * SECOND, 1, number, 0)]}, skipping=skipping)
+            plan = Plan(number, number * SECOND, {}, {}, {}, skipping=skipping)
+            reports, time = engine.reports[first:], BatchTime(5.0)
+            learnt = learn(settings, before, plan, reports, engine.manifest, engine.operators, time)
+            engine.manifest = replace(engine.manifest, control=learnt)
+    engine.close()

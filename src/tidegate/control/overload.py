@@ -20,30 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding
+from tidegate.control.join_policies import JoinShape, kind_of, policy_of, rate_rule
 from tidegate.control.planning import Operator
-from tidegate.control.rate import Load, RateAdaptation, RateRule, batch_load
-from tidegate.control.rate_model import RateModel
-from tidegate.control.selective import SelectivePolicy
-from tidegate.control.shedding import (
-    AgeCounts,
-    Policy,
-    RandomDrop,
-    Telemetry,
-    WindowReduction,
-    Work,
-)
+from tidegate.control.rate import RateRule, batch_load
+from tidegate.control.shedding import AgeCounts, Telemetry
+from tidegate.control.work_ahead import newest, work_ahead
 from tidegate.goals import Shed
-from tidegate.join.reach import Ages, ages_of, cell_of, shares_by_age
-from tidegate.join.within import Within
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Piece, Plan, Skipping, TaskReport
+from tidegate.join.reach import cell_of, shares_by_age
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Plan, Skipping, TaskReport
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
-#: Moments of the next batch for which the rows in reach are counted.
-_MOMENTS = 8
 
 #: Per join and part of a window (`cell_number`): what the pairs found there are worth.
 Worth = Mapping[str, Mapping[int, float]]
@@ -74,46 +62,12 @@ class BatchTime:
     measures_joins: bool = False
 
 
-class JoinShape:
-    """The windows of a real join as policies see them (`shedding.Shape`)."""
-
-    def __init__(self, operator: Operator) -> None:
-        within = operator.within
-        self.sides = ages_of(within, LEFT), ages_of(within, RIGHT)
-        self.lengths_us = (within.left_us, within.right_us) if isinstance(within, Within) else (1, 1)
-
-    @property
-    def ages(self) -> tuple[int, int]:
-        return self.sides[0].count, self.sides[1].count
-
-    @property
-    def work(self) -> Work:
-        return np.ones(self.ages[0]), np.ones(self.ages[1])
-
-
-class _Shared:
-    """One rate for many policies: adapted once, by the controller."""
-
-    def __init__(self, rule: RateRule) -> None:
-        self._rule = rule
-
-    @property
-    def fraction(self) -> float:
-        return self._rule.fraction
-
-    def adapt(self, load: Load) -> float:
-        return self._rule.fraction
-
-    def snapshot(self) -> dict[str, Any]:
-        return {}
-
-
 def decide(
     settings: OverloadSettings, manifest: Manifest, operators: Mapping[str, Operator]
 ) -> dict[str, Skipping]:
     """What each join leaves out in the batch after this manifest."""
-    rule = _rule(settings.shed, manifest.control.get("rate"))
-    return {name: _skipping(settings.shed, rule, operators[name], manifest) for name in settings.joins}
+    rule = rate_rule(settings.shed, _known(settings, manifest, "rate"))
+    return {name: _skipping(settings, rule, operators[name], manifest) for name in settings.joins}
 
 
 def learn(
@@ -127,12 +81,14 @@ def learn(
     worth: Worth | None = None,
 ) -> dict[str, Any]:
     """What the controllers know after a batch: goes into its manifest."""
-    rule = _rule(settings.shed, before.control.get("rate"))
+    rule = rate_rule(settings.shed, _known(settings, before, "rate"))
     rows = sum(sum(report.offered) for report in reports)
     next_rows = _expected(rows, before.control.get("began_us"), plan.now_us, settings, time)
     growth = next_rows / rows if rows else 0.0
     works = {
-        name: _work(JoinShape(operators[name]), before, after, name, growth, _offered(reports, name, RIGHT))
+        name: work_ahead(
+            JoinShape(operators[name]), before, after, name, growth, _offered(reports, name, RIGHT)
+        )
         for name in settings.joins
     }
     looked = {name: _looked(reports, name, JoinShape(operators[name])) for name in settings.joins}
@@ -158,11 +114,13 @@ def learn(
         rule.adapt(load)
     policies = {}
     for name in settings.joins:
-        policy = _policy(settings.shed, JoinShape(operators[name]), rule, _known(before, name))
+        known = (_known(settings, before, "policies") or {}).get(name)
+        policy = policy_of(settings.shed, JoinShape(operators[name]), rule, known)
         if rows:
             policy.adapt(Telemetry(load, *looked[name], work=works[name]))
         policies[name] = policy.snapshot()
     return {
+        "kind": kind_of(settings.shed),
         "rate": rule.snapshot(),
         "policies": policies,
         "work": {name: [work.tolist() for work in both] for name, both in works.items()},
@@ -189,9 +147,9 @@ def _expected(
     return rows * interval / max(since, 1e-3)
 
 
-def _skipping(shed: Shed, rule: RateRule, operator: Operator, manifest: Manifest) -> Skipping:
-    shape, known = JoinShape(operator), _known(manifest, operator.name)
-    decision = _policy(shed, shape, rule, known).decision
+def _skipping(settings: OverloadSettings, rule: RateRule, operator: Operator, manifest: Manifest) -> Skipping:
+    shape, known = JoinShape(operator), (_known(settings, manifest, "policies") or {}).get(operator.name)
+    decision = policy_of(settings.shed, shape, rule, known).decision
     work = manifest.control.get("work", {}).get(operator.name)
     left, right = (np.array(one) for one in work) if work else shape.work
     first, second = (
@@ -214,35 +172,17 @@ def _forget(reach: float, shape: JoinShape, name: str, manifest: Manifest) -> tu
     if reach >= 1:
         return before[0], before[1]
     left, right = (
-        max(before[side], _newest(manifest.pieces, name, side) - int(reach * shape.sides[side].back_us))
+        max(before[side], newest(manifest.pieces, name, side) - int(reach * shape.sides[side].back_us))
         for side in (LEFT, RIGHT)
     )
     return left, right
 
 
-def _rule(shed: Shed, known: Mapping[str, Any] | None) -> RateRule:
-    if shed.rate == "paper":
-        return RateAdaptation() if known is None else RateAdaptation.restore(known)
-    return RateModel() if known is None else RateModel.restore(known)
-
-
-def _policy(shed: Shed, shape: JoinShape, rule: RateRule, known: Mapping[str, Any] | None) -> Policy:
-    rate = _Shared(rule)
-    if shed.join == "random":
-        return RandomDrop(shape, rate)
-    if shed.join == "window-reduction":
-        return WindowReduction(shape, rate)
-    if shed.join in ("auto", "selective"):
-        return SelectivePolicy(shape, rate) if known is None else SelectivePolicy.restore(known, shape, rate)
-    learns = shed.join == "adaptive"
-    settings = AdaptiveSettings(shed.time_correlation and learns, shed.direction and learns, shed.sampling)
-    if known is None:
-        return AdaptiveShedding(shape, rate, settings)
-    return AdaptiveShedding.restore(known, shape, rate, settings)
-
-
-def _known(manifest: Manifest, name: str) -> Mapping[str, Any] | None:
-    known: Mapping[str, Any] | None = manifest.control.get("policies", {}).get(name)
+def _known(settings: OverloadSettings, manifest: Manifest, what: str) -> Mapping[str, Any] | None:
+    """What was written down; None before the first batch, and where another policy wrote it."""
+    if manifest.control.get("kind") != kind_of(settings.shed):
+        return None
+    known: Mapping[str, Any] | None = manifest.control.get(what)
     return known
 
 
@@ -292,76 +232,6 @@ def _looked(reports: Sequence[TaskReport], name: str, shape: JoinShape) -> Looke
 
     full = counts(LEFT, "explored", "explored_matches"), counts(RIGHT, "explored", "explored_matches")
     return full, (counts(LEFT, "chosen", "chosen_matches"), counts(RIGHT, "chosen", "chosen_matches"))
-
-
-def _work(
-    shape: JoinShape, before: Manifest, after: Manifest, name: str, growth: float, right_rows: int
-) -> Work:
-    """Stored rows that a new row will have in reach, per window and age, as far as manifests tell.
-
-    New rows will lie in the time that follows the newest ones, as much of it as the last batch brought. Left
-    ones also meet the right ones that come with them.
-    """
-    mine = [piece for piece in after.pieces if piece.operator == name and not piece.keyless]
-    spans = [_span(before.pieces, mine, name, side, growth) for side in (LEFT, RIGHT)]
-    left, right = (
-        sum(
-            _rows_by_age(shape.sides[side], [piece for piece in mine if piece.side == side], at_us)
-            for at_us in _moments(*spans[1 - side])
-        )
-        / _MOMENTS
-        for side in (LEFT, RIGHT)
-    )
-    if shape.sides[RIGHT].slot_us:
-        right = right + _rows_by_age_of_new(shape.sides[RIGHT], spans, growth * right_rows)
-    return np.asarray(left), np.asarray(right)
-
-
-def _span(
-    before: Sequence[Piece], after: Sequence[Piece], name: str, side: int, growth: float
-) -> tuple[int, int]:
-    """When the next rows of a side will lie: from the newest on, as far as the last ones went."""
-    newest = _newest(after, name, side)
-    if newest == BEGINNING_US:
-        newest = _newest(after, name, 1 - side)
-    earlier = _newest([piece for piece in before if not piece.keyless], name, side)
-    brought = newest - earlier if earlier != BEGINNING_US else 0
-    return newest, newest + int(growth * max(0, brought))
-
-
-def _moments(begin_us: int, end_us: int) -> list[int]:
-    """Some moments evenly spread over a span."""
-    return [begin_us + (end_us - begin_us) * (2 * k + 1) // (2 * _MOMENTS) for k in range(_MOMENTS)]
-
-
-def _rows_by_age(ages: Ages, pieces: Sequence[Piece], own_us: int) -> NDArray[np.float64]:
-    """Rows in reach of a new row of this time."""
-    rows = np.zeros(ages.count)
-    for piece in pieces:
-        count = sum(piece.bounds[1::2]) - sum(piece.bounds[::2])
-        if not ages.slot_us:
-            rows[0] += count
-            continue
-        # A piece that spans several slots has its rows spread over them.
-        first, last = piece.first_us // ages.slot_us, piece.last_us // ages.slot_us
-        for slot in range(first, last + 1):
-            seen = ages.in_reach(own_us, slot) * count / (last - first + 1)
-            rows[ages.number(own_us // ages.slot_us, slot)] += seen
-    return rows
-
-
-def _rows_by_age_of_new(ages: Ages, spans: Sequence[tuple[int, int]], count: float) -> NDArray[np.float64]:
-    """The same for right rows that will come in the same batch."""
-    rows = np.zeros(ages.count)
-    for own_us in _moments(*spans[LEFT]):
-        for at_us in _moments(*spans[RIGHT]):
-            rows[ages.number(own_us // ages.slot_us, at_us // ages.slot_us)] += count / _MOMENTS**2
-    return rows
-
-
-def _newest(pieces: Sequence[Piece], name: str, side: int) -> int:
-    times = [piece.last_us for piece in pieces if piece.operator == name and piece.side == side]
-    return max(times, default=BEGINNING_US)
 
 
 def looked_at(looks: Looks) -> int:

@@ -47,15 +47,18 @@ class RateModelSettings:
     keep_above: float = 0.9
     fraction_min: float = FRACTION_MIN
     least_share: float = 0.1
+    #: r becomes at most so many times as large from one batch to the next.
+    rise_max: float = 2.5
     cost: CostSettings = field(default_factory=CostSettings)
 
     def __post_init__(self) -> None:
-        if not (0 <= self.headroom < 1 and 0 < self.keep_above <= 1 and 0 < self.fraction_min <= 1):
+        parts = (self.keep_above, self.fraction_min)
+        if not (0 <= self.headroom < 1 and all(0 < part <= 1 for part in parts) and self.rise_max > 1):
             raise FlowError(
                 explain(
-                    "Headroom lies in [0, 1), keep_above and fraction_min in (0, 1]",
-                    got=f"{self.headroom}, {self.keep_above}, {self.fraction_min}",
-                    do="The defaults are 0.1, 0.9 and 0.001",
+                    "Headroom lies in [0, 1), keep_above and fraction_min in (0, 1], rise_max above 1",
+                    got=f"{self.headroom}, {self.keep_above}, {self.fraction_min}, {self.rise_max}",
+                    do="The defaults are 0.1, 0.9, 0.001 and 2.5",
                 )
             )
 
@@ -82,7 +85,9 @@ class RateModel:
         planned = self._seconds(load, self._fraction)
         rises = planned < self.settings.keep_above * target and self._fraction < 1
         if planned > highest or rises:
-            self._fraction = self._largest_that_fits(load, target)
+            fits = self._largest_that_fits(load, target)
+            # A model that errs must not undo in one batch what it took many to learn.
+            self._fraction = min(fits, self.settings.rise_max * self._fraction)
         return self._fraction
 
     def _observe(self, load: Load) -> None:

@@ -141,6 +141,11 @@ def by_time(
     places: Places, rows: Sequence[int] | Positions | None, low: Positions, high: Positions
 ) -> Ranges:
     """The places between two times, per new row; rows that have none are left out."""
+    stored = len(places.times)
+    if stored and low.max() <= places.times[0] and places.times[-1] <= high.min():
+        # All of the run is in everybody's reach, as most runs are: there is nothing to search for.
+        everyone = np.arange(len(low)) if rows is None else np.asarray(rows)
+        return Ranges(everyone, np.zeros(len(low), np.int64), np.full(len(low), stored, np.int64))
     first = np.searchsorted(places.times, low, side="left").astype(np.int64)
     count = np.searchsorted(places.times, high, side="right").astype(np.int64) - first
     some = np.flatnonzero(count > 0)

@@ -1,0 +1,84 @@
+"""The policies of a running join: the one that a `Shed` asks for, new or from what it wrote down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding
+from tidegate.control.planning import Operator
+from tidegate.control.rate import Load, RateAdaptation, RateRule
+from tidegate.control.rate_model import RateModel, RateModelSettings
+from tidegate.control.selective import SelectivePolicy
+from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Work
+from tidegate.goals import Shed
+from tidegate.join.reach import ages_of
+from tidegate.join.within import Within
+from tidegate.values import LEFT, RIGHT
+
+#: Of the time of a batch: on a shared machine single batches take a fifth longer than the one before.
+HEADROOM = 0.2
+
+
+class JoinShape:
+    """The windows of a real join as policies see them (`shedding.Shape`)."""
+
+    def __init__(self, operator: Operator) -> None:
+        within = operator.within
+        self.sides = ages_of(within, LEFT), ages_of(within, RIGHT)
+        self.lengths_us = (within.left_us, within.right_us) if isinstance(within, Within) else (1, 1)
+
+    @property
+    def ages(self) -> tuple[int, int]:
+        return self.sides[0].count, self.sides[1].count
+
+    @property
+    def work(self) -> Work:
+        return np.ones(self.ages[0]), np.ones(self.ages[1])
+
+
+class _Shared:
+    """One rate for many policies: adapted once, by the controller."""
+
+    def __init__(self, rule: RateRule) -> None:
+        self._rule = rule
+
+    @property
+    def fraction(self) -> float:
+        return self._rule.fraction
+
+    def adapt(self, load: Load) -> float:
+        return self._rule.fraction
+
+    def snapshot(self) -> dict[str, Any]:
+        return {}
+
+
+def rate_rule(shed: Shed, known: Mapping[str, Any] | None) -> RateRule:
+    if shed.rate == "paper":
+        return RateAdaptation() if known is None else RateAdaptation.restore(known)
+    settings = RateModelSettings(headroom=HEADROOM)
+    return RateModel(settings) if known is None else RateModel.restore(known, settings)
+
+
+def policy_of(shed: Shed, shape: JoinShape, rule: RateRule, known: Mapping[str, Any] | None) -> Policy:
+    rate = _Shared(rule)
+    if shed.join == "random":
+        return RandomDrop(shape, rate)
+    if shed.join == "window-reduction":
+        return WindowReduction(shape, rate)
+    if shed.join in ("auto", "selective"):
+        return SelectivePolicy(shape, rate) if known is None else SelectivePolicy.restore(known, shape, rate)
+    learns = shed.join == "adaptive"
+    settings = AdaptiveSettings(shed.time_correlation and learns, shed.direction and learns, shed.sampling)
+    if known is None:
+        return AdaptiveShedding(shape, rate, settings)
+    return AdaptiveShedding.restore(known, shape, rate, settings)
+
+
+def kind_of(shed: Shed) -> list[Any]:
+    """What a policy that was written down must have been, to go on from there."""
+    join = "selective" if shed.join == "auto" else shed.join
+    return [join, shed.rate, shed.time_correlation, shed.direction]

@@ -1,0 +1,96 @@
+"""What each basic window will cost the next batch: rows that are stored there, and that new rows can reach.
+
+    stored        |    5    |    6    |    7    |    8  |            as the manifest lists them, by slot
+    next batch                                          [ ░░░░░ ]    some moments, each with its reach
+
+Guarantee: a function of two manifests and of what is expected; nothing is read but their lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.control.join_policies import JoinShape
+from tidegate.control.shedding import Work
+from tidegate.join.reach import Ages
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Piece
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Moments of the next batch for which the rows in reach are counted.
+_MOMENTS = 8
+
+
+def work_ahead(
+    shape: JoinShape, before: Manifest, after: Manifest, name: str, growth: float, right_rows: int
+) -> Work:
+    """Stored rows that a new row will have in reach, per window and age, as far as manifests tell.
+
+    New rows will lie in the time that follows the newest ones, as much of it as the last batch brought. Left
+    ones also meet the right ones that come with them.
+    """
+    mine = [piece for piece in after.pieces if piece.operator == name and not piece.keyless]
+    spans = [_span(before.pieces, mine, name, side, growth) for side in (LEFT, RIGHT)]
+    left, right = (
+        sum(
+            _rows_by_age(shape.sides[side], [piece for piece in mine if piece.side == side], at_us)
+            for at_us in _moments(*spans[1 - side])
+        )
+        / _MOMENTS
+        for side in (LEFT, RIGHT)
+    )
+    if shape.sides[RIGHT].slot_us:
+        right = right + _rows_by_age_of_new(shape.sides[RIGHT], spans, growth * right_rows)
+    return np.asarray(left), np.asarray(right)
+
+
+def _span(
+    before: Sequence[Piece], after: Sequence[Piece], name: str, side: int, growth: float
+) -> tuple[int, int]:
+    """When the next rows of a side will lie: from the newest on, as far as the last ones went."""
+    begin = newest(after, name, side)
+    if begin == BEGINNING_US:
+        begin = newest(after, name, 1 - side)
+    earlier = newest([piece for piece in before if not piece.keyless], name, side)
+    brought = begin - earlier if earlier != BEGINNING_US else 0
+    return begin, begin + int(growth * max(0, brought))
+
+
+def _moments(begin_us: int, end_us: int) -> list[int]:
+    """Some moments evenly spread over a span."""
+    return [begin_us + (end_us - begin_us) * (2 * k + 1) // (2 * _MOMENTS) for k in range(_MOMENTS)]
+
+
+def _rows_by_age(ages: Ages, pieces: Sequence[Piece], own_us: int) -> NDArray[np.float64]:
+    """Rows in reach of a new row of this time."""
+    rows = np.zeros(ages.count)
+    for piece in pieces:
+        count = sum(piece.bounds[1::2]) - sum(piece.bounds[::2])
+        if not ages.slot_us:
+            rows[0] += count
+            continue
+        # A piece that spans several slots has its rows spread over them.
+        first, last = piece.first_us // ages.slot_us, piece.last_us // ages.slot_us
+        near, far = (own_us - ages.back_us) // ages.slot_us, (own_us + ages.ahead_us) // ages.slot_us
+        for slot in range(max(first, near), min(last, far) + 1):
+            seen = ages.in_reach(own_us, slot) * count / (last - first + 1)
+            rows[ages.number(own_us // ages.slot_us, slot)] += seen
+    return rows
+
+
+def _rows_by_age_of_new(ages: Ages, spans: Sequence[tuple[int, int]], count: float) -> NDArray[np.float64]:
+    """The same for right rows that will come in the same batch."""
+    rows = np.zeros(ages.count)
+    for own_us in _moments(*spans[LEFT]):
+        for at_us in _moments(*spans[RIGHT]):
+            rows[ages.number(own_us // ages.slot_us, at_us // ages.slot_us)] += count / _MOMENTS**2
+    return rows
+
+
+def newest(pieces: Sequence[Piece], name: str, side: int) -> int:
+    times = [piece.last_us for piece in pieces if piece.operator == name and piece.side == side]
+    return max(times, default=BEGINNING_US)
