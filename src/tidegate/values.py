@@ -136,6 +136,11 @@ class Skipping:
     keep_share: float = 1.0
     #: Per side: stored rows below this time are given up before their window ends.
     forget_us: tuple[int, int] = (BEGINNING_US, BEGINNING_US)
+    #: Per side: the newest stored row when the plan was made; basic windows that end later are still filled.
+    filled_us: tuple[int, int] = (END_US, END_US)
+    #: For people, since shares say it all: r of the left and the right window, and the order of their ages.
+    fractions: tuple[float, float] = (1.0, 1.0)
+    orders: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -143,7 +148,9 @@ class Skipping:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Skipping:
         left, right = (tuple(shares) for shares in raw["shares"])
-        return cls(**{**raw, "shares": (left, right), "forget_us": tuple(raw["forget_us"])})
+        first, second = (tuple(order) for order in raw["orders"])
+        pairs = {name: tuple(raw[name]) for name in ("forget_us", "filled_us", "fractions")}
+        return cls(**{**raw, **pairs, "shares": (left, right), "orders": (first, second)})
 
 
 @dataclass(frozen=True)

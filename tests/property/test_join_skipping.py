@@ -49,6 +49,7 @@ def skippings(draw: st.DrawFn, within: Condition) -> Skipping:
         explore_depth=draw(st.sampled_from([0.1, 0.5, 1.0])),
         keep_share=draw(st.sampled_from([1.0, 1.0, 0.5])),
         forget_us=(draw(st.sampled_from([BEGINNING_US, BEGINNING_US, 0])), BEGINNING_US),
+        filled_us=(draw(st.integers(-40, 60)), draw(st.integers(-40, 60))),
     )
 
 

@@ -96,6 +96,8 @@ def test_a_goal_out_of_reach_leaves_a_subset_and_says_what_is_missing(
     plan = plans.read(told[-1]["batch"])
     assert plan is not None
     assert plan.skipping["join1"].fraction == last["fraction"]
+    assert [list(order) for order in plan.skipping["join1"].orders] == last["orders"]
+    assert len(last["fractions"]) == 2
     if policy == "random":
         assert sum(sum(progress["shed"]["join1"]["dropped"]) for progress in told) > 0
     else:

@@ -9,11 +9,14 @@ several times as much on any machine.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tidegate.cli.arguments import positive_number, whole_number
+from tidegate.cli.quiet import standard_error_in
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,9 +46,13 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.spark.bench.overload.bars import overload_bars, rows_of_report
     from tidegate.spark.bench.overload.capacity import rush_rate
 
-    console = Console(file=sys.stderr if arguments.json == "-" else sys.stdout, highlight=False)
-    rate = arguments.rate or rush_rate(arguments.times, arguments.seed, arguments.temp, _teller(console))
-    runs = _runs(arguments, rate, console)
+    # A copy of the descriptor: what Spark writes to standard error is turned away, what we write is not.
+    told = os.fdopen(os.dup(2 if arguments.json == "-" else 1), "w", buffering=1)
+    console = Console(file=told, highlight=False)
+    sys.stdout.flush()
+    with TemporaryDirectory(prefix="tidegate-log-") as logs, standard_error_in(Path(logs) / "spark.log"):
+        rate = arguments.rate or rush_rate(arguments.times, arguments.seed, arguments.temp, _teller(console))
+        runs = _runs(arguments, rate, console)
     rows, bars = rows_of_report(runs), overload_bars(runs, GOAL_SECONDS)
     _print_rows(console, rows)
     print_bars(console, bars)

@@ -60,6 +60,8 @@ class BatchTime:
     busy_seconds: float
     #: Do reports say how long the tasks took?
     measures_joins: bool = False
+    #: Workers have just been started: they load and compile more than they join.
+    cold: bool = False
 
 
 def decide(
@@ -109,8 +111,8 @@ def learn(
         next_comparisons_full=full,
         join_seconds=_join_seconds(reports, settings.parallelism) if time.measures_joins else None,
     )
-    # A batch without rows says nothing about what rows cost.
-    if rows:
+    # A batch without rows says nothing about what rows cost, and one on cold workers nothing that lasts.
+    if rows and not time.cold:
         rule.adapt(load)
     policies = {}
     for name in settings.joins:
@@ -163,6 +165,12 @@ def _skipping(settings: OverloadSettings, rule: RateRule, operator: Operator, ma
         explore_depth=decision.full_depth,
         keep_share=decision.keep_share,
         forget_us=_forget(decision.reach, shape, operator.name, manifest),
+        filled_us=(
+            newest(manifest.pieces, operator.name, LEFT),
+            newest(manifest.pieces, operator.name, RIGHT),
+        ),
+        fractions=(decision.windows[0].fraction, decision.windows[1].fraction),
+        orders=(decision.windows[0].order, decision.windows[1].order),
     )
 
 

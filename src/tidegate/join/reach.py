@@ -3,7 +3,9 @@
 Paper: selective join, tuple processing, algorithm 3; here for a join that works batch by batch.
 
 The plan of a batch says, per window and age of basic window, how large a part new rows look at: none of it,
-all of it, or its newest part. Ages are counted from the basic window that the new row itself would lie in:
+all of it, or its newest part. (Of a basic window that is still being filled nobody knows which part is the
+newest: there a part of the new rows looks at all of it.) Ages are counted from the basic window that the
+new row itself would lie in:
 
     stored basic windows   …|    5    |    6    |    7    |    8    |    9    |
     seen from a row in 8          3         2         1         0        -1       (ahead: it came late)
@@ -30,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.join.within import TimeCondition, Within
+from tidegate.values import END_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,8 +126,13 @@ def cell_of(number: int) -> tuple[int, bool, int]:
     return number >> 17, bool(number >> 16 & 1), number & 0xFFFF
 
 
-def looks(ages: Ages, shares: Sequence[float], new: NewRows, stored: tuple[int, int]) -> Iterator[Look]:
-    """What new rows look at among stored rows of these first and last times."""
+def looks(
+    ages: Ages, shares: Sequence[float], new: NewRows, stored: tuple[int, int], filled_us: int = END_US
+) -> Iterator[Look]:
+    """What new rows look at among stored rows of these first and last times.
+
+    Basic windows that end behind `filled_us` were not complete when the plan was made.
+    """
     if not ages.slot_us:
         yield from _some_rows(new, shares[0])
         return
@@ -139,7 +147,8 @@ def looks(ages: Ages, shares: Sequence[float], new: NewRows, stored: tuple[int, 
             age = ages.number(own, slot)
             edges = slot * ages.slot_us, (slot + 1) * ages.slot_us - 1
             # Of a run that lies in one basic window all may be seen: there is nothing to cut.
-            yield from _looks(new, rows, age, shares[age], edges, cut=first < last or shares[age] < 1)
+            cut = first < last or shares[age] < 1
+            yield from _looks(new, rows, age, shares[age], edges, cut=cut, filled=edges[1] <= filled_us)
 
 
 def _looks(
@@ -150,9 +159,13 @@ def _looks(
     edges: tuple[int, int],
     *,
     cut: bool,
+    filled: bool,
 ) -> Iterator[Look]:
     """The looks of new rows at one basic window."""
     for group, explores in _groups(new, rows):
+        part = share
+        if not filled and 0 < share < 1 and explores is None and new.lots is not None:
+            group, part = _drawn(new, group, share), 1.0
         if group is not None and not group.size:
             continue
         low, high = (new.low, new.high) if group is None else (new.low[group], new.high[group])
@@ -160,8 +173,16 @@ def _looks(
             begin, end = explores.part_of(*edges)
             low, high = np.maximum(low, begin), np.minimum(high, end)
         elif cut:
-            low, high = _newest_part(np.maximum(low, edges[0]), np.minimum(high, edges[1]), share)
+            low, high = _newest_part(np.maximum(low, edges[0]), np.minimum(high, edges[1]), part)
         yield from _nonempty(Look(group, low, high, age, explores is not None))
+
+
+def _drawn(new: NewRows, rows: NDArray[np.int64] | None, share: float) -> NDArray[np.int64]:
+    """So large a part of the rows. Not the same ones as explore: other digits of the same lot decide."""
+    if new.lots is None:
+        return np.zeros(0, np.int64)
+    everyone = np.arange(new.lots.size) if rows is None else rows
+    return everyone[np.modf(new.lots[everyone] * 4093.0)[0] < share]
 
 
 def _some_rows(new: NewRows, share: float) -> Iterator[Look]:

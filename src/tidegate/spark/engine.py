@@ -56,6 +56,10 @@ CONF = {
 }
 
 
+#: Batches of a run that say nothing about its speed: Java and Python still load and compile.
+COLD_BATCHES = 3
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a query was started with."""
@@ -99,6 +103,7 @@ class Engine:
         self._run = uuid.uuid4().hex[:12]
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
+        self._batches_run = 0
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
@@ -203,7 +208,11 @@ class Engine:
         settings = self.settings.overload
         if settings is None:
             return after
-        busy = overload.BatchTime(self._clock() - started + self._outside_seconds, measures_joins=True)
+        busy = overload.BatchTime(
+            self._clock() - started + self._outside_seconds,
+            measures_joins=True,
+            cold=self._batches_run < COLD_BATCHES,
+        )
         learnt = overload.learn(settings, self.manifest, plan, reports, after, self._operators, busy, worth)
         return replace(after, control=learnt)
 
@@ -214,6 +223,7 @@ class Engine:
             whole = last.durationMs().get("triggerExecution") / 1000
             self._outside_seconds = max(0.0, whole - self._last_duration)
         self._last_duration = duration
+        self._batches_run += 1
 
     def _plan(self, batch: int, flush: bool) -> Plan:
         known = self.checkpoint.plans.read(batch)

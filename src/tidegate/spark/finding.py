@@ -130,7 +130,7 @@ class Finder:
         extent = other.first_us, other.last_us
         for look in looks(ages, (1.0,) * ages.count, replace(rows, exploring=None), extent):
             counts.in_reach[look.age] += self._size(look, other)
-        for look in looks(ages, skipping.shares[other.side], rows, extent):
+        for look in looks(ages, skipping.shares[other.side], rows, extent, skipping.filled_us[other.side]):
             if not self._layout.spread:
                 self._count_seen(other.side, look, self._size(look, other))
             yield look

@@ -53,6 +53,8 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
     return {
         name: {
             "fraction": skipping.fraction,
+            "fractions": list(skipping.fractions),
+            "orders": [list(order) for order in skipping.orders],
             "shares": [list(shares) for shares in skipping.shares],
             "keep_share": skipping.keep_share,
             "explore_share": skipping.explore_share,

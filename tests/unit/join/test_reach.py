@@ -64,6 +64,16 @@ def test_the_newest_part_of_a_basic_window_is_taken() -> None:
     assert seen(found, 0) == {156, 157, 158, 159}
 
 
+def test_of_a_basic_window_that_is_still_filled_some_rows_look_at_all() -> None:
+    ages, new = ages_of(W10, 1), rows_at(*range(200, 210))
+    new = NewRows(new.times, new.low, new.high, 200, 209, np.linspace(0.05, 0.95, 10))
+    found = list(looks(ages, (0.5,) * ages.count, new, (200, 206), filled_us=206))
+    looking = [row for row in range(10) if seen(found, row)]
+    assert 0 < len(looking) < 10
+    for row in looking:
+        assert seen(found, row) == set(range(200, 210))
+
+
 def test_a_run_over_several_basic_windows_is_cut_at_each_of_them() -> None:
     ages, new = ages_of(W10, 1), rows_at(203)
     found = list(looks(ages, (0.2,) * ages.count, new, (150, 179)))
