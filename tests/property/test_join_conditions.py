@@ -114,6 +114,7 @@ def played(data: st.DataObject, join: PlainJoin, story: Story, skips: bool = Fal
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 2)
 def test_without_a_key_every_pair_is_found_once(data: st.DataObject) -> None:
     within, case = data.draw(WITHIN), data.draw(st.sampled_from(CASES))
     story = without_keys(data.draw(stories(ordered=True)))
@@ -122,7 +123,7 @@ def test_without_a_key_every_pair_is_found_once(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=settings().max_examples // 2)
+@settings(max_examples=settings().max_examples // 4)
 def test_without_a_key_skipped_work_leaves_a_subset(data: st.DataObject) -> None:
     within, case = data.draw(WITHIN), data.draw(st.sampled_from(CASES))
     story = without_keys(data.draw(stories(ordered=True)))
@@ -131,6 +132,7 @@ def test_without_a_key_skipped_work_leaves_a_subset(data: st.DataObject) -> None
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 2)
 def test_behind_equal_keys_the_condition_decides_what_counts_as_a_match(data: st.DataObject) -> None:
     how, case = data.draw(st.sampled_from(HOWS)), data.draw(st.sampled_from(CASES))
     within = data.draw(WITHIN if how in ("inner", "left_semi") else WINDOWED)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracle.expected import Flat, naive
 from tests.oracle.plain_engine import PlainEngine
@@ -93,6 +93,7 @@ def test_what_is_found_is_a_subset_and_depends_on_the_plan_alone(data: st.DataOb
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 3)
 def test_a_plan_that_skips_nothing_changes_nothing(data: st.DataObject) -> None:
     within = data.draw(WITHIN)
     story = data.draw(stories(ordered=True))
@@ -106,6 +107,7 @@ def test_a_plan_that_skips_nothing_changes_nothing(data: st.DataObject) -> None:
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 4)
 def test_rows_that_look_at_nothing_are_still_stored(data: st.DataObject) -> None:
     within = data.draw(WITHIN)
     story = data.draw(stories(ordered=True))

@@ -18,8 +18,8 @@ from tidegate.join.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.values import LEFT, RIGHT
 
-#: Of the time of a batch: on a shared machine single batches take a fifth longer than the one before.
-HEADROOM = 0.2
+#: Of the time of a batch: on a shared machine single batches often take a tenth longer than others.
+HEADROOM = 0.15
 
 
 class JoinShape:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Moments of the next batch for which the rows in reach are counted.
-_MOMENTS = 8
+_MOMENTS = 4
 
 
 def work_ahead(

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,6 +86,8 @@ class Look:
     high: NDArray[np.int64]
     age: int
     exploring: bool
+    #: All rows with their whole ranges: nothing was chosen or cut.
+    uncut: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,17 @@ class NewRows:
     lots: NDArray[np.float64] | None = None
     exploring: Exploring | None = None
 
+    # Both are asked for once per stored run, and the answer is the same for all of them.
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """The earliest and the latest time that any of the rows may look at."""
+        return int(self.low.min()), int(self.high.max())
+
+    @cached_property
+    def middle(self) -> tuple[float, float]:
+        """The range of a row, on average."""
+        return float(self.low.mean()), float(self.high.mean())
+
 
 def cell_number(window: int, exploring: bool, age: int) -> int:
     """One number for the part of a window that a look goes to; `cell_of` is the way back."""
@@ -140,7 +154,8 @@ def looks(
     owns = [new.first_us // ages.slot_us] if slots is None else np.unique(slots).tolist()
     first, last = stored[0] // ages.slot_us, stored[1] // ages.slot_us
     # A run of rows that catch up on hours spans more basic windows than anybody has in reach.
-    near, far = max(first, int(new.low.min()) // ages.slot_us), min(last, int(new.high.max()) // ages.slot_us)
+    earliest, latest = new.extent
+    near, far = max(first, earliest // ages.slot_us), min(last, latest // ages.slot_us)
     for own in owns:
         rows = None if slots is None else np.flatnonzero(slots == own)
         for slot in range(near, far + 1):
@@ -166,6 +181,9 @@ def _looks(
         part = share
         if not filled and 0 < share < 1 and explores is None and new.lots is not None:
             group, part = _drawn(new, group, share), 1.0
+        if group is None and explores is None and not cut:
+            yield Look(None, new.low, new.high, age, False, uncut=True)
+            continue
         if group is not None and not group.size:
             continue
         low, high = (new.low, new.high) if group is None else (new.low[group], new.high[group])

@@ -34,6 +34,8 @@ class Probing:
 
     run: NewRun
     rows: NewRows
+    #: The same rows as if nothing were left out.
+    unhindered: NewRows
     owned: NDArray[np.int64]
     bounds: NDArray[np.int64]
 
@@ -72,20 +74,21 @@ class Finder:
                 continue
             probing = self._probing(run)
             self._counts.probed[probing.owned] += np.diff(probing.bounds)
-            for other in self._opposite(run, int(probing.rows.low.min()), int(probing.rows.high.max())):
+            for other in self._opposite(run, *probing.rows.extent):
                 yield from self._meet(probing, other)
 
     def _probing(self, run: NewRun) -> Probing:
         low, high = self._layout.within.partner_range(run.side, run.times)
-        rows = NewRows(run.times, low, high, run.first_us, run.last_us)
+        rows = told = NewRows(run.times, low, high, run.first_us, run.last_us)
         if self._work.skipping is not None:
-            rows = self._told(rows, run, self._work.skipping)
-        return Probing(run, rows, *partition_bounds(run.codes, self._layout.partitions))
+            told = self._told(rows, run, self._work.skipping)
+        return Probing(run, told, rows, *partition_bounds(run.codes, self._layout.partitions))
 
     def _told(self, rows: NewRows, run: NewRun, skipping: Skipping) -> NewRows:
         """The rows with what the plan says about them."""
         window = 1 - run.side
-        rows = replace(rows, low=np.maximum(rows.low, skipping.forget_us[window]))
+        if skipping.forget_us[window] > rows.extent[0]:
+            rows = replace(rows, low=np.maximum(rows.low, skipping.forget_us[window]))
         if not skipping.explore_share and min(skipping.shares[window]) >= 1:
             return rows
         seed, batch = self._work.seed, self._work.batch
@@ -127,20 +130,30 @@ class Finder:
             yield Look(None, rows.low, rows.high, 0, False)
             return
         counts, ages = self._counts.looks[other.side], self._counts.looks[other.side].ages
-        extent = other.first_us, other.last_us
-        for look in looks(ages, (1.0,) * ages.count, replace(rows, exploring=None), extent):
-            counts.in_reach[look.age] += self._size(look, other)
-        for look in looks(ages, skipping.shares[other.side], rows, extent, skipping.filled_us[other.side]):
+        stored, shares = (other.first_us, other.last_us), skipping.shares[other.side]
+        everything = rows is probing.unhindered
+        for look in looks(ages, (1.0,) * ages.count, probing.unhindered, stored):
+            size = self._size(probing, look, other)
+            counts.in_reach[look.age] += size
+            if everything:
+                self._count_seen(other.side, look, 0 if self._layout.spread else size)
+                yield look
+        if everything:
+            return
+        for look in looks(ages, shares, rows, stored, skipping.filled_us[other.side]):
             if not self._layout.spread:
-                self._count_seen(other.side, look, self._size(look, other))
+                self._count_seen(other.side, look, self._size(probing, look, other))
             yield look
 
-    def _size(self, look: Look, other: Run) -> float:
+    def _size(self, probing: Probing, look: Look, other: Run) -> float:
         """How many pairs a look takes in: exactly, where rows are sorted by time."""
         if self._layout.spread:
             return by_time(self._places(other), look.rows, look.low, look.high).total
         # Counting them would cost a probe; as if rows lay evenly in time.
-        low, high = max(float(look.low.mean()), other.first_us), min(float(look.high.mean()), other.last_us)
+        middle = (
+            probing.unhindered.middle if look.uncut else (float(look.low.mean()), float(look.high.mean()))
+        )
+        low, high = max(middle[0], other.first_us), min(middle[1], other.last_us)
         stored = sum(stop - start for start, stop in other.slices)
         return look.low.size * stored * max(0.0, high - low + 1) / (other.last_us - other.first_us + 1)
 

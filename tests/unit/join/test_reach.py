@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.join.reach import Ages, Exploring, Look, NewRows, ages_of, looks, shares_by_age
@@ -102,6 +102,7 @@ def test_over_the_full_history_some_rows_look_at_everything() -> None:
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 3)
 def test_ranges_of_one_basic_window_never_move_backwards_and_stay_in_reach(data: st.DataObject) -> None:
     within = Within(data.draw(st.integers(1, 200)), data.draw(st.integers(1, 200)))
     times = data.draw(st.lists(st.integers(-300, 300), min_size=1, max_size=30))
