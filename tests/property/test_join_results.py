@@ -91,6 +91,7 @@ def finish(engine: PlainEngine, flush: bool) -> None:
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 2)
 def test_disorder_within_lateness_changes_nothing(data: st.DataObject) -> None:
     within = data.draw(WITHIN)
     how = data.draw(hows(within))
@@ -102,6 +103,7 @@ def test_disorder_within_lateness_changes_nothing(data: st.DataObject) -> None:
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 2)
 def test_late_rows_are_counted_and_leave_no_other_trace(data: st.DataObject) -> None:
     within = data.draw(WITHIN)
     how = data.draw(hows(within))
@@ -126,6 +128,7 @@ def test_a_residual_condition_decides_what_counts_as_a_match(how: str, data: st.
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 2)
 def test_colliding_codes_never_make_a_pair(data: st.DataObject) -> None:
     within = data.draw(WITHIN)
     how = data.draw(hows(within))
@@ -139,6 +142,7 @@ def test_colliding_codes_never_make_a_pair(data: st.DataObject) -> None:
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 2)
 def test_rows_without_a_time_are_rejected_and_counted(data: st.DataObject) -> None:
     within = data.draw(WITHIN)
     story = data.draw(stories(ordered=False))

@@ -26,7 +26,7 @@ from tidegate.sim.paper_streams import paper_streams
 from tidegate.sim.stream_join import StreamJoin
 
 
-@pytest.mark.parametrize("skew", [0.6, 0.8, 1.0])
+@pytest.mark.parametrize("skew", [0.8, *(pytest.param(k, marks=pytest.mark.soak) for k in (0.6, 1.0))])
 def test_steady_output_is_95_percent_of_the_clairvoyant_choice_at_the_same_cost(skew: float) -> None:
     for fraction in FRACTIONS:
         output, cost = shares_of_clairvoyant(skew, fraction, seed=7)
@@ -34,7 +34,10 @@ def test_steady_output_is_95_percent_of_the_clairvoyant_choice_at_the_same_cost(
         assert cost == pytest.approx(1.0, rel=0.01)
 
 
-@pytest.mark.parametrize("fraction", FRACTIONS)
+@pytest.mark.parametrize(
+    "fraction",
+    [FRACTIONS[1], *(pytest.param(r, marks=pytest.mark.soak) for r in FRACTIONS if r != FRACTIONS[1])],
+)
 def test_without_any_correlation_a_comparison_is_worth_what_it_is_worth_to_random_drop(
     fraction: float,
 ) -> None:
