@@ -74,7 +74,15 @@ def _batch_line(batch: int, report: Mapping[str, Any]) -> dict[str, Any]:
         "state size": units.size(report["state_bytes"]),
         "late": sum(report["late"].values()),
         "rejected": sum(report["rejected"].values()),
+        "left out": _left_out(report.get("shed", {})),
     }
+
+
+def _left_out(shed: Mapping[str, Any]) -> str:
+    """The part of all pairs in reach that joins did not look at; nothing where there is no goal."""
+    windows = [window for join in shed.values() for window in join["windows"]]
+    in_reach = sum(window["in_reach"] for window in windows)
+    return f"{sum(window['skipped'] for window in windows) / in_reach:.1%}" if in_reach else "-"
 
 
 def _span(batches: Sequence[int]) -> str:

@@ -64,6 +64,7 @@ def progress(batch: int) -> dict[str, Any]:
         "rejected": {"orders": 0},
         "timings": {},
         "operators": [],
+        "shed": {"near": {"windows": [{"in_reach": 300, "skipped": 60}, {"in_reach": 100, "skipped": 40}]}},
     }
 
 
@@ -95,7 +96,7 @@ def test_tables_name_what_is_there(checkpoint: Path, capsys: pytest.CaptureFixtu
         "orders 2025-03-03 17:00:31.000 2025-03-03 17:00:29.500",
         "near left 0 1970-01-01 00:00:00.000 1970-01-01 00:00:00.000 1 1,000 0 2.0 kB",
         "3 2025-03-03 17:00:00.000 3 no 11",
-        "2 2.25 s 10,000 601 3,003 6.1 kB 4 0",
+        "2 2.25 s 10,000 601 3,003 6.1 kB 4 0 25.0%",
     ):
         assert fact in text
 
