@@ -10,7 +10,7 @@ the size of the windows is known and its rows can be expected, so the largest r 
 
 where the target is the time there is, less some headroom for what the model does not know. Where the time of
 the join itself is measured, the model learns from that alone, and all else (Spark, the disk, the neighbours)
-is overhead: the median of the last batches. A start from cold, or a slow stretch, is then not mistaken
+is overhead: a high quantile of the last batches. A start from cold, or a slow stretch, is then not mistaken
 for dear comparisons.
 
 Guarantee: 0 < r <= 1. While the predicted time of the r in force stays between `keep_above` of the target and
@@ -34,8 +34,8 @@ from tidegate.errors import FlowError, explain
 
 #: Halvings of the interval in which r is looked for: to a millionth.
 _HALVINGS = 20
-#: Overhead is the median of the last batches: headroom is for those that take longer.
-_OVERHEADS_KEPT = 8
+#: Overhead is what three of four of the last batches did not exceed.
+_OVERHEADS_KEPT, _QUANTILE = 8, 0.75
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class RateModelSettings:
     #: r is raised only when less than this part of the target would be used.
     keep_above: float = 0.9
     fraction_min: float = FRACTION_MIN
-    least_share: float = 0.2
+    least_share: float = 0.1
     #: r becomes at most so many times as large from one batch to the next.
     rise_max: float = 2.5
     cost: CostSettings = field(default_factory=CostSettings)
@@ -101,7 +101,7 @@ class RateModel:
     @property
     def overhead(self) -> float:
         """Seconds of a batch that are not the join's."""
-        return float(np.median(self._overheads)) if self._overheads else 0.0
+        return float(np.quantile(self._overheads, _QUANTILE)) if self._overheads else 0.0
 
     def _seconds(self, load: Load, fraction: float) -> float:
         comparisons = fraction * load.next_comparisons_full
