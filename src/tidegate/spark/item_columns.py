@@ -25,16 +25,19 @@ class SetColumn:
     dictionary: pa.Array
     sets: ItemSets
 
-    def in_terms_of(self, other: SetColumn) -> ItemSets:
-        """These sets in the codes of another column; items it does not have are left out."""
+    def in_terms_of(self, other: SetColumn, rows: NDArray[np.int64]) -> ItemSets:
+        """Some of these sets in the codes of another column; items it does not have are left out."""
+        # Most runs hold every item there is, and often few rows ask: neither is worth the work of all.
+        sets = self.sets if len(rows) == len(self.sets) else self.sets.take(rows)
+        if self.dictionary.equals(other.dictionary):
+            return sets
         known = pc.index_in(self.dictionary, value_set=other.dictionary).fill_null(-1)
         # Both dictionaries ascend, so codes that ascend within a row still do.
-        codes = known.to_numpy().astype(np.int64)[self.sets.items]
+        codes = known.to_numpy().astype(np.int64)[sets.items]
         kept = codes >= 0
         running = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))
-        weights = None if self.sets.weights is None else self.sets.weights[kept]
-        bounds = running[self.sets.bounds]
-        return ItemSets(bounds, codes[kept], weights, other.sets.universe, self.sets.sizes)
+        weights = None if sets.weights is None else sets.weights[kept]
+        return ItemSets(running[sets.bounds], codes[kept], weights, other.sets.universe, sets.sizes)
 
 
 def set_column(array: pa.Array, weighted: bool) -> SetColumn:

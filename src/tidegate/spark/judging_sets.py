@@ -32,7 +32,8 @@ class BySets:
         self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
         view = self._view(other, places)
-        probing = self._column(run).in_terms_of(view.column).take(ranges.rows)
+        # Rows are named once each and ascend, so as many as the run has are all of it, in its order.
+        probing = self._column(run).in_terms_of(view.column, ranges.rows)
         for rows, found in view.prepared.find(probing, ranges.first, ranges.first + ranges.count, at_most):
             yield ranges.rows[rows], found if places is None else places.rows[found]
 
