@@ -1,8 +1,9 @@
 """A join that suddenly gets several times the work it has time for, on an embedded Spark.
 
 Two streams of sets (the selective join paper's workload) are calm, then in a rush. All policies get the same
-rows and the same goal: results at most 2 seconds after their rows, a batch every second. Compared is what is
-left of the output, and how late it is. How much the machine can do is measured first, so that the rush is
+rows and the same goal: results at most 2 seconds after their rows, a batch every second. The first policy
+runs alone, to see how late its results are; then all run side by side, to compare what is left of the output:
+a machine's speed changes from minute to minute. How much it can do is measured first, so that the rush is
 several times as much on any machine.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -52,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     with TemporaryDirectory(prefix="tidegate-log-") as logs, standard_error_in(Path(logs) / "spark.log"):
         rate = arguments.rate or rush_rate(arguments.times, arguments.seed, arguments.temp, _teller(console))
-        runs = _runs(arguments, rate, console)
-    rows, bars = rows_of_report(runs), overload_bars(runs, GOAL_SECONDS)
+        alone, together = _runs(arguments, rate, console)
+    rows, bars = rows_of_report(alone, together), overload_bars(alone, together, GOAL_SECONDS)
     _print_rows(console, rows)
     print_bars(console, bars)
     if arguments.json is not None:
@@ -65,18 +67,25 @@ def run(arguments: argparse.Namespace) -> int:
 GOAL, GOAL_SECONDS = "2 seconds", 2.0
 
 
-def _runs(arguments: argparse.Namespace, rate: float, console: Console) -> dict[str, Run]:
+def _runs(arguments: argparse.Namespace, rate: float, console: Console) -> tuple[Run, dict[str, Run]]:
+    """The first policy alone, for how late it is; then all of them side by side, for what they find."""
+    policies = arguments.policies.split(",")
+    alone = _played(arguments, [policies[0]], rate, console)[policies[0]]
+    # Each of n policies has an nth of the machine, and work grows with the square of the rate.
+    return alone, _played(arguments, policies, rate / sqrt(len(policies)), console)
+
+
+def _played(
+    arguments: argparse.Namespace, policies: list[str], rate: float, console: Console
+) -> dict[str, Run]:
     from tidegate.report.outcome import say
     from tidegate.spark.bench.overload.feed import Story
     from tidegate.spark.bench.overload.run import play
 
     # Calm is a sixteenth of the work of the rush: far below what the machine can do.
     story = Story(rate / 4, rate, arguments.calm, arguments.rush, seed=arguments.seed)
-    runs = {}
-    for policy in arguments.policies.split(","):
-        say(console, f"{policy}: {rate / 4:,.0f} rows/s of each stream, then {rate:,.0f}")
-        runs[policy] = play(story, policy, GOAL, arguments.temp, _teller(console))
-    return runs
+    say(console, f"{' and '.join(policies)}: {rate / 4:,.0f} rows/s of each stream, then {rate:,.0f}")
+    return play(story, policies, GOAL, arguments.temp, _teller(console))
 
 
 def _teller(console: Console):  # type: ignore[no-untyped-def]
@@ -91,6 +100,14 @@ def _print_rows(console: Console, rows: list[dict[str, object]]) -> None:
     def text(value: object) -> str:
         return f"{value:,.3g}" if isinstance(value, float) else str(value)
 
-    names = ("policy", "batch_seconds", "latency_p95", "fraction", "work_offered", "pairs_per_second")
+    names = (
+        "policy",
+        "setting",
+        "batch_seconds",
+        "latency_p95",
+        "fraction",
+        "work_offered",
+        "pairs_per_second",
+    )
     table = [tuple(text(row[name]) for name in names) for row in rows]
     print_table(console, "in the rush, from 10 s after its beginning on", names, table)

@@ -23,17 +23,17 @@ def run(policy: str, outputs: int = 100) -> Run:
     return Run(policy, STORY, [*calm, *settling, *held])
 
 
-def bar(id: str, runs: dict[str, Run]) -> tuple[float | None, bool]:
-    found = next(one for one in overload_bars(runs, 2.0) if one.id == id)
+def bar(id: str, alone: Run, together: dict[str, Run] | None = None) -> tuple[float | None, bool]:
+    found = next(one for one in overload_bars(alone, together or {}, 2.0) if one.id == f"overload.{id}")
     return found.value, found.holds
 
 
 def test_latency_is_judged_ten_seconds_after_the_step() -> None:
-    assert bar("overload.auto.latency_p95", {"auto": run("auto")}) == (1.0, True)
+    assert bar("latency_p95", run("auto")) == (1.0, True)
 
 
 def test_late_batches_say_how_long_it_took_to_come_back() -> None:
-    value, holds = bar("overload.auto.back_after", {"auto": run("auto")})
+    value, holds = bar("back_after", run("auto"))
     assert value == pytest.approx(8 + 0.9 - 5)
     assert holds
 
@@ -41,22 +41,22 @@ def test_late_batches_say_how_long_it_took_to_come_back() -> None:
 def test_a_batch_that_is_late_near_the_end_is_not_overlooked() -> None:
     one = run("auto")
     late = replace(one, batches=[*one.batches[:-1], batch(34.0, wait=2.5)])
-    assert bar("overload.auto.back_after", {"auto": late})[1] is False
+    assert bar("back_after", late)[1] is False
 
 
 def test_batches_that_grow_are_a_backlog() -> None:
     one = run("auto")
     growing = [replace(b, rows=b.rows + 10 * i) for i, b in enumerate(one.batches)]
-    assert bar("overload.auto.backlog_growth", {"auto": replace(one, batches=growing)})[1] is False
-    assert bar("overload.auto.backlog_growth", {"auto": one}) == (1.0, True)
+    assert bar("backlog_growth", replace(one, batches=growing))[1] is False
+    assert bar("backlog_growth", one) == (1.0, True)
 
 
 def test_output_is_compared_with_random_drop() -> None:
     runs = {"auto": run("auto", 300), "random": run("random", 100)}
-    value, holds = bar("overload.output_over_random", runs)
+    value, holds = bar("output_over_random", run("auto"), runs)
     assert value == pytest.approx(3.0)
     assert holds
-    assert bar("overload.work_offered", runs) == (4.0, True)
+    assert bar("work_offered", run("auto")) == (4.0, True)
 
 
 def test_latency_counts_rows_not_batches() -> None:
@@ -64,6 +64,7 @@ def test_latency_counts_rows_not_batches() -> None:
 
 
 def test_every_batch_is_a_raw_sample_of_the_report() -> None:
-    (row,) = rows_of_report({"auto": run("auto")})
+    row, beside = rows_of_report(run("auto"), {"random": run("random")})
+    assert (row["setting"], beside["setting"]) == ("alone", "side by side")
     assert len(row["batches"]) == 35
     assert row["batches_in_rush"] == 30

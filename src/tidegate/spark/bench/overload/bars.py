@@ -21,35 +21,31 @@ FLAT = 1.2
 SELECTIVE, RANDOM = "auto", "random"
 
 
-def overload_bars(runs: Mapping[str, Run], goal_seconds: float) -> list[Bar]:
-    """What was measured, for the policies that were run."""
-    bars: list[Bar] = []
-    for policy, run in runs.items():
-        held = run.rush(SETTLING_SECONDS)
-        bars += [
-            at_most(f"overload.{policy}.latency_p95", p95(held) if held else None, "s", goal_seconds),
-            at_most(f"overload.{policy}.back_after", _back_after(run, goal_seconds), "s", SETTLING_SECONDS),
-            at_most(f"overload.{policy}.backlog_growth", _growth(held), "x", FLAT),
-        ]
-    if SELECTIVE in runs:
-        # Not of policies that throw rows away: what is no longer stored is no longer in reach.
-        offered = work_offered(runs[SELECTIVE].rush(SETTLING_SECONDS))
-        bars.append(at_least("overload.work_offered", offered, "x", OVERLOAD))
-    if SELECTIVE in runs and RANDOM in runs:
-        ours, random = (_output(runs[policy].rush(SETTLING_SECONDS)) for policy in (SELECTIVE, RANDOM))
+def overload_bars(alone: Run, together: Mapping[str, Run], goal_seconds: float) -> list[Bar]:
+    """Latency of a policy that has the machine to itself; output of policies that share it."""
+    held = alone.rush(SETTLING_SECONDS)
+    bars = [
+        at_most("overload.latency_p95", p95(held) if held else None, "s", goal_seconds),
+        at_most("overload.back_after", _back_after(alone, goal_seconds), "s", SETTLING_SECONDS),
+        at_most("overload.backlog_growth", _growth(held), "x", FLAT),
+        at_least("overload.work_offered", work_offered(held), "x", OVERLOAD),
+    ]
+    if SELECTIVE in together and RANDOM in together:
+        ours, random = (_output(together[policy].rush(SETTLING_SECONDS)) for policy in (SELECTIVE, RANDOM))
         ratio = ours / random if random else None
         bars.append(at_least("overload.output_over_random", ratio, "x", OUTPUT_OVER_RANDOM))
     return bars
 
 
-def rows_of_report(runs: Mapping[str, Run]) -> list[dict[str, Any]]:
-    """One line a policy, with every batch as raw sample."""
+def rows_of_report(alone: Run, together: Mapping[str, Run]) -> list[dict[str, Any]]:
+    """One line a policy and run, with every batch as raw sample."""
     rows = []
-    for policy, run in runs.items():
+    for setting, run in [("alone", alone), *(("side by side", run) for run in together.values())]:
         held = run.rush(SETTLING_SECONDS)
         rows.append(
             {
-                "policy": policy,
+                "policy": run.policy,
+                "setting": setting,
                 "rows_per_second": 2 * run.story.rush_rate,
                 "batches_in_rush": len(run.rush()),
                 "batch_seconds": median(b.seconds for b in held) if held else None,

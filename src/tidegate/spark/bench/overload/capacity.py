@@ -25,7 +25,7 @@ def rush_rate(times: float, seed: int, temp: Path | None, say: Callable[[str], N
     """Rows a second of each stream whose join is `times` as much work as fits."""
     say("measuring what fits …")
     story = Story(GUESSED_RATE, GUESSED_RATE, CALM_SECONDS, RUSH_SECONDS, seed=seed)
-    run = play(story, "partial", "2 seconds", temp, say)
+    run = play(story, ["partial"], "2 seconds", temp, say)["partial"]
     held = run.rush(SETTLED_SECONDS - CALM_SECONDS)
     fits = median(b.looked_at / max(1.0, b.seconds) for b in held)
     rate = sqrt(times * fits / (2 * WINDOW_SECONDS))

@@ -1,4 +1,4 @@
-"""One run of an overloaded join on Spark, under one policy: what each batch did, and how late its rows were.
+"""One run of an overloaded join on Spark: what each batch did under each policy, and how late its rows were.
 
 Latency is what a user feels: from the arrival of a row's file to the commit of the batch that took it.
 """
@@ -6,7 +6,7 @@ Latency is what a user feels: from the arrival of a row's file to the commit of 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,9 @@ from tidegate.spark.session import embedded_session
 WINDOW_SECONDS = 20
 TRIGGER = "1 second"
 #: Rows still on their way when all files have arrived get so long to come through.
-LAST_ROWS_SECONDS = 5.0
+LAST_ROWS_SECONDS = 6.0
+#: How it goes is said after so many ticks.
+TOLD_TICKS = 40
 
 
 @dataclass(frozen=True)
@@ -69,22 +71,31 @@ class Run:
         return [b for b in self.batches if begin <= b.began < self.story.rate.seconds]
 
 
-def play(story: Story, policy: str, latency: str, temp: Path | None, say: Callable[[str], None]) -> Run:
-    """Run the story once, in a session and folders of its own."""
+def play(
+    story: Story, policies: Sequence[str], latency: str, temp: Path | None, say: Callable[[str], None]
+) -> dict[str, Run]:
+    """Run the story once, in a session and folders of its own; several policies side by side.
+
+    Side by side they share the machine, with all that its neighbours do to it: nobody has the better minute.
+    """
     with TemporaryDirectory(prefix="tidegate-overload-", dir=temp) as folder:
         feed = prepare(story, Path(folder))
         session = embedded_session("tidegate bench overload", cores=2, memory="4g")
+        arrivals = Arrivals(feed, seconds_per_tick=TICK_SECONDS)
+        queries: dict[str, Query] = {}
         try:
-            query = _start(session, feed, policy, latency)
-            arrivals = Arrivals(feed, seconds_per_tick=TICK_SECONDS)
-            try:
-                _let_arrive(query, arrivals, say)
-            finally:
-                arrivals.stop()
-                query.stop()
-            return Run(policy, story, _batches(feed, arrivals.moments, query.recent_progress))
+            for policy in policies:
+                queries[policy] = _start(session, feed, policy, latency)
+            _let_arrive(queries, arrivals, say)
         finally:
+            arrivals.stop()
+            for query in queries.values():
+                query.stop()
             session.stop()
+        return {
+            policy: Run(policy, story, _batches(feed, arrivals.moments, query.recent_progress))
+            for policy, query in queries.items()
+        }
 
 
 def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> Query:
@@ -96,32 +107,39 @@ def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> Quer
         right, on=tg.overlap("items", at_least=3, index="none"), within=f"{WINDOW_SECONDS} seconds"
     )
     return tg.start(
-        joined.write_to("parquet", str(feed.root / "out"), name="pairs"),
-        checkpoint=str(feed.root / "checkpoint"),
+        joined.write_to("parquet", str(feed.root / policy / "out"), name="pairs"),
+        checkpoint=str(feed.root / policy / "checkpoint"),
         trigger=TRIGGER,
         goal=tg.Goal(latency=latency),
         shed=tg.Shed(join=policy),
     )
 
 
-def _let_arrive(query: Query, arrivals: Arrivals, say: Callable[[str], None]) -> None:
+def _let_arrive(queries: Mapping[str, Query], arrivals: Arrivals, say: Callable[[str], None]) -> None:
     """The first rows, and when Spark and its workers have warmed up on them, all others."""
     arrivals.start()
-    while query.is_active and not any(progress["input_rows"] for progress in query.recent_progress):
-        time.sleep(0.1)
+    for query in queries.values():
+        while query.is_active and not any(progress["input_rows"] for progress in query.recent_progress):
+            time.sleep(0.1)
     arrivals.go()
     told = 0
-    while query.is_active and not arrivals.finished:
+    while not arrivals.finished and all(query.is_active for query in queries.values()):
         time.sleep(1.0)
-        last = query.last_progress
-        if last is not None and last["batch"] >= told + 20:
-            told = last["batch"]
-            shed = last["shed"]["join1"]
-            say(f"batch {told}: {last['duration_seconds']:.2f} s, r = {shed['fraction']:.3f}")
-    query.await_termination(LAST_ROWS_SECONDS)
-    failed = query.exception()
-    if failed is not None:
-        raise failed
+        if arrivals.arrived >= told + TOLD_TICKS:
+            told = arrivals.arrived
+            say(", ".join(f"{policy}: {_state(query)}" for policy, query in queries.items()))
+    for query in queries.values():
+        query.await_termination(LAST_ROWS_SECONDS / len(queries))
+        failed = query.exception()
+        if failed is not None:
+            raise failed
+
+
+def _state(query: Query) -> str:
+    last = query.last_progress
+    if last is None:
+        return "no batch yet"
+    return f"a batch of {last['duration_seconds']:.2f} s, r = {last['shed']['join1']['fraction']:.3f}"
 
 
 def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> list[Batch]:
