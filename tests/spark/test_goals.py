@@ -19,7 +19,8 @@ import tidegate as tg
 from tidegate.state.checkpoint import Checkpoint
 
 SCHEMA = "ts timestamp, n long, k long"
-FILES, ROWS = 4, 400
+#: More than a run needs to warm up, before which it learns nothing.
+FILES, ROWS = 7, 300
 WINDOW = timedelta(seconds=2)
 #: No batch of Spark's is over in this time, so everything that may be left out is.
 UNREACHABLE = tg.Goal(latency="20 milliseconds")
