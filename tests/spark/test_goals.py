@@ -82,7 +82,7 @@ def played(spark: SparkSession, home: Path, name: str, **settings: Any) -> tuple
     return sink, query.recent_progress
 
 
-@pytest.mark.parametrize("policy", ["auto", "partial", "adaptive", "random", "window-reduction"])
+@pytest.mark.parametrize("policy", ["auto", "adaptive", "random"])
 def test_a_goal_out_of_reach_leaves_a_subset_and_says_what_is_missing(
     spark: SparkSession, home: Path, policy: str
 ) -> None:
