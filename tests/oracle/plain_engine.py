@@ -12,17 +12,19 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 from tests.oracle.plain_join import Cell, PlainJoin
 
-from tidegate.control import planning
+from tidegate.control import merging, planning
 from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.route.hash import partition_of
-from tidegate.spark import worker_cache
+from tidegate.spark import finding, judging, worker_cache
 from tidegate.spark.join_batch import join_batch
 from tidegate.spark.join_task import JoinInstance
 from tidegate.spark.layout import CODE, OK, REPORT, TIME
@@ -35,6 +37,18 @@ from tidegate.values import Manifest, Plan, Routing, Skipping, TaskReport
 Row = tuple[int | None, Cell, int, int]
 #: (k, columns of the joined row …, time).
 Joined = tuple[Cell, ...]
+
+
+@contextmanager
+def small_steps() -> Iterator[None]:
+    """Merges with few pieces and chunks of few pairs: a short story then goes through all of it."""
+    with (
+        patch.object(merging, "TIER", 2),
+        patch.object(merging, "CLOSED_MIN", 2),
+        patch.object(finding, "PAIRS_PER_CHUNK", 3),
+        patch.object(judging, "CANDIDATES_PER_CALL", 3),
+    ):
+        yield
 
 
 class PlainEngine:

@@ -6,33 +6,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracle.expected import Flat, naive
-from tests.oracle.plain_engine import PlainEngine, Row
+from tests.oracle.plain_engine import PlainEngine, Row, small_steps
 from tests.oracle.plain_join import ITEMS, Cell, Condition, PlainJoin, items_of
 from tests.oracle.stories import HOWS, WINDOWED, WITHIN, Story, stories
 from tests.property.test_join_skipping import skippings
 
-from tidegate.control import merging
 from tidegate.on import Condition as OnCondition
 from tidegate.on import overlap, pairwise
-from tidegate.spark import finding, judging
 
 INDEXES = ("auto", "time", "identifier", "none")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def merges_early_and_small_chunks() -> Iterator[None]:
-    with (
-        patch.object(merging, "TIER", 2),
-        patch.object(merging, "CLOSED_MIN", 2),
-        patch.object(finding, "PAIRS_PER_CHUNK", 3),
-        patch.object(judging, "CANDIDATES_PER_CALL", 3),
-    ):
+    with small_steps():
         yield
 
 

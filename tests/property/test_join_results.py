@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracle.expected import Flat, duckdb_join, naive
-from tests.oracle.plain_engine import PlainEngine
+from tests.oracle.plain_engine import PlainEngine, small_steps
 from tests.oracle.plain_join import Cell, Condition, PlainJoin, Where, colliding, well_mixed
 from tests.oracle.stories import HOWS, WINDOWED, WITHIN, Story, accepted, hows, stories
-
-from tidegate.control import merging
-from tidegate.spark import finding
 
 FAR = 10_000
 
 
 @pytest.fixture(autouse=True, scope="module")
 def merges_early_and_small_chunks() -> Iterator[None]:
-    """Merges with few pieces and chunks of few pairs: a short story then goes through all of it."""
-    with (
-        patch.object(merging, "TIER", 2),
-        patch.object(merging, "CLOSED_MIN", 2),
-        patch.object(finding, "PAIRS_PER_CHUNK", 3),
-    ):
+    with small_steps():
         yield
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracle.expected import Flat, naive
-from tests.oracle.plain_engine import PlainEngine
+from tests.oracle.plain_engine import PlainEngine, small_steps
 from tests.oracle.plain_join import Condition, PlainJoin
 from tests.oracle.stories import WITHIN, Story, stories
 
-from tidegate.control import merging
 from tidegate.join.reach import ages_of
-from tidegate.spark import finding
 from tidegate.values import BEGINNING_US, Skipping, TaskReport
 
 SHARES = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.0])
@@ -24,11 +21,7 @@ SHARES = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.0])
 
 @pytest.fixture(autouse=True, scope="module")
 def merges_early_and_small_chunks() -> Iterator[None]:
-    with (
-        patch.object(merging, "TIER", 2),
-        patch.object(merging, "CLOSED_MIN", 2),
-        patch.object(finding, "PAIRS_PER_CHUNK", 3),
-    ):
+    with small_steps():
         yield
 
 

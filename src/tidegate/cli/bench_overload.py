@@ -21,6 +21,8 @@ from tidegate.cli.arguments import positive_number, whole_number
 from tidegate.cli.quiet import standard_error_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from tidegate.spark.bench.overload.run import Run
@@ -88,7 +90,7 @@ def _played(
     return play(story, policies, GOAL, arguments.temp, _teller(console))
 
 
-def _teller(console: Console):  # type: ignore[no-untyped-def]
+def _teller(console: Console) -> Callable[[str], None]:
     from tidegate.report.outcome import say
 
     return lambda text: say(console, "  " + text)

@@ -52,13 +52,13 @@ class RateModelSettings:
     cost: CostSettings = field(default_factory=CostSettings)
 
     def __post_init__(self) -> None:
-        parts = (self.keep_above, self.fraction_min)
+        parts = (self.keep_above, self.fraction_min, self.least_share)
         if not (0 <= self.headroom < 1 and all(0 < part <= 1 for part in parts) and self.rise_max > 1):
             raise FlowError(
                 explain(
-                    "Headroom lies in [0, 1), keep_above and fraction_min in (0, 1], rise_max above 1",
-                    got=f"{self.headroom}, {self.keep_above}, {self.fraction_min}, {self.rise_max}",
-                    do="The defaults are 0.1, 0.9, 0.001 and 2.5",
+                    "Headroom lies in [0, 1), the other parts in (0, 1], and rise_max above 1",
+                    got=self,
+                    do="The defaults are 0.1, 0.9, 0.001, 0.1 and 2.5",
                 )
             )
 

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN, Join
 from tidegate.on import Condition, OnSets
-from tidegate.spark.keys import is_binary, quoted
+from tidegate.spark.keys import is_binary, quoted, type_of
 from tidegate.spark.layout import TIME
 
 _ITEMS = (
@@ -31,7 +31,7 @@ def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> 
     """The columns are there, of types that can be compared."""
     for names in condition.columns:
         kinds = [
-            _type_of(frame, name, side)
+            type_of(frame, name, side, "column")
             for frame, name, side in zip((left, right), names, ("left", "right"), strict=True)
         ]
         if isinstance(condition, OnSets):
@@ -72,18 +72,6 @@ def spreading_code(node: Join, frame: DataFrame) -> Column:
 def _hashable(kind: T.DataType) -> bool:
     """Spark hashes no maps, wherever they are hidden."""
     return "map<" not in kind.simpleString() and not isinstance(kind, T.VariantType)
-
-
-def _type_of(frame: DataFrame, name: str, side: str) -> T.DataType:
-    if name not in frame.columns:
-        raise FlowError(
-            explain(
-                f"The {side} stream has no column {name!r}, which the join condition compares",
-                got="columns " + ", ".join(c for c in frame.columns if not c.startswith(HIDDEN)),
-                do='Name columns of both streams, or give {"left_name": "right_name"}',
-            )
-        )
-    return frame.schema[name].dataType
 
 
 def _items_of(kind: T.DataType, name: str, weighted: bool) -> T.DataType:

@@ -106,8 +106,7 @@ class ByFunction:
         if answer.shape != (count,):
             raise self._failed(f"a result of shape {answer.shape} for {count} pairs")
         if answer.dtype == object:
-            # A missing answer (None, NA) is no match, as in SQL.
-            answer = np.array([one is True or (one is not None and one == True) for one in answer])  # noqa: E712
+            answer = _without_missing(answer)
         if answer.dtype.kind not in "bui":
             raise self._failed(f"a result of type {answer.dtype}")
         return answer.astype(np.bool_)
@@ -122,6 +121,14 @@ class ByFunction:
                 do="Let it return one truth value per pair; start again with the same checkpoint",
             )
         )
+
+
+def _without_missing(answer: NDArray[Any]) -> NDArray[Any]:
+    """A missing answer (None, NA, NaN) is no match, as in SQL; what else is no truth value stays as it is."""
+    import pandas as pd
+
+    told = np.where(pd.isna(answer), False, answer)
+    return told.astype(np.bool_) if pd.api.types.infer_dtype(told) == "boolean" else told
 
 
 def judge_of(work: JoinBatch) -> Judge:

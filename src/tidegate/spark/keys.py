@@ -96,7 +96,7 @@ def match_keys(left: DataFrame, right: DataFrame, pairs: tuple[tuple[str, str], 
     """Check the key columns of both sides and find the types they are compared in."""
     keys = []
     for number, (left_name, right_name) in enumerate(pairs):
-        left_type, right_type = _type_of(left, left_name, "left"), _type_of(right, right_name, "right")
+        left_type, right_type = type_of(left, left_name, "left"), type_of(right, right_name, "right")
         common = _common_type(left.sparkSession, left_type, right_type, left_name, right_name)
         plain = left_type == right_type == common and _is_plain(common)
         keys.append(Key(left_name, right_name, common, None if plain else f"{HIDDEN}key{number}"))
@@ -108,11 +108,12 @@ def quoted(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
 
 
-def _type_of(frame: DataFrame, name: str, side: str) -> T.DataType:
+def type_of(frame: DataFrame, name: str, side: str, what: str = "key column") -> T.DataType:
+    """The type of a column that a join compares."""
     if name not in frame.columns:
         raise FlowError(
             explain(
-                f"The {side} stream has no key column {name!r}",
+                f"The {side} stream has no {what} {name!r}",
                 got="columns " + ", ".join(c for c in frame.columns if not c.startswith(HIDDEN)),
                 do="Name columns of both streams in on=…",
             )

@@ -214,7 +214,10 @@ def _run_batch(compiled: Compiled, settings: Settings) -> Query:
             engine = Engine(compiled, checkpoint, settings, query._add_progress)
             engine.run_batch(compiled.input_frame(), 0, flush=True)
         except Exception as error:
-            raise told(error, 0) from error
+            ours = told(error, 0)
+            if ours is error:
+                raise
+            raise ours from error
         finally:
             checkpoint.close()
     query._end(None)
