@@ -21,7 +21,7 @@ RATE_RULES = ("model", "paper")
 
 @dataclass(frozen=True)
 class Goal:
-    """Results are committed at most `latency` after their rows were available at the source."""
+    """Results are to be committed at most `latency` after their rows were available at the source."""
 
     latency: str
     #: To come: the share of results that may be lost, the bytes that may be stored, weights of outputs.
@@ -68,11 +68,7 @@ class Goal:
                     do="Use a trigger of half the latency or less, or trigger=None",
                 )
             )
-        return (
-            max(self.latency_us // 2, 0) / 1e6
-            if 2 * trigger_us <= self.latency_us
-            else ((self.latency_us - trigger_us) / 1e6)
-        )
+        return min(self.latency_us / 2, self.latency_us - trigger_us) / 1e6
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tidegate.flow import Stream, stream
+from tidegate.spark.flow_checks import joins_that_may_skip
+
+
+@dataclass
+class Frame:
+    """As much of a data frame as describing a flow needs."""
+
+    columns: tuple[str, ...] = ("ts", "k")
+
+
+def source(name: str) -> Stream:
+    return stream(Frame(), time="ts", name=name)
+
+
+def joined(left: Stream, right: Stream, how: str) -> Stream:
+    return left.join(right, on="k", within="1 second", how=how)
+
+
+def allowed(*streams: Stream) -> int:
+    return len(joins_that_may_skip([one.write_to("noop", name=f"o{i}") for i, one in enumerate(streams)]))
+
+
+@pytest.mark.parametrize(
+    ("how", "count"),
+    [("inner", 1), ("left_semi", 1), ("left", 0), ("right", 0), ("full", 0), ("left_anti", 0)],
+)
+def test_only_joins_without_lonely_rows_may_skip(how: str, count: int) -> None:
+    assert allowed(joined(source("a"), source("b"), how)) == count
+
+
+def test_a_join_that_feeds_one_with_lonely_rows_may_not_skip() -> None:
+    near = joined(source("a"), source("b"), "inner")
+    assert allowed(joined(near, source("c"), "inner")) == 2
+    assert allowed(joined(near, source("c"), "left")) == 0
+
+
+def test_one_reader_that_would_be_wrong_is_enough() -> None:
+    near = joined(source("a"), source("b"), "inner")
+    assert allowed(near.filter("k > 0"), joined(near, source("c"), "left_anti")) == 0
