@@ -15,9 +15,10 @@ new row itself would lie in:
 A few rows explore: of every basic window that they would look at less of, they see a part of fixed length,
 elsewhere in each batch. Over the full history there are no basic windows: some rows look at all of it.
 
-Guarantee: a function of times, lots (from a row's identity), the plan and the batch alone. It does not ask how many rows are stored or in
-which piece of which instance they lie, so a replay, a merge or a migration changes nothing; and for rows of
-one basic window the ranges never move backwards in time, which is what the probe relies on.
+Guarantee: a function of times, lots (from a row's identity), the plan and the batch alone. It does not ask
+how many rows are stored or in which piece of which instance they lie, so a replay, a merge or a migration
+changes nothing; and for rows of one basic window the ranges never move backwards in time, which is what the
+probe relies on.
 
 Where we differ: the paper gives each row a budget of r · |W| stored rows; the plan has turned that budget
 into parts of basic windows already, by the number of rows that each of them holds.
