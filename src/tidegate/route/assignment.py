@@ -1,0 +1,76 @@
+"""Who does what: partition → instance, and the few keys that have a place of their own.
+
+    key ──▶ a place of its own? ──yes──▶ the instances named for it
+                  │no
+                  ▼
+            partition (hash.py) ──▶ its instance, or `spread` instances in a row
+
+Where a key or partition lies on several instances, each of its rows is stored by one of them and looks for
+partners at all of them. This is what strategies decide; how the engine gets there (which stored rows move,
+and when) is `moves.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.errors import FlowError, explain
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The decision of a strategy; see the module docstring."""
+
+    instances: int
+    #: Partition → instance; with `spread` > 1, the first of the instances that share the partition.
+    table: tuple[int, ...]
+    #: Instances that share each partition: table[p], table[p] + 1, … (modulo `instances`).
+    spread: int = 1
+    #: Key code → the instances its rows lie on. One: the key was moved; several: it is split.
+    keys: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.instances < 1:
+            raise FlowError(explain("A join needs at least one instance", got=self.instances))
+        if not 1 <= self.spread <= self.instances:
+            raise FlowError(
+                explain(
+                    "A partition must lie on at least one instance, and on no more than there are",
+                    got=f"spread {self.spread}, {self.instances} instances",
+                )
+            )
+        owners = (*self.table, *(one for places in self.keys.values() for one in places))
+        if owners and not (0 <= min(owners) and max(owners) < self.instances):
+            raise FlowError(
+                explain(
+                    "Every partition and key must lie on an instance that exists",
+                    got=f"instances {min(owners)} to {max(owners)}, {self.instances} exist",
+                )
+            )
+        if any(not places or len(set(places)) < len(places) for places in self.keys.values()):
+            raise FlowError(explain("A key with a place of its own needs one instance or more, each once"))
+
+    @property
+    def entries(self) -> int:
+        """Size of the routing table: partitions and keys listed in it."""
+        return len(self.table) + len(self.keys)
+
+    def instances_of(self, partition: int) -> tuple[int, ...]:
+        """The instances that a partition lies on."""
+        first = self.table[partition]
+        return tuple((first + j) % self.instances for j in range(self.spread))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "instances": self.instances,
+            "table": list(self.table),
+            "spread": self.spread,
+            "keys": {str(code): list(places) for code, places in self.keys.items()},
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Assignment:
+        keys = {int(code): tuple(places) for code, places in raw["keys"].items()}
+        return cls(raw["instances"], tuple(raw["table"]), raw["spread"], keys)

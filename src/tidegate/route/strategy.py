@@ -1,0 +1,38 @@
+"""What every balancing strategy offers: a first assignment, and after each batch a new one or the same.
+
+Strategies are frozen values: what they remember between batches goes in and comes out as plain JSON, so the
+manifest can keep it and a replay decides the same. They never see a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from tidegate.route.assignment import Assignment
+from tidegate.route.load import Load
+
+#: What a strategy remembers; JSON. Empty at the start of a query.
+Memory = Mapping[str, Any]
+
+
+class Strategy(Protocol):
+    """Telemetry in, routing decisions out; see the module docstring."""
+
+    @property
+    def name(self) -> str: ...
+
+    def first(self, partitions: int, instances: int) -> Assignment:
+        """The assignment of a query's first batch."""
+        ...
+
+    def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
+        """The assignment of the next batch, after one that ran under `current`.
+
+        Returns `current` itself where nothing should move. The number of instances stays.
+        """
+        ...
+
+    def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
+        """The same join on another number of instances; as little as possible moves."""
+        ...
