@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +24,10 @@ settings.register_profile("ci", derandomize=True, deadline=None, database=None, 
 # Searches for what `ci` has not found yet: new random examples in every run, many of them.
 settings.register_profile(
     "soak", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+# The first failure as it came: making it small can take longer than finding it.
+settings.register_profile(
+    "raw", deadline=None, database=None, phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

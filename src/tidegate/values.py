@@ -7,9 +7,11 @@ since the epoch, as Python ints; names that hold a time end in `_us`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from tidegate.routing import Cut, Routing
 
 #: Below every event time: the watermark of a stream that has shown no row yet.
 BEGINNING_US = -(2**63)
@@ -35,10 +37,10 @@ class Piece:
     """Stored rows of one operator, side and slot: one sorted run inside one segment file.
 
     Rows are sorted by (code as unsigned, time). The partition of a row is monotone in its code, so the rows
-    of one partition are one contiguous range: partition `partitions[i]` has the rows
-    `bounds[2 * i]:bounds[2 * i + 1]`. Which instance reads them is the routing table's affair, not the
-    file's: a partition moves by name alone. A partition whose rows were rewritten elsewhere is taken off
-    the list, and a piece without partitions is gone.
+    of one partition are one contiguous range, or two around a key that was cut out: partition
+    `partitions[i]` has the rows `bounds[2 * i]:bounds[2 * i + 1]`. Which instance reads them is the routing
+    table's affair, not the file's: a partition moves by name alone. A partition whose rows were rewritten
+    elsewhere is taken off the list, and a piece without partitions is gone.
     """
 
     operator: str
@@ -59,11 +61,25 @@ class Piece:
     data: ByteRange
     #: Bit per row, set when the row has found a partner; one blob per instance that ever wrote one.
     matched: Mapping[str, ByteRange] = field(default_factory=dict)
+    #: No rows to join, but the identities of rows that found a partner at an instance that does not store
+    #: them; see spark/marks.py.
+    marks: bool = False
 
     @property
     def name(self) -> str:
         """Identity of the piece: its place on disk, which is never used twice."""
         return f"{self.data.file}@{self.data.offset}"
+
+    @property
+    def ranges(self) -> list[tuple[int, int, int]]:
+        """(partition, start, stop) of every range of rows."""
+        return list(zip(self.partitions, self.bounds[::2], self.bounds[1::2], strict=True))
+
+    def with_ranges(self, ranges: Iterable[tuple[int, int, int]]) -> Piece:
+        """The same rows, in other partitions."""
+        ranges = list(ranges)
+        bounds = tuple(bound for _, start, stop in ranges for bound in (start, stop))
+        return replace(self, partitions=tuple(label for label, _, _ in ranges), bounds=bounds)
 
     def slices(self, owned: Container[int]) -> list[tuple[int, int]]:
         """Row ranges of the owned partitions, neighbours joined."""
@@ -98,26 +114,6 @@ class Piece:
                 "matched": {k: ByteRange(**v) for k, v in raw["matched"].items()},
             }
         )
-
-
-@dataclass(frozen=True)
-class Routing:
-    """Partition → instance. Version 0 is the first table of a query; every change makes a new version."""
-
-    version: int
-    instances: int
-    table: tuple[int, ...]
-
-    def owned_by(self, instance: int) -> frozenset[int]:
-        """The partitions of one instance."""
-        return frozenset(p for p, owner in enumerate(self.table) if owner == instance)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Routing:
-        return cls(raw["version"], raw["instances"], tuple(raw["table"]))
 
 
 @dataclass(frozen=True)
@@ -164,7 +160,7 @@ class Plan:
     watermarks_us: Mapping[str, int]
     #: Per operator: rows whose partners must be older than this are settled in this batch.
     settle_us: Mapping[str, int]
-    #: Per operator: key partition → instance.
+    #: Per operator: where rows lie, and who looks at them.
     routing: Mapping[str, Routing]
     #: Per operator and instance: groups of piece names; what the instance owns of a group becomes one piece.
     merges: Mapping[str, Mapping[str, tuple[tuple[str, ...], ...]]] = field(default_factory=dict)
@@ -177,9 +173,11 @@ class Plan:
     seed: int = 0
     #: Per operator that may skip work: what it leaves out.
     skipping: Mapping[str, Skipping] = field(default_factory=dict)
+    #: Per operator: keys whose stored rows change their partition with this batch.
+    cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(replace(self, routing={})), "routing": _routing_json(self.routing)}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Plan:
@@ -192,6 +190,7 @@ class Plan:
                     for operator, by_instance in raw["merges"].items()
                 },
                 "skipping": {k: Skipping.from_json(v) for k, v in raw.get("skipping", {}).items()},
+                "cuts": {k: tuple(map(Cut.from_json, v)) for k, v in raw.get("cuts", {}).items()},
             }
         )
 
@@ -227,7 +226,11 @@ class Manifest:
         return replace(self, pieces=pieces)
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(replace(self, pieces=())), "pieces": [p.to_json() for p in self.pieces]}
+        return {
+            **asdict(replace(self, pieces=(), routing={})),
+            "routing": _routing_json(self.routing),
+            "pieces": [p.to_json() for p in self.pieces],
+        }
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Manifest:
@@ -242,15 +245,41 @@ class Manifest:
         )
 
 
+def _routing_json(routing: Mapping[str, Routing]) -> dict[str, Any]:
+    return {name: one.to_json() for name, one in routing.items()}
+
+
 @dataclass(frozen=True)
 class PartitionLoad:
-    """What one batch did in one partition of one operator."""
+    """What one batch did in one base partition of one operator, at one instance."""
 
     partition: int
     stored: int = 0
-    probed: int = 0
+    #: New rows that looked for partners, left and right.
+    probed: tuple[int, int] = (0, 0)
     comparisons: int = 0
     matches: int = 0
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> PartitionLoad:
+        return cls(**{**raw, "probed": tuple(raw["probed"])})
+
+
+@dataclass(frozen=True)
+class KeyLoad:
+    """What one batch did with one key at one instance; only of keys that are watched."""
+
+    code: int
+    #: Rows in the state after the batch, left and right.
+    stored: tuple[int, int]
+    #: New rows that looked for partners, left and right.
+    probed: tuple[int, int]
+    #: Stored rows that were looked at: pairs, where the key alone decides.
+    comparisons: int
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> KeyLoad:
+        return cls(raw["code"], tuple(raw["stored"]), tuple(raw["probed"]), raw["comparisons"])
 
 
 @dataclass(frozen=True)
@@ -303,6 +332,10 @@ class TaskReport:
     dropped: tuple[int, int] = (0, 0)
     #: Per window (left, right): what was looked at; empty where nobody asks.
     looks: tuple[Looks, ...] = ()
+    #: Piece name → (partition, start, stop) of all its rows, where the plan cut keys out of it.
+    recut: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
+    #: Keys that make up much of the work.
+    keys: tuple[KeyLoad, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(replace(self, added=())), "added": [p.to_json() for p in self.added]}
@@ -314,9 +347,11 @@ class TaskReport:
             **{
                 **raw,
                 **{name: tuple(raw[name]) for name in pairs},
-                "partitions": tuple(PartitionLoad(**p) for p in raw["partitions"]),
+                "partitions": tuple(map(PartitionLoad.from_json, raw["partitions"])),
                 "added": tuple(Piece.from_json(p) for p in raw["added"]),
                 "matched": {k: ByteRange(**v) for k, v in raw["matched"].items()},
                 "looks": tuple(Looks.from_json(one) for one in raw["looks"]),
+                "recut": {k: tuple(map(tuple, v)) for k, v in raw["recut"].items()},
+                "keys": tuple(map(KeyLoad.from_json, raw["keys"])),
             }
         )

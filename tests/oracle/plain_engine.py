@@ -18,20 +18,26 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import xxhash
+from numpy.typing import NDArray
 from tests.oracle.plain_join import Cell, PlainJoin
+from tests.oracle.plain_routing import copies
 
 from tidegate.control import merging, planning
 from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
-from tidegate.route.hash import partition_of
+from tidegate.control.rerouting import first_routing, rerouted
+from tidegate.route.assignment import Assignment
+from tidegate.route.hash import first_table
+from tidegate.routing import Cut, Routing
 from tidegate.spark import finding, judging, worker_cache
 from tidegate.spark.join_batch import join_batch
 from tidegate.spark.join_task import JoinInstance
-from tidegate.spark.layout import CODE, OK, REPORT, TIME
+from tidegate.spark.layout import CODE, OK, REPORT, ROLE, ROW, TAG, TIME
 from tidegate.spark.residual import SettleInstance
 from tidegate.state import memory
 from tidegate.state.memory import MemoryStore
-from tidegate.values import Manifest, Plan, Routing, Skipping, TaskReport
+from tidegate.values import Manifest, Plan, Skipping, TaskReport
 
 #: (time, key, number, value); a row without a time is rejected.
 Row = tuple[int | None, Cell, int, int]
@@ -61,6 +67,7 @@ class PlainEngine:
         *,
         partitions: int = 4,
         instances: int = 2,
+        first: Sequence[Assignment] | None = None,
         idle_timeout: Mapping[str, int | None] | None = None,
     ):
         self.joins, self.partitions = list(joins), partitions
@@ -69,7 +76,11 @@ class PlainEngine:
         self.operators = {join.name: join.operator() for join in joins}
         self.store = MemoryStore(f"plain-{uuid.uuid4().hex}")
         names = list(self.operators)
-        self.manifest = planning.first_manifest({}, list(lateness), names, partitions, instances, 0)
+        wanted = first or [Assignment(instances, first_table(partitions, instances))]
+        routing = dict.fromkeys(names, first_routing(wanted))
+        self.manifest = planning.first_manifest({}, list(lateness), routing, 0)
+        self._routing: dict[str, Routing] = {}
+        self._cuts: dict[str, tuple[Cut, ...]] = {}
         #: Everything that each join has emitted so far, and what its tasks have reported.
         self.emitted: dict[str, Counter[Joined]] = {name: Counter() for name in names}
         self.reports: list[TaskReport] = []
@@ -77,8 +88,12 @@ class PlainEngine:
 
     def reroute(self, name: str, instances: int, table: Sequence[int]) -> None:
         """From the next batch on, partitions of a join belong to other instances."""
-        changed = Routing(self.manifest.routing[name].version + 1, instances, tuple(table))
-        self.manifest = replace(self.manifest, routing={**self.manifest.routing, name: changed})
+        self.assign(name, Assignment(instances, tuple(table)))
+
+    def assign(self, name: str, *wanted: Assignment) -> None:
+        """From the next batch on, a join lies as is wanted: both sides together, or each by its own."""
+        changed, cuts = rerouted(self.manifest.routing[name], wanted, name, self.manifest.pieces)
+        self._routing[name], self._cuts[name] = changed, cuts
 
     def run(
         self,
@@ -99,7 +114,10 @@ class PlainEngine:
             flush=flush,
             settle_after=settle_after,
             skipping=skipping,
+            routing={**self.manifest.routing, **self._routing},
+            cuts=self._cuts,
         )
+        self._routing, self._cuts = {}, {}
         tried = [self._attempt(plan, rows) for _ in range(attempts)]
         emitted, reports, after = tried[-1]
         for other, _, _ in tried:
@@ -180,11 +198,38 @@ class PlainEngine:
         self, join: PlainJoin, table: pa.Table, routing: Routing
     ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
         codes = table.column(CODE).to_numpy().view(np.uint64)
-        owners = np.array(routing.table)[partition_of(codes, self.partitions)]
+        if not join.spread:
+            table, targets = self._copied(join, table, codes, routing)
         for instance in range(routing.instances):
-            mine = table if join.spread else table.filter(pa.array(owners == instance))
+            mine = table if join.spread else table.filter(pa.array(targets == instance))
             # Small batches: a task must not depend on how its rows were cut on the way.
             yield instance, mine.to_batches(max_chunksize=3)
+
+    def _copied(
+        self, join: PlainJoin, table: pa.Table, codes: NDArray[np.uint64], routing: Routing
+    ) -> tuple[pa.Table, NDArray[np.int64]]:
+        """A row per instance that needs it, with its role and identity, and the instance of each."""
+        lots = np.array([_identity(row) for row in table.to_pylist()], np.int64)
+        tags = table.column(TAG).to_numpy()
+        parts = []
+        for side in (0, 1):
+            for keyless in (False, True):
+                rows = np.flatnonzero(tags == 2 * side + keyless)
+                made = copies(
+                    codes[rows],
+                    lots[rows],
+                    side,
+                    routing,
+                    self.partitions,
+                    keyless=keyless,
+                    semi=join.how == "left_semi",
+                )
+                parts.append((rows[made.rows], made.instances, made.roles))
+        rows, instances, roles = (np.concatenate(column) for column in zip(*parts, strict=True))
+        copied = table.take(pa.array(rows)).append_column(ROLE, pa.array(roles, pa.int8()))
+        if any(self._layouts[join.name].tracked) and routing.scattered:
+            copied = copied.append_column(ROW, pa.array(lots[rows], pa.int64()))
+        return copied, instances
 
     def _task(
         self, join: PlainJoin, plan: Plan, before: Manifest, instance: int, rows: list[pa.RecordBatch]
@@ -210,6 +255,12 @@ class PlainEngine:
         for path in self.store.list():
             if path not in named:
                 self.store.delete(path)
+
+
+def _identity(row: Mapping[str, object]) -> int:
+    """A hash of all columns of a row."""
+    text = repr([row[name] for name in sorted(row) if name != TAG])
+    return xxhash.xxh64_intdigest(text.encode()) >> 1
 
 
 def _judged(join: PlainJoin, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER, choose_merges
+from tidegate.routing import Routing, together
 from tidegate.state.pieces import after_batch
-from tidegate.values import BEGINNING_US, END_US, Piece, Routing, TaskReport
+from tidegate.values import BEGINNING_US, END_US, Piece, TaskReport
 
 PARTITIONS, INSTANCES = 6, 3
 SLOT_US = 100
-EVEN = Routing(0, INSTANCES, tuple(p * INSTANCES // PARTITIONS for p in range(PARTITIONS)))
+EVEN = together(0, INSTANCES, tuple(p * INSTANCES // PARTITIONS for p in range(PARTITIONS)))
 ALIVE = (BEGINNING_US, BEGINNING_US)
 #: Row number, partition.
 Row = tuple[int, int]
@@ -61,19 +62,19 @@ class TinyEngine:
     def shelves(self) -> dict[Shelf, list[Piece]]:
         shelves: dict[Shelf, list[Piece]] = defaultdict(list)
         for piece in self.pieces:
-            for instance in {self.routing.table[p] for p in piece.partitions}:
+            for instance in {self.routing.left.table[p] for p in piece.partitions}:
                 shelves[instance, piece.side, piece.slot, piece.keyless].append(piece)
         return shelves
 
     def _store(self, shelf: Shelf) -> Piece:
         instance, side, slot, keyless = shelf
-        rows = [(len(self.stored) + i, p) for i, p in enumerate(sorted(self.routing.owned_by(instance)))]
+        rows = [(len(self.stored) + i, p) for i, p in enumerate(sorted(self.routing.left.owned_by(instance)))]
         self.stored.update(rows)
         self.batches[shelf] += 1
         return self._write(rows, replace(a_piece("s"), side=side, slot=slot, keyless=keyless))
 
     def _merge(self, instance: int, group: tuple[str, ...]) -> Piece:
-        owned = self.routing.owned_by(instance)
+        owned = self.routing.left.owned_by(instance)
         by_name = {piece.name: piece for piece in self.pieces}
         sources = [by_name[name] for name in group]
         rows = [r for s in sources for r in self.rows[s.name] if r[1] in owned and r[1] in s.partitions]
@@ -128,7 +129,7 @@ SHELVES = st.tuples(
     st.integers(0, INSTANCES - 1), st.integers(0, 1), st.none() | st.integers(-1, 1), st.booleans()
 )
 ROUTINGS = st.builds(
-    Routing,
+    together,
     st.just(1),
     st.just(INSTANCES),
     st.tuples(*[st.integers(0, INSTANCES - 1) for _ in range(PARTITIONS)]),
@@ -172,7 +173,7 @@ def test_groups_never_mix_and_no_instance_takes_a_piece_twice(
             assert len(members) >= CLOSED_MIN
             assert len({(piece.side, piece.slot, piece.keyless) for piece in members}) == 1
             assert members[0].slot is not None
-            owned = routing.owned_by(int(instance))
+            owned = routing.left.owned_by(int(instance))
             assert all(owned & set(piece.partitions) for piece in members)
             assert all(piece.last_us >= alive_from_us[piece.side] for piece in members)
             if watermark_us < (members[0].slot + 1) * SLOT_US:
@@ -208,7 +209,7 @@ def test_no_row_is_lost_or_doubled_while_partitions_move(
     engine = TinyEngine()
     for arriving, routing, watermark_us in batches:
         engine.routing = routing or engine.routing
-        engine.run([s for s in arriving if engine.routing.owned_by(s[0])], watermark_us)
+        engine.run([s for s in arriving if engine.routing.left.owned_by(s[0])], watermark_us)
         held = engine.held()
         assert len(held) == len(set(held))
         assert set(held) == engine.stored

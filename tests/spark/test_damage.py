@@ -20,8 +20,9 @@ from tests.spark.crash_runner import source
 
 import tidegate as tg
 from tidegate.errors import CheckpointInUse, StateError
+from tidegate.routing import together
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.values import ByteRange, Piece, Routing
+from tidegate.values import ByteRange, Piece
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -212,7 +213,7 @@ def test_a_changed_number_of_partitions_is_refused_even_when_only_the_first_batc
     begun = Checkpoint(str(home.checkpoint)).plans.read(0)
     assert begun is not None
     fresh = Home(home.spark, home.input, home.folder / "fresh")
-    routing = {name: Routing(0, 2, (0, 1) * 3) for name in begun.routing}
+    routing = {name: together(0, 2, (0, 1) * 3) for name in begun.routing}
     Checkpoint(str(fresh.checkpoint)).plans.write(replace(begun, routing=routing))
     with pytest.raises(StateError, match=r"written by another flow.*partitions\.\w+: 6 → 4"):
         fresh.run()

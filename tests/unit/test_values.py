@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import a_manifest, a_piece, a_plan, a_range
 
+from tidegate.routing import Routing, together
 from tidegate.values import (
     BEGINNING_US,
     END_US,
@@ -14,7 +15,6 @@ from tidegate.values import (
     PartitionLoad,
     Piece,
     Plan,
-    Routing,
     StreamClock,
     TaskReport,
 )
@@ -52,7 +52,7 @@ def a_report() -> TaskReport:
         cpu_seconds=0.1,
         bytes_read=1 << 40,
         bytes_written=0,
-        partitions=(PartitionLoad(1, 2, 3, 4, 5), PartitionLoad(9)),
+        partitions=(PartitionLoad(1, 2, (3, 1), 4, 5), PartitionLoad(9)),
         added=(a_piece("s/3", 64, level=2, matched={"1": a_range("s/4", 8)}),),
         merged=("s/1@0", "s/2@64"),
         matched={"s/3@64": a_range("s/5")},
@@ -85,7 +85,7 @@ def test_a_report_comes_back_equal_from_json() -> None:
 
 
 def test_a_piece_and_a_routing_come_back_equal_from_json() -> None:
-    piece, routing = spread((0, 0, 4), (3, 9, 11)), Routing(2, 3, (0, 2, 1, 1))
+    piece, routing = spread((0, 0, 4), (3, 9, 11)), together(2, 3, (0, 2, 1, 1))
     assert Piece.from_json(through_json(piece.to_json())) == piece
     assert Routing.from_json(through_json(routing.to_json())) == routing
 
@@ -142,8 +142,8 @@ def test_with_pieces_changes_only_the_pieces() -> None:
 
 
 def test_every_partition_is_owned_by_the_instance_in_the_table() -> None:
-    routing = Routing(0, 3, (0, 2, 0, 2))
-    assert [routing.owned_by(instance) for instance in range(3)] == [{0, 2}, set(), {1, 3}]
+    routing = together(0, 3, (0, 2, 0, 2))
+    assert [routing.left.owned_by(instance) for instance in range(3)] == [{0, 2}, set(), {1, 3}]
 
 
 def test_the_ends_of_time_are_the_ends_of_int64() -> None:

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tidegate.values import Piece, Routing
+from tidegate.routing import Routing
+from tidegate.values import Piece
 
 #: Pieces of one level that make one of the next. Fewer: more rewriting; more: more pieces to probe.
 TIER = 8
@@ -37,13 +38,14 @@ def choose_merges(
     are about to be dropped whole and are not worth rewriting. Pieces that span several slots (a batch that
     caught up on hours) are left alone: merged with others they would only live longer.
     """
-    groups: dict[tuple[int, int, int, bool], list[Piece]] = defaultdict(list)
+    groups: dict[tuple[int, int, int, bool, bool], list[Piece]] = defaultdict(list)
     for piece in pieces:
         if piece.slot is not None and piece.last_us >= alive_from_us[piece.side]:
-            for instance in {routing.table[p] for p in piece.partitions}:
-                groups[instance, piece.side, piece.slot, piece.keyless].append(piece)
+            table = routing.sides[piece.side].table
+            for instance in {table[p] for p in piece.partitions}:
+                groups[instance, piece.side, piece.slot, piece.keyless, piece.marks].append(piece)
     chosen: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for (instance, side, slot, _), group in groups.items():
+    for (instance, side, slot, *_), group in groups.items():
         closed = 0 < slot_us[side] and (slot + 1) * slot_us[side] <= watermark_us
         chosen[str(instance)].extend(_closed(group) if closed else _tiers(group))
     return {instance: tuple(groups) for instance, groups in chosen.items() if groups}

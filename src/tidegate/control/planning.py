@@ -21,8 +21,8 @@ from typing import Any
 from tidegate.control.clock import unheard
 from tidegate.control.merging import choose_merges
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.route.hash import first_table
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Plan, Routing, Skipping
+from tidegate.routing import Cut, Routing
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Plan, Skipping
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,16 @@ class Operator:
 def first_manifest(
     flow: Mapping[str, Any],
     streams: Sequence[str],
-    operators: Sequence[str],
-    partitions: int,
-    instances: int,
+    routing: Mapping[str, Routing],
     now_us: int,
 ) -> Manifest:
     """The state before batch 0."""
-    routing = Routing(0, instances, first_table(partitions, instances))
     return Manifest(
         batch=-1,
         flow=flow,
         clocks={name: unheard(now_us) for name in streams},
-        settled_us=dict.fromkeys(operators, BEGINNING_US),
-        routing=dict.fromkeys(operators, routing),
+        settled_us=dict.fromkeys(routing, BEGINNING_US),
+        routing=routing,
     )
 
 
@@ -69,22 +66,26 @@ def next_plan(
     settle_after: bool = False,
     seed: int = 0,
     skipping: Mapping[str, Skipping] | None = None,
+    routing: Mapping[str, Routing] | None = None,
+    cuts: Mapping[str, tuple[Cut, ...]] | None = None,
 ) -> Plan:
-    """The plan of a batch, from what the batches before it left behind."""
+    """The plan of a batch, from what the batches before it left behind; `routing`: None stays as it is."""
     settle_us = _settle(manifest, operators)
-    merges = {name: _merges(operators[name], manifest, settle_us[name]) for name in operators}
+    routing = manifest.routing if routing is None else routing
+    merges = {name: _merges(operators[name], manifest, routing[name], settle_us[name]) for name in operators}
     return Plan(
         batch=batch,
         now_us=now_us,
         awake_us=awake_us,
         watermarks_us={name: clock.watermark_us for name, clock in manifest.clocks.items()},
         settle_us=settle_us,
-        routing=manifest.routing,
+        routing=routing,
         merges={name: groups for name, groups in merges.items() if groups},
         flush=flush,
         settle_after=settle_after,
         seed=seed,
         skipping=skipping or {},
+        cuts=cuts or {},
     )
 
 
@@ -94,7 +95,7 @@ def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator
     frees = any(
         _frees(operators[name], manifest.settled_us[name], at_us) for name, at_us in settle_us.items()
     )
-    return replace(plan, settle_us=settle_us, merges={}) if frees else None
+    return replace(plan, settle_us=settle_us, merges={}, cuts={}) if frees else None
 
 
 def output_watermark(operator: Operator, manifest: Manifest, operators: Mapping[str, Operator]) -> int:
@@ -133,11 +134,13 @@ def _frees(operator: Operator, settled_us: int, settle_us: int) -> bool:
     )
 
 
-def _merges(operator: Operator, manifest: Manifest, settle_us: int) -> dict[str, tuple[tuple[str, ...], ...]]:
+def _merges(
+    operator: Operator, manifest: Manifest, routing: Routing, settle_us: int
+) -> dict[str, tuple[tuple[str, ...], ...]]:
     within = operator.within
     return choose_merges(
         [piece for piece in manifest.pieces if piece.operator == operator.name],
-        manifest.routing[operator.name],
+        routing,
         (within.slot_us(LEFT), within.slot_us(RIGHT)),
         settle_us,
         (within.dead_before(LEFT, settle_us), within.dead_before(RIGHT, settle_us)),

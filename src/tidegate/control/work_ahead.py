@@ -33,7 +33,7 @@ def work_ahead(
     New rows will lie in the time that follows the newest ones, as much of it as the last batch brought. Left
     ones also meet the right ones that come with them.
     """
-    mine = [piece for piece in after.pieces if piece.operator == name and not piece.keyless]
+    mine = [piece for piece in after.pieces if piece.operator == name and not (piece.keyless or piece.marks)]
     spans = [_span(before.pieces, mine, name, side, growth) for side in (LEFT, RIGHT)]
     left, right = (
         sum(

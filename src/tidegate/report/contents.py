@@ -84,7 +84,7 @@ def routing_rows(contents: Contents) -> list[Row]:
     routing = contents.manifest.routing if contents.manifest else {}
     rows: list[Row] = []
     for operator, table in routing.items():
-        owned = Counter(table.table)
+        owned = Counter(table.left.table) + (Counter(table.apart.table) if table.apart else Counter())
         for instance in range(table.instances):
             rows.append(
                 {

@@ -26,8 +26,11 @@ from pyspark.sql import DataFrame
 from tidegate.control import overload, planning
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import OverloadSettings
+from tidegate.control.rerouting import first_routing
 from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Node
+from tidegate.route.assignment import Assignment
+from tidegate.route.hash import first_table
 from tidegate.spark import linked, observed, sinks
 from tidegate.spark.compile import Compiled, CompiledJoin
 from tidegate.spark.join_batch import JoinBatch, join_batch
@@ -119,15 +122,16 @@ class Engine:
         else:
             # It will run under its plan, whose routing tables hold for this number of partitions only.
             check_flow(
-                {"partitions": {name: len(routing.table) for name, routing in begun.routing.items()}},
+                {"partitions": {name: len(routing.left.table) for name, routing in begun.routing.items()}},
                 {"partitions": dict.fromkeys(self._operators, self.settings.partitions)},
             )
+        first = Assignment(
+            self.settings.instances, first_table(self.settings.partitions, self.settings.instances)
+        )
         return planning.first_manifest(
             self.compiled.fingerprint,
             list(self.compiled.sources),
-            list(self._operators),
-            self.settings.partitions,
-            self.settings.instances,
+            dict.fromkeys(self._operators, first_routing((first,))),
             self._now_us(),
         )
 

@@ -18,6 +18,7 @@ from tidegate.join import probe as kernel
 from tidegate.join.reach import Exploring, Look, NewRows, cell_number, looks
 from tidegate.join.selection import EXPLORE, PLACE, lots, purpose, row_identity
 from tidegate.route.hash import partition_bounds, partition_of
+from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.spark.assemble import Pairs, same_keys
 from tidegate.spark.join_batch import Counts, JoinBatch
 from tidegate.spark.judging import Places, by_time, judge_of, places_of
@@ -48,11 +49,10 @@ class Finder:
         work: JoinBatch,
         stored: Sequence[StoredRun],
         new: Sequence[NewRun],
-        foreign: Sequence[NewRun],
         counts: Counts,
     ) -> None:
         self._work, self._layout, self._judge = work, work.layout, judge_of(work)
-        self._stored, self._new, self._foreign, self._counts = stored, new, foreign, counts
+        self._stored, self._new, self._counts = stored, new, counts
         self._by_time: dict[int, Places] = {}
 
     def chunks(self) -> Iterator[list[Pairs]]:
@@ -69,11 +69,11 @@ class Finder:
             yield waiting
 
     def _pairs(self) -> Iterator[Pairs]:
-        for run in [*self._new, *self._foreign]:
-            if run.keyless:
+        for run in self._new:
+            if run.keyless or not run.role & PROBE:
                 continue
             probing = self._probing(run)
-            self._counts.probed[probing.owned] += np.diff(probing.bounds)
+            self._counts.probed[run.side, probing.owned] += np.diff(probing.bounds)
             for other in self._opposite(run, *probing.rows.extent):
                 yield from self._meet(probing, other)
 
@@ -168,11 +168,13 @@ class Finder:
     def _opposite(self, run: Run, low: int, high: int) -> Iterator[Run]:
         """Runs of the other side that may hold a partner.
 
-        New rows meet new ones only from the left, and only where the left row is stored: once.
+        New rows meet new ones only from the left, and only where the right row is stored: once. (In a semi
+        join the left row looks at one instance only, and right rows meet it there, wherever they are
+        stored.)
         """
         others: list[Run] = [*self._stored]
-        if run.side == LEFT and not any(run is one for one in self._foreign):
-            others += [*self._new, *self._foreign]
+        if run.side == LEFT:
+            others += [one for one in self._new if one.role & (STORE | MEET)]
         for other in others:
             if (
                 other.side != run.side

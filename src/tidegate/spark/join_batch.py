@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.join.reach import Ages, ages_of
+from tidegate.routing import Cut, Routing
 from tidegate.spark.layout import JoinLayout
 from tidegate.values import (
     BEGINNING_US,
@@ -18,7 +19,6 @@ from tidegate.values import (
     Manifest,
     Piece,
     Plan,
-    Routing,
     Skipping,
 )
 
@@ -51,6 +51,10 @@ class JoinBatch:
     #: What may be left out; None: nothing is, and nobody counts what could be.
     skipping: Skipping | None = None
     seed: int = 0
+    #: Keys whose stored rows change their partition.
+    cuts: tuple[Cut, ...] = ()
+    #: Somebody balances the load and wants to know which keys make it.
+    watch_keys: bool = False
 
 
 def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:
@@ -70,6 +74,7 @@ def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str)
         flush=plan.flush,
         skipping=plan.skipping.get(name),
         seed=plan.seed,
+        cuts=plan.cuts.get(name, ()),
     )
 
 
@@ -82,7 +87,9 @@ class Counts:
         self.seen_us: list[int | None] = [None, None]
         self.emitted = 0
         self.cpu_seconds = 0.0
-        self.stored, self.probed, self.comparisons, self.matches = np.zeros((4, layout.partitions), np.int64)
+        self.stored, self.comparisons, self.matches = np.zeros((3, layout.partitions), np.int64)
+        #: New rows that looked for partners, left and right.
+        self.probed: NDArray[np.int64] = np.zeros((2, layout.partitions), np.int64)
         self.looks = tuple(LookCounts(ages_of(layout.within, side)) for side in (LEFT, RIGHT))
 
 

@@ -23,11 +23,14 @@ from numpy.typing import NDArray
 
 from tidegate.join.selection import KEEP, purpose, row_identity, within_share
 from tidegate.route.hash import partition_bounds, partition_of
+from tidegate.route.places import stored_in
+from tidegate.route.targets import PROBE, STORE
 from tidegate.spark.assemble import Assembler, Pairs, cells_of
 from tidegate.spark.finding import Finder
+from tidegate.spark.held import Held
 from tidegate.spark.join_batch import Counts, JoinBatch
-from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
-from tidegate.spark.runs import NewRun, StoredRun, new_runs, write_run
+from tidegate.spark.layout import CODE, MARKER, REPORT, ROLE, TAG, TIME
+from tidegate.spark.runs import NewRun, new_runs, write_run
 from tidegate.spark.settle_task import Settling
 from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.worker_cache import worker_cache
@@ -35,7 +38,7 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, PartitionLoad, Routing, TaskReport
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, PartitionLoad, TaskReport
 
 
 class JoinInstance:
@@ -53,15 +56,11 @@ class JoinInstance:
         self._staged = path.removesuffix(".arrow") + ".parquet"
         self.assembler = Assembler(self.layout)
         self.counts = Counts(self.layout)
-        self._owned = work.routing.owned_by(instance)
-        self.stored = [
-            StoredRun(piece, slices, self.cache)
-            for piece in work.pieces
-            if (slices := piece.slices(self._owned))
-        ]
+        self.held = Held(work, instance, self.cache)
+        self.stored = self.held.stored
         self.new: list[NewRun] = []
-        #: New rows that another instance stores, where rows without a key are spread.
-        self.foreign: list[NewRun] = []
+        #: New rows that another instance stores, and that look for partners here.
+        self.borrowed: list[NewRun] = []
         self._read_before = self.cache.bytes_read
 
     # The rows of a flushed batch are needed by nobody later, unless the residual step must look them up.
@@ -101,7 +100,7 @@ class JoinInstance:
         return pa.RecordBatch.from_arrays([pa.array([report_json(report)])], names=[REPORT])
 
     def _finder(self) -> Finder:
-        return Finder(self.work, self.stored, self.new, self.foreign, self.counts)
+        return Finder(self.work, self.stored, [*self.new, *self.borrowed], self.counts)
 
     def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
         for parts in self._finder().chunks():
@@ -127,11 +126,22 @@ class JoinInstance:
         table = pa.Table.from_batches(received)
         tags, times, codes = (_column(table, name) for name in (TAG, TIME, CODE))
         codes = codes.view(np.uint64)
-        own = np.ones(len(codes), np.bool_)
-        if self.layout.spread:
-            own = np.isin(partition_of(codes, self.layout.partitions), list(self._owned))
-            self.foreign = self._runs(table, tags, times, codes, ~own, Counts(self.layout))
-        self.new = self._runs(table, tags, times, codes, own, self.counts)
+        roles = self._roles(table, codes)
+        for role in np.unique(roles).tolist():
+            # Every row is counted once: by the instance that stores it.
+            stores = role & STORE
+            counts = self.counts if stores else Counts(self.layout)
+            runs = self._runs(table, tags, times, codes, roles == role, role, counts)
+            (self.new if stores else self.borrowed).extend(runs)
+
+    def _roles(self, table: pa.Table, codes: NDArray[np.uint64]) -> NDArray[np.int8]:
+        """What is to be done with each row here."""
+        if ROLE in table.column_names:
+            return _column(table, ROLE)
+        if not self.layout.spread:
+            return np.full(len(codes), STORE | PROBE, np.int8)
+        own = np.isin(partition_of(codes, self.layout.partitions), list(self.held.owned[LEFT]))
+        return np.where(own, np.int8(STORE | PROBE), np.int8(PROBE))
 
     def _runs(
         self,
@@ -140,6 +150,7 @@ class JoinInstance:
         times: NDArray[np.int64],
         codes: NDArray[np.uint64],
         among: NDArray[np.bool_],
+        role: int,
         counts: Counts,
     ) -> list[NewRun]:
         """Some of the rows, without those that cannot be used, sorted into runs."""
@@ -151,12 +162,12 @@ class JoinInstance:
             for without_key in (False, True):
                 chosen = np.flatnonzero(usable & (keyless == without_key))
                 if without_key:
-                    counts.keyless[side] = len(chosen)
+                    counts.keyless[side] += len(chosen)
                     # A row with a null key never matches, so only a side that shows lonely rows keeps it.
-                    if not self.layout.preserved[side]:
+                    if not self.layout.preserved[side] or not role & STORE:
                         continue
                 layout, slot_us = self.layout.sides[side], self.layout.within.slot_us(side)
-                runs += new_runs(table, chosen, codes, times, side, layout, slot_us, without_key)
+                runs += new_runs(table, chosen, codes, times, side, layout, slot_us, without_key, role)
         return runs
 
     def _usable(
@@ -172,11 +183,12 @@ class JoinInstance:
         rejected = mine & ((times == BEGINNING_US) | (times > self.work.newest_us[side]))
         timed = mine & ~rejected
         late = timed & (times < self.work.late_before_us[side])
-        counts.offered[side] = int(np.count_nonzero(mine))
-        counts.rejected[side] = int(np.count_nonzero(rejected))
-        counts.late[side] = int(np.count_nonzero(late))
+        counts.offered[side] += int(np.count_nonzero(mine))
+        counts.rejected[side] += int(np.count_nonzero(rejected))
+        counts.late[side] += int(np.count_nonzero(late))
         if timed.any():
-            counts.seen_us[side] = int(times[timed].max())
+            newest, before = int(times[timed].max()), counts.seen_us[side]
+            counts.seen_us[side] = newest if before is None else max(before, newest)
         usable: NDArray[np.bool_] = timed & ~late
         return usable
 
@@ -194,7 +206,7 @@ class JoinInstance:
             return usable
         identity = row_identity(codes, times, self.work.batch)
         kept = usable & within_share(identity, skipping.keep_share, purpose(self.work.seed, KEEP))
-        counts.dropped[side] = int(np.count_nonzero(usable) - np.count_nonzero(kept))
+        counts.dropped[side] += int(np.count_nonzero(usable) - np.count_nonzero(kept))
         return kept
 
     def _store(self) -> None:
@@ -203,14 +215,14 @@ class JoinInstance:
             self.counts.stored[owned] += np.diff(bounds)
             if self.keeps_state:
                 batches = np.full(len(run.codes), self.work.batch, np.int32)
-                run.piece = write_run(
-                    run, self.writer, self.layout.operator, batches, 0, self.layout.partitions
-                )
+                placement = self.work.routing.sides[run.side]
+                labelled = stored_in(run.codes, placement, self.layout.partitions, self.instance, run.keyless)
+                run.piece = write_run(run, self.writer, self.layout.operator, batches, 0, labelled)
 
     def report(self, settling: Settling) -> TaskReport:
         counts = self.counts
         written = self.writer.close()
-        busy = np.flatnonzero(counts.stored + counts.probed + counts.comparisons)
+        busy = np.flatnonzero(counts.stored + counts.probed.sum(axis=0) + counts.comparisons)
         return TaskReport(
             operator=self.layout.operator,
             instance=self.instance,
@@ -231,7 +243,7 @@ class JoinInstance:
                 PartitionLoad(
                     int(p),
                     int(counts.stored[p]),
-                    int(counts.probed[p]),
+                    (int(counts.probed[LEFT, p]), int(counts.probed[RIGHT, p])),
                     int(counts.comparisons[p]),
                     int(counts.matches[p]),
                 )
@@ -242,6 +254,7 @@ class JoinInstance:
             matched=settling.matched,
             dropped=(counts.dropped[0], counts.dropped[1]),
             looks=() if self.work.skipping is None else tuple(one.told() for one in counts.looks),
+            recut=self.held.recut,
         )
 
 
@@ -249,8 +262,7 @@ class References:
     """Numbers for runs: stored ones by their place in the manifest, new ones from -1 downwards."""
 
     def __init__(self, task: JoinInstance):
-        places = {piece.name: i for i, piece in enumerate(task.work.pieces)}
-        self._numbers = {id(run): places[run.piece.name] for run in task.stored}
+        self._numbers = {id(run): number for number, run in task.held.by_number.items()}
         self._numbers.update({id(run): -1 - i for i, run in enumerate(task.new)})
 
     def columns(self, parts: Sequence[Pairs]) -> list[pa.Array]:
@@ -264,20 +276,16 @@ class References:
         ]
 
 
-def instance_in(received: Sequence[pa.RecordBatch], routing: Routing, task: int, spread: bool) -> int:
+def instance_in(received: Sequence[pa.RecordBatch], task: int) -> int:
     """The number of the instance whose rows these are.
 
-    A marker says it, where there is one; any other row says it by its key, unless rows are spread over all
-    instances; otherwise it is the number of Spark's task, which is only asked when the join stands alone.
+    A marker says it, where there is one; otherwise the join stands alone, and it is the number of Spark's
+    task.
     """
     for batch in received:
         marked = np.flatnonzero(batch.column(TAG).to_numpy() == MARKER)
         if len(marked):
             return int(batch.column(CODE)[int(marked[0])].as_py())
-    for batch in [] if spread else received:
-        if batch.num_rows:
-            code = batch.column(CODE)[:1].to_numpy().view(np.uint64)
-            return routing.table[int(partition_of(code, len(routing.table))[0])]
     return task
 
 

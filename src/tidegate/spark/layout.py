@@ -24,6 +24,11 @@ TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_
 MARKER = -2
 #: Which instance a copy of a row is for, where each gets one; it does not reach the tasks.
 INSTANCE = "_tidegate_instance"
+#: What the instance does with its copy of a row (route/targets.py), where rows have several copies.
+ROLE = "_tidegate_role"
+#: Hash of all columns of a row: tells it from others with the same key and time, where copies of it must be
+#: recognised. Stored with the row.
+ROW = "_tidegate_row"
 #: Carries one task report per operator and instance beside the result rows, null in every other row.
 REPORT = "_tidegate_report"
 #: Between the two steps of a join with a residual condition: where a pair's rows lie, and the verdict.

@@ -29,9 +29,10 @@ from tidegate.spark.compile import Compiled, CompiledJoin, Tap
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import CELL, CODE, INSTANCE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.layout import CELL, CODE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.routed import routed
 from tidegate.spark.staging import read_staged
-from tidegate.values import BEGINNING_US, Routing, TaskReport
+from tidegate.values import BEGINNING_US, TaskReport
 
 
 @dataclass
@@ -140,7 +141,7 @@ def build_pass(
         work = works[join.layout.operator]
         rows = _join_rows(compiled, join, given, results, work.routing.instances, again)
         if work.stage_root is not None:
-            reports = _placed(rows, join, work).mapInArrow(_task(work), f"{REPORT} string")
+            reports = routed(rows, work).mapInArrow(_task(work), f"{REPORT} string")
             return Pass(compiled, given, {join.layout.operator: reports}, held, join, work.stage_root)
         result = _run_join(rows, join, work).persist(StorageLevel.MEMORY_AND_DISK)
         held.append(result)
@@ -190,31 +191,10 @@ def _markers(session: SparkSession, compiled: Compiled, columns: list[str], inst
 
 def _run_join(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
     """One shuffle by instance number, then the kernels."""
-    placed = _placed(rows, join, work)
+    placed = routed(rows, work)
     if join.candidates is not None:
         return residual.judged(placed, join, work)
     return placed.mapInArrow(_task(work), join.schema)
-
-
-def _placed(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
-    """The rows at the instances that own them; at all of them where there is no key to find partners by."""
-    if join.layout.spread:
-        every = f"sequence(0, {work.routing.instances - 1})"
-        copies = F.expr(f"explode(if({TAG} = {MARKER}, array(cast({CODE} as int)), {every}))")
-        copied = rows.select("*", copies.alias(INSTANCE))
-        return copied.repartitionById(work.routing.instances, F.col(INSTANCE)).drop(INSTANCE)
-    return rows.repartitionById(work.routing.instances, instance_of(work.routing, join.layout.partitions))
-
-
-def instance_of(routing: Routing, partitions: int) -> Column:
-    """The instance that owns a row: key code → partition (as route/hash.py does it) → routing table.
-
-    As one text, because each step of an expression that is built in Python is a call into Java, and this one
-    is built for every batch. The table is an array literal: data to Spark's compiled code, not part of it.
-    """
-    partition = f"cast(shiftright(shiftrightunsigned({CODE}, 33) * {partitions}, 31) as int)"
-    owner = f"get(array({','.join(map(str, routing.table))}), {partition})"
-    return F.expr(f"if({TAG} = {MARKER}, cast({CODE} as int), {owner})")
 
 
 def _task(work: JoinBatch):  # type: ignore[no-untyped-def]
@@ -222,7 +202,7 @@ def _task(work: JoinBatch):  # type: ignore[no-untyped-def]
         received = list(batches)
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
-        number = instance_in(received, work.routing, task, work.layout.spread)
+        number = instance_in(received, task)
         # A name that no other attempt has, so retries and speculation never write to one file.
         return JoinInstance(work, number, uuid.uuid4().hex[:12]).run(iter(received))
 

@@ -33,10 +33,11 @@ from pyspark.sql import functions as F
 
 from tidegate.spark.assemble import Assembler
 from tidegate.spark.compile import CompiledJoin
+from tidegate.spark.held import Held
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in, report_json
 from tidegate.spark.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
-from tidegate.spark.runs import StoredRun
+from tidegate.spark.runs import NewRun, StoredRun
 from tidegate.spark.settle_task import Settling
 from tidegate.spark.worker_cache import worker_cache
 from tidegate.state.paths import segment_path
@@ -60,7 +61,7 @@ def judged(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
         received = list(batches)
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
-        number = instance_in(received, work.routing, task, spread=False)
+        number = instance_in(received, task)
         handover = Handover(work, _attempt(context))
         handover.tell("instance", str(number))
         for result in JoinInstance(finding, number, uuid.uuid4().hex[:12]).run(iter(received)):
@@ -114,14 +115,11 @@ class SettleInstance:
         self.writer = SegmentWriter(open_store(work.store_url), path)
         self.assembler = Assembler(self.layout)
         self.keeps_state = True
-        owned = work.routing.owned_by(instance)
-        self._by_index = {
-            i: StoredRun(piece, slices, self.cache)
-            for i, piece in enumerate(work.pieces)
-            if (slices := piece.slices(owned))
-        }
-        self.stored = list(self._by_index.values())
+        self.held = Held(work, instance, self.cache)
+        self.stored = self.held.stored
         self.new: list[StoredRun] = []
+        #: No row has copies where a residual condition decides who matched.
+        self.borrowed: list[NewRun] = []
         #: Per side and new run: positions that matched, until the report says where the run lies.
         self._waiting: dict[tuple[int, int], list[NDArray[np.int64]]] = {}
 
@@ -169,7 +167,7 @@ class SettleInstance:
             for number in np.unique(runs):
                 positions = np.ascontiguousarray(rows[runs == number], dtype=np.int64)
                 if number >= 0:
-                    settling.set(self._by_index[int(number)], positions)
+                    settling.set(self.held.by_number[int(number)], positions)
                 else:
                     self._waiting.setdefault((side, int(number)), []).append(positions)
 

@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.join.matched import no_bits, union
+from tidegate.join.matched import no_bits, set_bits, union
 from tidegate.join.order import sort_by_code_time
 from tidegate.join.within import slots_of
-from tidegate.route.hash import partition_bounds
-from tidegate.spark.layout import BATCH, CODE, TIME, SideLayout
+from tidegate.route.places import Labelled
+from tidegate.route.targets import PROBE, STORE
+from tidegate.spark.layout import BATCH, CODE, ROW, TIME, SideLayout
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.values import Piece
+
+if TYPE_CHECKING:
+    from tidegate.spark.marks import Marks
 
 #: A batch that spans more slots than this (catching up on hours with a window of seconds) is cut into this
 #: many spans instead, or a batch could leave millions of tiny pieces.
@@ -56,6 +60,11 @@ class Run:
         """Have the bits been looked at in this batch?"""
         return "bits" in self.__dict__
 
+    @property
+    def own(self) -> Sequence[tuple[int, int]]:
+        """The row ranges that this instance stores; others it only looks at."""
+        return self.slices
+
     def column(self, name: str) -> pa.Array:
         return self.rows.column(name)
 
@@ -64,16 +73,29 @@ class Run:
 class NewRun(Run):
     """Rows that came in this batch."""
 
+    #: What this instance does with them; see route/targets.py.
+    role: int = STORE | PROBE
     piece: Piece | None = None
 
 
 class StoredRun(Run):
     """Rows of an earlier batch: nothing is read before it is needed."""
 
-    def __init__(self, piece: Piece, slices: Sequence[tuple[int, int]], cache: SegmentCache):
+    def __init__(
+        self,
+        piece: Piece,
+        slices: Sequence[tuple[int, int]],
+        cache: SegmentCache,
+        own: Sequence[tuple[int, int]] | None = None,
+        marks: Marks | None = None,
+    ):
         super().__init__(piece.side, piece.keyless, piece.slot, piece.first_us, piece.last_us, slices)
         self.piece = piece
-        self._cache = cache
+        self._cache, self._own, self._marks = cache, own, marks
+
+    @property
+    def own(self) -> Sequence[tuple[int, int]]:
+        return self.slices if self._own is None else self._own
 
     @cached_property
     def rows(self) -> pa.RecordBatch:
@@ -89,10 +111,12 @@ class StoredRun(Run):
 
     @cached_property
     def stored_bits(self) -> NDArray[np.uint8]:
-        """The bits as the last batch left them."""
+        """The bits as the last batch left them, here or where rows were borrowed."""
         bits = no_bits(self.piece.rows)
         for blob in self.piece.matched.values():
             bits = union(bits, np.frombuffer(self._cache.bytes(blob), dtype=np.uint8))
+        for rows in self._marks.positions(self) if self._marks is not None else ():
+            set_bits(bits, rows)
         return bits
 
     @cached_property
@@ -115,6 +139,7 @@ def new_runs(
     layout: SideLayout,
     slot_us: int,
     keyless: bool,
+    role: int = STORE | PROBE,
 ) -> list[NewRun]:
     """Sort the chosen rows of a batch and cut them by slot."""
     if not len(chosen):
@@ -122,14 +147,17 @@ def new_runs(
     ordered = sort_by_code_time(codes[chosen], times[chosen])
     rows = chosen[ordered.order]
     runs = []
+    lanes, names = [*layout.lanes], [*layout.columns]
+    if ROW in table.column_names:
+        lanes, names = [*lanes, ROW], [*names, ROW]
     for slot, part in _by_slot(ordered.times, slot_us):
-        run = NewRun(side, keyless, slot, 0, 0, ())
+        run = NewRun(side, keyless, slot, 0, 0, (), role)
         run.codes, run.times = ordered.codes[part], ordered.times[part]
         run.slices = [(0, len(run.codes))]
         run.first_us, run.last_us = int(run.times.min()), int(run.times.max())
         taken = pa.array(rows[part])
-        columns = [pc.take(table.column(lane), taken, boundscheck=False) for lane in layout.lanes]
-        run.rows = pa.RecordBatch.from_arrays([one_array(c) for c in columns], names=list(layout.columns))
+        columns = [pc.take(table.column(lane), taken, boundscheck=False) for lane in lanes]
+        run.rows = pa.RecordBatch.from_arrays([one_array(c) for c in columns], names=names)
         runs.append(run)
     return runs
 
@@ -155,13 +183,18 @@ def _by_slot(times: NDArray[np.int64], slot_us: int) -> list[tuple[int | None, s
 
 
 def write_run(
-    run: Run, writer: SegmentWriter, operator: str, batches: NDArray[np.int32], level: int, partitions: int
+    run: Run,
+    writer: SegmentWriter,
+    operator: str,
+    batches: NDArray[np.int32],
+    level: int,
+    labelled: Labelled,
+    marks: bool = False,
 ) -> Piece:
-    """Store a run as a piece; `batches` says per row in which batch it came."""
+    """Store a run as a piece; `batches` says per row in which batch it came, `labelled` where it belongs."""
     columns = [pa.array(run.codes), pa.array(run.times), pa.array(batches), *run.rows.columns]
     names = [CODE, TIME, BATCH, *run.rows.schema.names]
     data = writer.add(pa.RecordBatch.from_arrays(columns, names=names))
-    owned, bounds = partition_bounds(run.codes, partitions)
     return Piece(
         operator=operator,
         side=run.side,
@@ -173,7 +206,8 @@ def write_run(
         first_batch=int(batches.min()),
         last_batch=int(batches.max()),
         keyless=run.keyless,
-        partitions=tuple(owned.tolist()),
-        bounds=tuple(np.repeat(bounds, 2)[1:-1].tolist()),
+        partitions=labelled.labels,
+        bounds=labelled.bounds,
         data=data,
+        marks=marks,
     )

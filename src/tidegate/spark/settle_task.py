@@ -20,13 +20,16 @@ from numpy.typing import NDArray
 
 from tidegate.join.matched import count, set_bits, unset_positions
 from tidegate.join.order import sort_by_code_time
+from tidegate.route.places import Labelled, by_base, stored_in
 from tidegate.spark.assemble import Pairs
 from tidegate.spark.layout import BATCH, CODE, TIME, JoinLayout
+from tidegate.spark.marks import borrowed
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
 from tidegate.state.segment import SegmentWriter
 from tidegate.values import END_US, LEFT, ByteRange, Piece
 
 if TYPE_CHECKING:
+    from tidegate.spark.held import Held
     from tidegate.spark.join_batch import JoinBatch
 
 
@@ -41,9 +44,13 @@ class Task(Protocol):
     @property
     def keeps_state(self) -> bool: ...
     @property
+    def held(self) -> Held: ...
+    @property
     def stored(self) -> Sequence[StoredRun]: ...
     @property
     def new(self) -> Sequence[NewRun | StoredRun]: ...
+    @property
+    def borrowed(self) -> Sequence[NewRun]: ...
 
 
 class Settling:
@@ -72,8 +79,9 @@ class Settling:
 
     def leaving(self) -> Iterator[tuple[Run, NDArray[np.int64]]]:
         """Rows to emit on their own: lonely ones that are settled now, and semi-join rows just matched."""
-        for run in [*self.task.stored, *self.task.new]:
-            if self.layout.how == "left_semi" and run.side == LEFT:
+        semi = self.layout.how == "left_semi"
+        for run in [*self.task.stored, *self.task.new, *(self.task.borrowed if semi else ())]:
+            if semi and run.side == LEFT:
                 rows = _newly_set(run)
             elif self.layout.preserved[run.side]:
                 rows = self._lonely(run)
@@ -89,7 +97,7 @@ class Settling:
         nothing = np.zeros(0, np.int64)
         if run.first_us >= until or run.last_us < since:
             return nothing
-        rows = np.concatenate([unset_positions(run.bits, *piece) for piece in run.slices] or [nothing])
+        rows = np.concatenate([unset_positions(run.bits, *piece) for piece in run.own] or [nothing])
         times = run.times[rows]
         due: NDArray[np.int64] = rows[(times >= since) & ((times < until) | work.flush)]
         return due
@@ -104,6 +112,15 @@ class Settling:
             if self.layout.tracked[run.side] and run.touched and not gone:
                 self._write_bits(run)
         self._rewritten = [piece for group in merging if (piece := self._merge(group)) is not None]
+        self._rewritten += [
+            self._write_marks(run) for run in borrowed(self.task.borrowed, self.layout.tracked)
+        ]
+
+    def _write_marks(self, run: Run) -> Piece:
+        """Store who found a partner here and is stored elsewhere."""
+        batches = np.full(len(run.codes), self.task.work.batch, np.int32)
+        labelled = by_base(run.codes, self.layout.partitions)
+        return write_run(run, self.task.writer, self.layout.operator, batches, 0, labelled, marks=True)
 
     def _write_bits(self, run: Run) -> None:
         changed = (
@@ -118,7 +135,7 @@ class Settling:
         return [*(run.piece for run in self.task.new if run.piece is not None and stays), *self._rewritten]
 
     def _merge_groups(self) -> list[list[StoredRun]]:
-        by_name = {run.piece.name: run for run in self.task.stored}
+        by_name = {run.piece.name: run for run in [*self.task.stored, *self.task.held.marks] if run.own}
         wanted = dict(self.task.work.merges).get(str(self.task.instance), ())
         groups = [[by_name[name] for name in names if name in by_name] for names in wanted]
         self.merged = [run.piece.name for group in groups for run in group]
@@ -140,15 +157,21 @@ class Settling:
         batches = as_numpy(columns.column(BATCH))
         merged.rows = columns.drop_columns([CODE, TIME, BATCH])
         level = 1 + max(run.piece.level for run in group)
-        piece = write_run(
-            merged, self.task.writer, self.layout.operator, batches, level, self.layout.partitions
-        )
-        if self.layout.tracked[side]:
+        marks = group[0].piece.marks
+        labelled = self._labelled(merged, marks)
+        piece = write_run(merged, self.task.writer, self.layout.operator, batches, level, labelled, marks)
+        if self.layout.tracked[side] and not marks:
             was_set = [_bit_values(run, r) for run, r in zip(group, rows, strict=True)]
             set_bits(merged.bits, np.flatnonzero(np.concatenate(was_set)[ordered.order]))
             if count(merged.bits):
                 self.matched[piece.name] = self.task.writer.add_bytes(merged.bits.tobytes())
         return piece
+
+    def _labelled(self, run: Run, marks: bool) -> Labelled:
+        if marks:
+            return by_base(run.codes, self.layout.partitions)
+        placement = self.task.work.routing.sides[run.side]
+        return stored_in(run.codes, placement, self.layout.partitions, self.task.instance, run.keyless)
 
 
 def _newly_set(run: Run) -> NDArray[np.int64]:
@@ -159,7 +182,7 @@ def _newly_set(run: Run) -> NDArray[np.int64]:
 
 
 def _alive(run: StoredRun, alive_us: int) -> NDArray[np.int64]:
-    mine = np.concatenate([np.arange(start, stop) for start, stop in run.slices])
+    mine = np.concatenate([np.arange(start, stop) for start, stop in run.own])
     alive: NDArray[np.int64] = mine[run.times[mine] >= alive_us]
     return alive
 
@@ -172,7 +195,9 @@ def _bit_values(run: StoredRun, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
 def _concat_sorted(
     group: Sequence[StoredRun], rows: Sequence[NDArray[np.int64]], order: NDArray[np.int64]
 ) -> pa.RecordBatch:
-    table = pa.Table.from_batches([run.rows.take(pa.array(r)) for run, r in zip(group, rows, strict=True)])
+    parts = [run.rows.take(pa.array(r)) for run, r in zip(group, rows, strict=True)]
+    # Rows stored before rows had copies lack the identity that later ones have.
+    table = pa.concat_tables([pa.Table.from_batches([part]) for part in parts], promote_options="default")
     taken = table.take(pa.array(order))
     arrays = [one_array(column) for column in taken.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from tidegate.values import ByteRange, Piece, Routing, TaskReport
+from tidegate.routing import Routing
+from tidegate.values import ByteRange, Piece, TaskReport
 
 
 def after_batch(
@@ -16,15 +17,20 @@ def after_batch(
 ) -> tuple[Piece, ...]:
     """The pieces that a batch leaves behind.
 
-    1. Merged rows leave the pieces they came from. 2. New and merged pieces join the list. 3. Matched bits
-    replace what the same instance wrote before. 4. Pieces without a row that can still match are dropped.
+    1. Rows that were cut out are in other partitions. 2. Merged rows leave the pieces they came from. 3. New
+    and merged pieces join the list. 4. Matched bits replace what the same instance wrote before. 5. Pieces
+    without a row that can still match are dropped.
     """
     reports = list(reports)
     alive: dict[str, Piece] = {piece.name: piece for piece in pieces}
     for report in reports:
-        owned = routing[report.operator].owned_by(report.instance)
+        # Several instances may tell of one piece, and all tell the same.
+        alive.update({name: alive[name].with_ranges(ranges) for name, ranges in report.recut.items()})
+    for report in reports:
+        owned = [placement.owned_by(report.instance) for placement in routing[report.operator].sides]
         for name in report.merged:
-            rest = alive.pop(name).without(owned)
+            piece = alive.pop(name)
+            rest = piece.without(owned[piece.side])
             if rest is not None:
                 alive[name] = rest
         alive.update({piece.name: piece for piece in report.added})

@@ -9,11 +9,12 @@ import pytest
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER, choose_merges
-from tidegate.values import BEGINNING_US, END_US, Piece, Routing
+from tidegate.routing import together
+from tidegate.values import BEGINNING_US, END_US, Piece
 
 SLOT_US = 100
 #: Partitions 0 and 1 belong to instance 0, 2 and 3 to instance 1.
-ROUTING = Routing(0, 2, (0, 0, 1, 1))
+ROUTING = together(0, 2, (0, 0, 1, 1))
 
 
 def pieces(count: int, file: str = "s", **fields: Any) -> list[Piece]:

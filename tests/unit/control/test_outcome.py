@@ -10,7 +10,8 @@ from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.planning import Operator, first_manifest, next_plan
 from tidegate.join.within import Within
-from tidegate.values import END_US, Manifest, Plan, Routing, TaskReport
+from tidegate.routing import together
+from tidegate.values import END_US, Manifest, Plan, TaskReport
 
 NO = (False, False)
 OPERATORS = {
@@ -19,7 +20,8 @@ OPERATORS = {
 }
 CLOCKS = {"a": ClockSettings(5, None), "b": ClockSettings(0, None)}
 #: Pieces of the samples lie in partitions 1 and 7.
-ROUTING = Routing(0, 2, (0,) * 8)
+ROUTING = together(0, 2, (0,) * 8)
+EVEN = together(0, 2, (0,) * 4 + (1,) * 4)
 
 
 def a_report(operator: str = "near", seen_us: tuple[int | None, int | None] = (None, None)) -> TaskReport:
@@ -32,7 +34,7 @@ def a_report(operator: str = "near", seen_us: tuple[int | None, int | None] = (N
 
 def planned(settle_us: int, *, flush: bool = False) -> tuple[Manifest, Plan]:
     """A state with one piece whose newest row is of time 100, and the plan of the batch behind it."""
-    first = first_manifest({"x": 1}, list(CLOCKS), list(OPERATORS), partitions=8, instances=2, now_us=0)
+    first = first_manifest({"x": 1}, list(CLOCKS), dict.fromkeys(OPERATORS, EVEN), now_us=0)
     piece = replace(a_piece("segments/1"), first_us=90, last_us=100)
     before = replace(first, pieces=(piece,), routing=dict.fromkeys(OPERATORS, ROUTING))
     plan = next_plan(0, before, OPERATORS, now_us=7, flush=flush)

@@ -22,9 +22,9 @@ from tidegate.control.planning import (
     output_watermark,
     settle_plan,
 )
-from tidegate.errors import FlowError
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.values import BEGINNING_US, END_US, Manifest, Plan, Routing, StreamClock
+from tidegate.routing import together
+from tidegate.values import BEGINNING_US, END_US, Manifest, Plan, StreamClock
 
 NEITHER, LEFT_ONLY, BOTH = (False, False), (True, False), (True, True)
 
@@ -41,8 +41,11 @@ def named(*operators: Operator) -> dict[str, Operator]:
     return {operator.name: operator for operator in operators}
 
 
+EVEN = together(0, 2, (0, 0, 1, 1))
+
+
 def manifest(settled_us: dict[str, int], **watermarks_us: int) -> Manifest:
-    start = first_manifest({}, list(watermarks_us), list(settled_us), partitions=4, instances=2, now_us=0)
+    start = first_manifest({}, list(watermarks_us), dict.fromkeys(settled_us, EVEN), now_us=0)
     clocks = {name: StreamClock(at_us, at_us, 0) for name, at_us in watermarks_us.items()}
     return replace(start, clocks=clocks, settled_us=settled_us)
 
@@ -51,24 +54,19 @@ def manifest(settled_us: dict[str, int], **watermarks_us: int) -> Manifest:
 
 
 def test_the_first_manifest_knows_nothing_yet() -> None:
-    first = first_manifest({"partitions": 4}, ["a", "b"], ["near"], partitions=4, instances=2, now_us=9)
+    first = first_manifest({"partitions": 4}, ["a", "b"], {"near": EVEN}, now_us=9)
     assert first == Manifest(
         batch=-1,
         flow={"partitions": 4},
         clocks={name: StreamClock(BEGINNING_US, BEGINNING_US, 9) for name in ("a", "b")},
         settled_us={"near": BEGINNING_US},
-        routing={"near": Routing(0, 2, (0, 0, 1, 1))},
+        routing={"near": EVEN},
     )
-
-
-def test_more_instances_than_partitions_are_refused() -> None:
-    with pytest.raises(FlowError, match="Got: 5 instances, 4 partitions"):
-        first_manifest({}, ["a"], ["near"], partitions=4, instances=5, now_us=0)
 
 
 def test_the_first_plan_judges_no_row_late_and_settles_none() -> None:
     operators = named(near(BOTH), far(BOTH))
-    first = first_manifest({}, ["a", "b", "c"], list(operators), partitions=4, instances=2, now_us=9)
+    first = first_manifest({}, ["a", "b", "c"], dict.fromkeys(operators, EVEN), now_us=9)
     assert next_plan(0, first, operators, now_us=11) == Plan(
         batch=0,
         now_us=11,

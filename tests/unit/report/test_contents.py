@@ -9,7 +9,8 @@ from tidegate.report.contents import (
     routing_rows,
     segment_rows,
 )
-from tidegate.values import BEGINNING_US, END_US, ByteRange, Manifest, Piece, Plan, Routing, StreamClock
+from tidegate.routing import together
+from tidegate.values import BEGINNING_US, END_US, ByteRange, Manifest, Piece, Plan, StreamClock
 
 
 def piece(slot: int | None, rows: int, *, side: int = 0, keyless: bool = False, at: int = 0) -> Piece:
@@ -37,7 +38,7 @@ def contents(*pieces: Piece, planned: tuple[int, ...] = (4,)) -> Contents:
         flow={"keys": ["cell"]},
         clocks={"orders": StreamClock(5_000_000, 3_000_000, 9_000_000)},
         settled_us={},
-        routing={"near": Routing(2, 3, (0, 1, 0, 0))},
+        routing={"near": together(2, 3, (0, 1, 0, 0))},
         pieces=pieces,
     )
     plans = tuple(Plan(b, 0, {}, {}, {}) for b in planned)

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 from fsspec.implementations.dirfs import DirFileSystem
 
+from tidegate.routing import together
 from tidegate.state.local import LocalStore
 from tidegate.state.memory import MemoryStore
 from tidegate.state.remote import RemoteStore
 from tidegate.state.store import Store
-from tidegate.values import ByteRange, Manifest, Piece, Plan, Routing, StreamClock
+from tidegate.values import ByteRange, Manifest, Piece, Plan, StreamClock
 
 KINDS = ("local", "memory", "remote-memory", "remote-file", "remote-dir")
 
@@ -83,7 +84,7 @@ def a_manifest(batch: int, *pieces: Piece) -> Manifest:
         flow={"joins": [{"on": ["cell"], "within": [1, 2]}]},
         clocks={"orders": StreamClock(-(2**63), 5, batch)},
         settled_us={"near": batch * 10},
-        routing={"near": Routing(batch, 2, (0, 1, 1, 0))},
+        routing={"near": together(batch, 2, (0, 1, 1, 0))},
         pieces=pieces,
     )
 
@@ -94,7 +95,7 @@ def a_plan(batch: int, now_us: int = 99) -> Plan:
         now_us=now_us,
         watermarks_us={"orders": -(2**63)},
         settle_us={"near": 4},
-        routing={"near": Routing(0, 2, (0, 1))},
+        routing={"near": together(0, 2, (0, 1))},
         merges={"near": {"0": (("a@0", "b@64"), ("c@0",)), "1": ()}},
         seed=7,
     )

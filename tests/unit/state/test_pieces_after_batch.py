@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from tests.unit.state.samples import a_piece, a_range
 
+from tidegate.routing import together
 from tidegate.state.pieces import after_batch
-from tidegate.values import ByteRange, Piece, Routing, TaskReport
+from tidegate.values import ByteRange, Piece, TaskReport
 
 #: Partition 1 belongs to instance 0, partition 7 to instance 1: a sample piece has rows for both.
-ROUTING = {"near": Routing(0, 2, (0, 0, 0, 0, 1, 1, 1, 1))}
+ROUTING = {"near": together(0, 2, (0, 0, 0, 0, 1, 1, 1, 1))}
 
 
 def a_report(
@@ -133,7 +134,7 @@ def test_dead_pieces_are_dropped_old_and_new_alike() -> None:
 
 
 def test_each_operator_s_rows_go_by_its_own_routing() -> None:
-    routing = {**ROUTING, "far": Routing(1, 2, (1,) * 8)}
+    routing = {**ROUTING, "far": together(1, 2, (1,) * 8)}
     pieces = [a_piece("s/1"), replace(a_piece("s/2"), operator="far")]
     report = replace(a_report(1, merged=["s/2@0"]), operator="far")
     assert after_batch(pieces, [report], routing, never) == (pieces[0],)

@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.routing import together
 from tidegate.spark.engine import CONF
 from tidegate.spark.layout import CODE, TAG, TIME
-from tidegate.spark.passes import instance_of
 from tidegate.spark.query import PARTITIONS_PER_CORE
-from tidegate.values import Routing
+from tidegate.spark.routed import instance_of
 
 
 def count_by_instance(rows: DataFrame, instances: int) -> int:
@@ -28,7 +28,7 @@ def count_by_instance(rows: DataFrame, instances: int) -> int:
     time, code = F.unix_micros("ts").alias(TIME), F.xxhash64("k").alias(CODE)
     laid_out = rows.select(F.col("tag").alias(TAG), time, code, *columns)
     partitions = PARTITIONS_PER_CORE * instances
-    routing = Routing(0, instances, tuple(p * instances // partitions for p in range(partitions)))
+    routing = together(0, instances, tuple(p * instances // partitions for p in range(partitions)))
     placed = laid_out.repartitionById(instances, instance_of(routing, partitions))
     return sum(row.rows for row in placed.mapInArrow(empty_kernel, "rows long").collect())
 

@@ -1,0 +1,59 @@
+"""Turns wanted assignments into the routing of the next batch: one for both sides, or one for each.
+
+One assignment: both sides lie together (a row is stored where it looks for partners). Two: the biclique of
+the papers, left rows on the first instances, right rows on the ones behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tidegate.errors import StateError, explain
+from tidegate.route.assignment import Assignment
+from tidegate.route.moves import first_placement, rearranged
+from tidegate.routing import Cut, Placement, Routing
+from tidegate.values import LEFT, RIGHT, Piece
+
+
+def first_routing(wanted: Sequence[Assignment]) -> Routing:
+    """The routing of a query's first batch."""
+    instances = sum(one.instances for one in wanted)
+    left = first_placement(wanted[LEFT])
+    apart = first_placement(wanted[RIGHT], shift=wanted[LEFT].instances) if len(wanted) > 1 else None
+    return Routing(0, instances, left, apart)
+
+
+def rerouted(
+    current: Routing, wanted: Sequence[Assignment], operator: str, pieces: Iterable[Piece]
+) -> tuple[Routing, tuple[Cut, ...]]:
+    """The routing that does what is wanted, and which keys must be cut out of stored rows for it."""
+    if (current.apart is None) != (len(wanted) == 1):
+        raise StateError(
+            explain(
+                "A join cannot change between lying together and lying apart while it holds rows",
+                do="Keep the topology that the checkpoint began with",
+            )
+        )
+    held = held_partitions(operator, pieces)
+    both = held[LEFT] | held[RIGHT]
+    together = current.apart is None
+    left, cuts = rearranged(current.left, wanted[LEFT], both if together else held[LEFT], LEFT)
+    apart: Placement | None = None
+    if current.apart is not None:
+        shift = wanted[LEFT].instances
+        apart, more = rearranged(current.apart, wanted[RIGHT], held[RIGHT], RIGHT, shift)
+        cuts += more
+    instances = sum(one.instances for one in wanted)
+    changed = Routing(current.version + 1, instances, left, apart)
+    if (changed.instances, changed.left, changed.apart) == (current.instances, current.left, current.apart):
+        return current, ()
+    return changed, cuts
+
+
+def held_partitions(operator: str, pieces: Iterable[Piece]) -> tuple[set[int], set[int]]:
+    """Per side: the partitions that stored rows are in."""
+    held: tuple[set[int], set[int]] = (set(), set())
+    for piece in pieces:
+        if piece.operator == operator and not piece.marks:
+            held[piece.side].update(piece.partitions)
+    return held

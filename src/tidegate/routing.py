@@ -1,0 +1,151 @@
+"""Where rows lie and who looks at them, as small values: places, placements, routing, cuts.
+
+    key ──▶ place (its own, or its base partition's) ──▶ partition(s) ──▶ instance(s)
+
+A *partition* is a set of stored rows with a number; every stored row is in exactly one, and every partition
+belongs to one instance. Base partitions 0 … P-1 are ranges of key codes. Further numbers belong to keys that
+have a place of their own and to base partitions that are shared. A *place* says for a key which partitions
+take in its new rows (each row goes to one of them, by lot) and which ones its new rows must look at.
+
+Moving a partition to another instance is a change of the table. Moving a single key takes a *cut*: rows that
+lie in one partition are given to others. Both happen between two batches, so nothing is in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+#: Owner of a partition number that is not in use.
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the rows of a key (or of a base partition) lie."""
+
+    #: Partitions that take in new rows.
+    stores: tuple[int, ...]
+    #: Partitions that may hold rows: the same, and those that were left and still have older rows.
+    #: Guarantee: each lies on an instance that also has one of `stores`.
+    holds: tuple[int, ...]
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Place:
+        return cls(tuple(raw["stores"]), tuple(raw["holds"]))
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the rows of one side lie."""
+
+    #: Partition → instance: base partitions first. NOBODY: the number is free.
+    table: tuple[int, ...]
+    #: Base partitions that do not simply lie in the partition of their number.
+    shared: Mapping[int, Place] = field(default_factory=dict)
+    #: Keys with a place of their own, by code.
+    keys: Mapping[int, Place] = field(default_factory=dict)
+
+    def owned_by(self, instance: int) -> frozenset[int]:
+        """The partitions of one instance."""
+        return frozenset(p for p, owner in enumerate(self.table) if owner == instance)
+
+    def base(self, partition: int) -> Place:
+        """The place of a base partition."""
+        return self.shared.get(partition) or Place((partition,), (partition,))
+
+    def on(self, place: Place) -> tuple[int, ...]:
+        """The instances that a place lies on, ascending."""
+        return tuple(sorted({self.table[p] for p in place.holds}))
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """All places that are not just the base partition of one number."""
+        return (*self.shared.values(), *self.keys.values())
+
+    @property
+    def scattered(self) -> bool:
+        """Do rows of any place lie on several instances?"""
+        return any(len(self.on(place)) > 1 for place in self.places)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table": list(self.table),
+            "shared": {str(p): asdict(place) for p, place in self.shared.items()},
+            "keys": {str(code): asdict(place) for code, place in self.keys.items()},
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Placement:
+        shared, keys = (
+            {int(number): Place.from_json(place) for number, place in raw[name].items()}
+            for name in ("shared", "keys")
+        )
+        return cls(tuple(raw["table"]), shared, keys)
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Where the rows of both sides lie. Version 0 is the first of a query; every change makes a new one.
+
+    Co-located: both sides have one placement, so that a row is stored where it looks for partners.
+    Biclique: each side has its own, on instances of its own.
+    """
+
+    version: int
+    instances: int
+    left: Placement
+    #: None: where the left rows lie.
+    apart: Placement | None = None
+
+    @property
+    def right(self) -> Placement:
+        return self.left if self.apart is None else self.apart
+
+    @property
+    def sides(self) -> tuple[Placement, Placement]:
+        return (self.left, self.right)
+
+    @property
+    def scattered(self) -> bool:
+        """May a row be needed by more than one instance?"""
+        return self.apart is not None or self.left.scattered
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "instances": self.instances,
+            "left": self.left.to_json(),
+            "apart": None if self.apart is None else self.apart.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Routing:
+        apart = None if raw["apart"] is None else Placement.from_json(raw["apart"])
+        return cls(raw["version"], raw["instances"], Placement.from_json(raw["left"]), apart)
+
+
+def together(version: int, instances: int, table: tuple[int, ...]) -> Routing:
+    """Both sides by one table of base partitions."""
+    return Routing(version, instances, Placement(table))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Rows of a key that change their partition in one batch.
+
+    In every stored run, the rows of the key in each of `sources` are cut, in the order they stand in: the
+    first kept / of of them stay, the others go to `targets` in equal parts.
+    """
+
+    side: int
+    code: int
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+    kept: int = 0
+    of: int = 1
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Cut:
+        return cls(**{**raw, "sources": tuple(raw["sources"]), "targets": tuple(raw["targets"])})

@@ -1,0 +1,104 @@
+"""What one instance holds of the stored rows: which ranges of which pieces it looks at, which are its own.
+
+Nearly always both are the ranges of its partitions, and nothing has to be opened to know them. There are
+two exceptions. Where the plan cuts a key out of a partition, the rows of the key are searched for and the
+piece is listed anew (every instance that is concerned finds the same ranges, so any of them may report it).
+And in a semi join a left row that lies at one of several instances must see every right row of its key
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tidegate.route.hash import partition_of
+from tidegate.route.places import recut
+from tidegate.routing import Placement
+from tidegate.spark.join_batch import JoinBatch
+from tidegate.spark.layout import CODE
+from tidegate.spark.marks import Marks
+from tidegate.spark.runs import StoredRun, as_numpy
+from tidegate.state.segment import SegmentCache
+from tidegate.values import LEFT, RIGHT, Piece
+
+
+class Held:
+    """The stored runs of one instance in one batch; see the module docstring."""
+
+    def __init__(self, work: JoinBatch, instance: int, cache: SegmentCache) -> None:
+        self._work, self._cache = work, cache
+        self.owned = tuple(placement.owned_by(instance) for placement in work.routing.sides)
+        self._seen = (self.owned[LEFT], self.owned[RIGHT] | self._whole_places(instance))
+        #: Piece name → its ranges, where the plan cut it.
+        self.recut: dict[str, tuple[tuple[int, int, int], ...]] = {}
+        #: Runs of identities of rows that matched elsewhere; looked at by whoever holds such rows.
+        self.marks: list[StoredRun] = list(self._mark_runs(instance))
+        known = Marks(self.marks) if self.marks else None
+        #: Runs of rows, by the number of their piece in the manifest.
+        self.by_number = dict(self._runs(known))
+
+    @property
+    def stored(self) -> list[StoredRun]:
+        return list(self.by_number.values())
+
+    def _runs(self, marks: Marks | None) -> Iterator[tuple[int, StoredRun]]:
+        for number, piece in enumerate(self._work.pieces):
+            if piece.marks:
+                continue
+            piece = self._as_cut(piece)
+            slices = piece.slices(self._seen[piece.side])
+            if slices:
+                own = slices
+                if self._seen[piece.side] is not self.owned[piece.side]:
+                    own = piece.slices(self.owned[piece.side])
+                yield number, StoredRun(piece, slices, self._cache, own, marks)
+
+    def _as_cut(self, piece: Piece) -> Piece:
+        """The piece with its rows in the partitions that the plan puts them in."""
+        cuts = [
+            cut
+            for cut in self._work.cuts
+            if (cut.side == piece.side or self._work.routing.apart is None)
+            and not piece.keyless
+            and not set(cut.sources).isdisjoint(piece.partitions)
+            and not self._seen[piece.side].isdisjoint((*cut.sources, *cut.targets))
+        ]
+        if not cuts:
+            return piece
+        codes = as_numpy(self._cache.batch(piece.data).column(CODE))
+        ranges = recut(piece.ranges, codes, cuts)
+        if ranges == piece.ranges:
+            return piece
+        self.recut[piece.name] = tuple(ranges)
+        return piece.with_ranges(ranges)
+
+    def _whole_places(self, instance: int) -> frozenset[int]:
+        """Right partitions of places that lie here in part, where left rows must see all of them."""
+        if self._work.layout.how != "left_semi":
+            return frozenset()
+        placement = self._work.routing.right
+        here = [place for place in placement.places if instance in placement.on(place)]
+        return frozenset(partition for place in here for partition in place.holds)
+
+    def _mark_runs(self, instance: int) -> Iterator[StoredRun]:
+        pieces = [piece for piece in self._work.pieces if piece.marks]
+        if not pieces:
+            return
+        bases = [
+            _bases_here(placement, instance, self._work.layout.partitions)
+            for placement in self._work.routing.sides
+        ]
+        for piece in pieces:
+            slices = piece.slices(bases[piece.side])
+            if slices:
+                yield StoredRun(piece, slices, self._cache, piece.slices(self.owned[piece.side]))
+
+
+def _bases_here(placement: Placement, instance: int, partitions: int) -> set[int]:
+    """Base partitions of which an instance may hold rows: marks are listed by these."""
+    bases = {p for p in placement.owned_by(instance) if p < partitions}
+    bases |= {p for p, place in placement.shared.items() if instance in placement.on(place)}
+    keys = [code for code, place in placement.keys.items() if instance in placement.on(place)]
+    return bases | set(partition_of(np.array(keys, np.uint64), partitions).tolist())

@@ -1,0 +1,79 @@
+"""Marks: rows that found a partner at an instance that does not store them.
+
+Where a key is split, or the two sides lie apart, a new row looks for partners at instances that only borrow
+it. If it finds one there and the join must remember who matched, the borrower writes down the row's identity:
+
+    code, time, row (a hash of all its columns)
+
+and from the next batch on whoever stores the row takes it as matched. That is early enough: no row is
+settled in the batch in which a partner can still come (settle_task.py). Rows that agree in all columns have
+the same partners, so it is right that they share an identity. Marks are stored as pieces, by base partition
+and slot, and expire with the rows they speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.join import probe as kernel
+from tidegate.spark.layout import ROW
+from tidegate.spark.runs import NewRun, Run, StoredRun
+
+#: Candidates compared at once.
+_CHUNK = 1 << 18
+
+
+class Marks:
+    """All marks that an instance has to know of."""
+
+    def __init__(self, runs: Sequence[StoredRun]) -> None:
+        self._runs = runs
+
+    def positions(self, run: StoredRun) -> Iterator[NDArray[np.int64]]:
+        """Rows of a stored run that are marked."""
+        if ROW not in run.rows.schema.names:
+            return
+        identities = run.rows.column(ROW)
+        for marks in self._runs:
+            if marks.side == run.side and marks.first_us <= run.last_us and marks.last_us >= run.first_us:
+                yield from _same_rows(marks, run, identities)
+
+
+def _same_rows(marks: StoredRun, run: StoredRun, identities: pa.Array) -> Iterator[NDArray[np.int64]]:
+    wanted = marks.rows.column(ROW)
+    for from_mark, to_mark in marks.slices:
+        codes, times = marks.codes[from_mark:to_mark], marks.times[from_mark:to_mark]
+        for start, stop in run.slices:
+            ranges = kernel.probe(codes, times, times, run.codes, run.times, start, stop)
+            pairs = kernel.Pairs(ranges)
+            for begin in range(0, ranges.total, _CHUNK):
+                mark, row = pairs.chunk(begin, begin + _CHUNK)
+                # A row stored before rows were scattered has no identity, and no mark.
+                mine = identities.take(pa.array(row)).fill_null(0).to_numpy(zero_copy_only=False)
+                theirs = wanted.take(pa.array(mark + from_mark)).to_numpy(zero_copy_only=False)
+                yield row[mine == theirs]
+
+
+def marks_of(run: NewRun) -> NewRun | None:
+    """The identities of a borrowed run's rows that found a partner."""
+    matched = np.flatnonzero(np.unpackbits(run.bits, bitorder="little")[: len(run.codes)])
+    if not len(matched):
+        return None
+    marks = NewRun(run.side, False, run.slot, 0, 0, ())
+    marks.codes, marks.times = run.codes[matched], run.times[matched]
+    marks.first_us, marks.last_us = int(marks.times.min()), int(marks.times.max())
+    marks.rows = run.rows.select([ROW]).take(pa.array(matched))
+    return marks
+
+
+def borrowed(runs: Sequence[NewRun], tracked: tuple[bool, bool]) -> Iterator[Run]:
+    """Marks to write, from the runs that an instance only borrowed."""
+    for run in runs:
+        if tracked[run.side] and run.touched:
+            marks = marks_of(run)
+            if marks is not None:
+                yield marks
