@@ -22,8 +22,9 @@ def mixed(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 def zipf(random: np.random.Generator, rows: int, keys: int, skew: float) -> NDArray[np.int64]:
     """Key numbers: rank k with probability proportional to (k + 1) ** -skew."""
-    ladder = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -skew)
-    return np.searchsorted(ladder, random.random(rows) * ladder[-1], side="right").astype(np.int64)
+    ladder: NDArray[np.float64] = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -skew)
+    drawn = np.searchsorted(ladder, random.random(rows) * ladder[-1], side="right")
+    return np.asarray(drawn, np.int64)
 
 
 def zipf_stream(
