@@ -1,0 +1,76 @@
+"""The `contrand` strategy: hash to a subgroup of instances, store anywhere inside it, probe all of it.
+
+Paper: BiStream-ContRand, the second baseline of FastJoin (sections II and VI). A hot key is shared by `group`
+instances instead of weighing on one; the price is that every row, hot or not, visits `group` instances. The
+paper does not print its subgroup size; ours is 4 unless said otherwise.
+
+Where `group` divides the number of instances, the subgroups are disjoint, as in BiStream. Otherwise they
+overlap, each a step of gcd(instances, group) behind the one before it and wrapping around, so that every
+instance still serves equally many subgroups:
+
+    10 instances, group 4    0 1 2 3        step 2: five subgroups,
+                                 2 3 4 5    every instance in two of them
+                                     …
+                             0 1 ─────── 8 9
+
+A group of more instances than there are is all of them: the `random` strategy.
+
+Guarantee: every row is stored once and visits exactly `group` instances; nothing moves while the number of
+instances stays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tidegate.errors import FlowError, explain
+from tidegate.route.assignment import Assignment
+from tidegate.route.hash import first_table
+from tidegate.route.load import Load
+from tidegate.route.resizing import evened_table
+from tidegate.route.strategy import Memory
+
+
+@dataclass(frozen=True)
+class ContRand:
+    """A larger group shares hot keys among more instances, and makes every row visit more of them."""
+
+    group: int = 4
+
+    def __post_init__(self) -> None:
+        if self.group < 1:
+            raise FlowError(
+                explain(
+                    "A subgroup needs at least one instance",
+                    got=f"group {self.group}",
+                    why="Rows of an empty subgroup would lie nowhere",
+                    do="Give 1 (plain hash routing) or more",
+                )
+            )
+
+    @property
+    def name(self) -> str:
+        return "contrand"
+
+    def first(self, partitions: int, instances: int) -> Assignment:
+        first_table(partitions, instances)  # refuses numbers that do not fit together
+        spread, step = self._shape(instances)
+        subgroups = first_table(partitions, instances // step)
+        return Assignment(instances, tuple(step * subgroup for subgroup in subgroups), spread)
+
+    def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
+        return current, memory
+
+    def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
+        """Partitions whose first instance still begins a subgroup stay, as far as that leaves them even."""
+        first_table(len(current.table), instances)
+        spread, step = self._shape(instances)
+        subgroups = [first // step if first % step == 0 else -1 for first in current.table]
+        table = tuple(step * subgroup for subgroup in evened_table(subgroups, instances // step))
+        return Assignment(instances, table, spread)
+
+    def _shape(self, instances: int) -> tuple[int, int]:
+        """Instances in a subgroup, and from the start of one subgroup to the next."""
+        spread = min(self.group, instances)
+        return spread, math.gcd(spread, instances)

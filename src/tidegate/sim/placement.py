@@ -1,0 +1,127 @@
+"""Where the rows of an assignment lie, as flat arrays, and how many of them another assignment moves.
+
+A *unit* is what an assignment places: each partition, then each key with a place of its own. A unit that lies
+on k instances has k entries, each with 1/k of its stored rows. That is what storing each row by a hash gives
+on average; counting the average keeps runs exact and free of luck.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.route.assignment import Assignment
+from tidegate.route.hash import partition_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One entry per unit and instance that it lies on; see the module docstring."""
+
+    instances: int
+    partitions: int
+    #: Entry → its unit, its instance, and the part of the unit's stored rows that lie there.
+    unit: NDArray[np.int64]
+    instance: NDArray[np.int64]
+    share: NDArray[np.float64]
+    #: Key → its unit.
+    unit_of_key: NDArray[np.int64]
+    #: Keys with a place of their own that are known to the stream, ascending.
+    own: NDArray[np.int64]
+    units: int
+
+    def per_unit(self, of_keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Sums over the keys of each unit."""
+        return np.bincount(self.unit_of_key, of_keys, self.units).astype(np.float64)
+
+    def per_instance(self, of_entries: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums over the entries of each instance."""
+        return np.bincount(self.instance, of_entries, self.instances).astype(np.float64)
+
+
+def place(assignment: Assignment, codes: NDArray[np.uint64]) -> Placement:
+    """The placement of the keys with these ascending codes."""
+    partitions = len(assignment.table)
+    owned = sorted(assignment.keys)
+    keys, known = _numbers(owned, codes)
+    unit_of_key = partition_of(codes, partitions)
+    unit_of_key[keys[known]] = partitions + np.flatnonzero(known)
+    table = np.array(assignment.table, np.int64)
+    spread = (table[:, None] + np.arange(assignment.spread)) % assignment.instances
+    sizes = np.array([len(assignment.keys[code]) for code in owned], np.int64)
+    places = np.array([one for code in owned for one in assignment.keys[code]], np.int64)
+    return Placement(
+        instances=assignment.instances,
+        partitions=partitions,
+        unit=np.concatenate(
+            [
+                np.repeat(np.arange(partitions), assignment.spread),
+                np.repeat(partitions + np.arange(len(owned)), sizes),
+            ]
+        ),
+        instance=np.concatenate([spread.ravel(), places]),
+        share=np.concatenate(
+            [np.full(spread.size, 1 / assignment.spread), np.repeat(1 / np.maximum(sizes, 1), sizes)]
+        ),
+        unit_of_key=unit_of_key,
+        own=keys[known],
+        units=partitions + len(owned),
+    )
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What a change of the assignment moves."""
+
+    #: Stored rows that change their instance. Of a unit on several instances, the least that leaves its rows
+    #: evenly spread; hence not a whole number.
+    rows: float
+    #: Partitions that lie elsewhere, and keys that got, changed or lost a place of their own.
+    partitions: int
+    keys: int
+
+
+def migration(
+    before: Assignment, after: Assignment, codes: NDArray[np.uint64], stored: NDArray[np.int64]
+) -> Migration:
+    """What moves, given the stored rows of each key."""
+    gone = _moved_shares(before, after)
+    homes = partition_of(codes, len(before.table))
+    shares = gone[homes]
+    touched = sorted(before.keys.keys() | after.keys.keys())
+    changed = [code for code in touched if before.keys.get(code) != after.keys.get(code)]
+    keys, known = _numbers(touched, codes)
+    shares[keys[known]] = 0.0
+    keys, known = _numbers(changed, codes)
+    for code, key in zip(np.array(changed, np.uint64)[known].tolist(), keys[known].tolist(), strict=True):
+        home = int(homes[key])
+        was = before.keys.get(code) or before.instances_of(home)
+        now = after.keys.get(code) or after.instances_of(home)
+        shares[key] = 1 - len(set(was) & set(now)) * min(1 / len(was), 1 / len(now))
+    return Migration(float(shares @ stored), int(np.count_nonzero(gone)), len(changed))
+
+
+def _moved_shares(before: Assignment, after: Assignment) -> NDArray[np.float64]:
+    """Per partition, the part of its rows that changes its instance."""
+    same = (before.instances, before.spread) == (after.instances, after.spread)
+    first, second = np.array(before.table, np.int64), np.array(after.table, np.int64)
+    offsets = (first[:, None] + np.arange(before.spread)) % before.instances
+    behind = (offsets - second[:, None]) % after.instances
+    stays = (behind < after.spread) & (offsets < after.instances)
+    kept = stays.sum(axis=1) * min(1 / before.spread, 1 / after.spread)
+    return np.where(same & (first == second), 0.0, 1 - kept)
+
+
+def _numbers(codes: list[int], known: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The number of each code's key, and whether the stream has it at all."""
+    wanted = np.array(codes, np.uint64)
+    places = np.searchsorted(known, wanted)
+    inside = places < known.size
+    found = inside.copy()
+    found[inside] = known[places[inside]] == wanted[inside]
+    return places, found
