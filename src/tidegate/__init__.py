@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tidegate.balance import Balance
 from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError, TidegateError
 from tidegate.flow import Output, Stream, stream, tumbling
 from tidegate.goals import Goal, Shed
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Balance",
     "BatchFailed",
     "CheckpointInUse",
     "FlowError",

@@ -175,6 +175,8 @@ class Plan:
     skipping: Mapping[str, Skipping] = field(default_factory=dict)
     #: Per operator: keys whose stored rows change their partition with this batch.
     cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict)
+    #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
+    balance: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(replace(self, routing={})), "routing": _routing_json(self.routing)}
@@ -254,15 +256,15 @@ class PartitionLoad:
     """What one batch did in one base partition of one operator, at one instance."""
 
     partition: int
-    stored: int = 0
-    #: New rows that looked for partners, left and right.
-    probed: tuple[int, int] = (0, 0)
+    #: New rows that were stored, left and right.
+    arrived: tuple[int, int] = (0, 0)
+    probed: int = 0
     comparisons: int = 0
     matches: int = 0
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> PartitionLoad:
-        return cls(**{**raw, "probed": tuple(raw["probed"])})
+        return cls(**{**raw, "arrived": tuple(raw["arrived"])})
 
 
 @dataclass(frozen=True)
@@ -272,14 +274,14 @@ class KeyLoad:
     code: int
     #: Rows in the state after the batch, left and right.
     stored: tuple[int, int]
-    #: New rows that looked for partners, left and right.
-    probed: tuple[int, int]
+    #: New rows that were stored, left and right.
+    arrived: tuple[int, int]
     #: Stored rows that were looked at: pairs, where the key alone decides.
     comparisons: int
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> KeyLoad:
-        return cls(raw["code"], tuple(raw["stored"]), tuple(raw["probed"]), raw["comparisons"])
+        return cls(raw["code"], tuple(raw["stored"]), tuple(raw["arrived"]), raw["comparisons"])
 
 
 @dataclass(frozen=True)

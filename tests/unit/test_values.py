@@ -52,7 +52,7 @@ def a_report() -> TaskReport:
         cpu_seconds=0.1,
         bytes_read=1 << 40,
         bytes_written=0,
-        partitions=(PartitionLoad(1, 2, (3, 1), 4, 5), PartitionLoad(9)),
+        partitions=(PartitionLoad(1, (2, 3), 3, 4, 5), PartitionLoad(9)),
         added=(a_piece("s/3", 64, level=2, matched={"1": a_range("s/4", 8)}),),
         merged=("s/1@0", "s/2@64"),
         matched={"s/3@64": a_range("s/5")},

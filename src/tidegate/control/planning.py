@@ -68,6 +68,7 @@ def next_plan(
     skipping: Mapping[str, Skipping] | None = None,
     routing: Mapping[str, Routing] | None = None,
     cuts: Mapping[str, tuple[Cut, ...]] | None = None,
+    balance: Mapping[str, Any] | None = None,
 ) -> Plan:
     """The plan of a batch, from what the batches before it left behind; `routing`: None stays as it is."""
     settle_us = _settle(manifest, operators)
@@ -86,6 +87,7 @@ def next_plan(
         seed=seed,
         skipping=skipping or {},
         cuts=cuts or {},
+        balance=balance or {},
     )
 
 

@@ -23,14 +23,14 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import overload, planning
+from tidegate.control import balancing, overload, planning
+from tidegate.control.balance_told import balance_told
+from tidegate.control.balancing import BalanceSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import OverloadSettings
-from tidegate.control.rerouting import first_routing
 from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Node
-from tidegate.route.assignment import Assignment
-from tidegate.route.hash import first_table
+from tidegate.route.load import Load
 from tidegate.spark import linked, observed, sinks
 from tidegate.spark.compile import Compiled, CompiledJoin
 from tidegate.spark.join_batch import JoinBatch, join_batch
@@ -72,6 +72,7 @@ class Settings:
     #: Settle once more after the rows of a batch: where no next batch may come to do it.
     settle_after: bool
     seed: int
+    balance: BalanceSettings
     #: What may be left out when batches take too long; None: nothing, ever.
     overload: OverloadSettings | None = None
 
@@ -107,6 +108,9 @@ class Engine:
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
+        #: How many instances the next batch is to have, and what the last one did.
+        self.instances = settings.instances
+        self._loads: dict[str, tuple[Load, ...]] | None = None
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
@@ -122,16 +126,13 @@ class Engine:
         else:
             # It will run under its plan, whose routing tables hold for this number of partitions only.
             check_flow(
-                {"partitions": {name: len(routing.left.table) for name, routing in begun.routing.items()}},
+                {"partitions": balancing.partitions_of(begun)},
                 {"partitions": dict.fromkeys(self._operators, self.settings.partitions)},
             )
-        first = Assignment(
-            self.settings.instances, first_table(self.settings.partitions, self.settings.instances)
-        )
         return planning.first_manifest(
             self.compiled.fingerprint,
             list(self.compiled.sources),
-            dict.fromkeys(self._operators, first_routing((first,))),
+            balancing.first(self.settings.balance, self.settings.instances),
             self._now_us(),
         )
 
@@ -172,6 +173,7 @@ class Engine:
             with self._timed("commit"):
                 progress = progress_of(batch, after, settled, self._layouts, seen, late)
                 progress["shed"] = shed_of(plan, settled)
+                progress["balance"] = balance_told(self.manifest, plan, reports)
                 progress["started"] = started
                 # False: the next batch, even one without rows, will set waiting rows free.
                 progress["settled"] = planning.settle_plan(plan, after, self._operators) is None
@@ -209,6 +211,7 @@ class Engine:
         worth: overload.Worth,
     ) -> Manifest:
         """The manifest with what the controllers made of the batch."""
+        after = replace(after, control=self._balanced(plan, reports, after))
         settings = self.settings.overload
         if settings is None:
             return after
@@ -218,7 +221,13 @@ class Engine:
             cold=self._batches_run < COLD_BATCHES,
         )
         learnt = overload.learn(settings, self.manifest, plan, reports, after, self._operators, busy, worth)
-        return replace(after, control=learnt)
+        return replace(after, control={**after.control, **learnt})
+
+    def _balanced(self, plan: Plan, reports: list[TaskReport], after: Manifest) -> dict[str, Any]:
+        """Where rows should lie from the next batch on."""
+        settings = self.settings.balance
+        self._loads = balancing.measured(settings, reports, after)
+        return {balancing.CONTROL: balancing.learn(settings, plan, self._loads, after)}
 
     def _measure_outside(self, duration: float) -> None:
         """Time that Spark needs around a batch: it is known one batch late, and changes little."""
@@ -234,6 +243,9 @@ class Engine:
         if known is not None:
             return known
         settings = self.settings.overload
+        balance = self.settings.balance
+        loads = self._loads or balancing.measured(balance, (), self.manifest)
+        routing, cuts, wanted = balancing.reroute(balance, self.manifest, self.instances, loads)
         plan = planning.next_plan(
             batch,
             self.manifest,
@@ -244,6 +256,9 @@ class Engine:
             flush=flush,
             settle_after=self.settings.settle_after and not flush,
             seed=self.settings.seed,
+            routing=routing,
+            cuts=cuts,
+            balance=wanted,
         )
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
@@ -274,6 +289,7 @@ class Engine:
             run=self._run,
             stage_root=self._stage_root,
             kept_as=self._codec if self._linked else None,
+            watch_keys=self.settings.balance.moves,
         )
 
     def _observed(self) -> dict[str, Observed]:

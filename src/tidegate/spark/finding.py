@@ -73,7 +73,7 @@ class Finder:
             if run.keyless or not run.role & PROBE:
                 continue
             probing = self._probing(run)
-            self._counts.probed[run.side, probing.owned] += np.diff(probing.bounds)
+            self._counts.probed[probing.owned] += np.diff(probing.bounds)
             for other in self._opposite(run, *probing.rows.extent):
                 yield from self._meet(probing, other)
 
@@ -190,6 +190,8 @@ class Finder:
         run, layout, counts = probing.run, self._layout, self._counts
         per_partition = kernel.counts_per_partition(probing.bounds, ranges)
         counts.comparisons[probing.owned] += per_partition
+        if self._work.watch_keys:
+            run.pairs[ranges.rows] += ranges.count
         judged = layout.verify or layout.condition is not None
         if not judged:
             counts.matches[probing.owned] += per_partition

@@ -87,9 +87,9 @@ class Counts:
         self.seen_us: list[int | None] = [None, None]
         self.emitted = 0
         self.cpu_seconds = 0.0
-        self.stored, self.comparisons, self.matches = np.zeros((3, layout.partitions), np.int64)
-        #: New rows that looked for partners, left and right.
-        self.probed: NDArray[np.int64] = np.zeros((2, layout.partitions), np.int64)
+        self.probed, self.comparisons, self.matches = np.zeros((3, layout.partitions), np.int64)
+        #: New rows that were stored, left and right.
+        self.stored: NDArray[np.int64] = np.zeros((2, layout.partitions), np.int64)
         self.looks = tuple(LookCounts(ages_of(layout.within, side)) for side in (LEFT, RIGHT))
 
 

@@ -29,6 +29,7 @@ from tidegate.spark.assemble import Assembler, Pairs, cells_of
 from tidegate.spark.finding import Finder
 from tidegate.spark.held import Held
 from tidegate.spark.join_batch import Counts, JoinBatch
+from tidegate.spark.key_loads import key_loads
 from tidegate.spark.layout import CODE, MARKER, REPORT, ROLE, TAG, TIME
 from tidegate.spark.runs import NewRun, new_runs, write_run
 from tidegate.spark.settle_task import Settling
@@ -212,7 +213,7 @@ class JoinInstance:
     def _store(self) -> None:
         for run in self.new:
             owned, bounds = partition_bounds(run.codes, self.layout.partitions)
-            self.counts.stored[owned] += np.diff(bounds)
+            self.counts.stored[run.side, owned] += np.diff(bounds)
             if self.keeps_state:
                 batches = np.full(len(run.codes), self.work.batch, np.int32)
                 placement = self.work.routing.sides[run.side]
@@ -222,7 +223,7 @@ class JoinInstance:
     def report(self, settling: Settling) -> TaskReport:
         counts = self.counts
         written = self.writer.close()
-        busy = np.flatnonzero(counts.stored + counts.probed.sum(axis=0) + counts.comparisons)
+        busy = np.flatnonzero(counts.stored.sum(axis=0) + counts.probed + counts.comparisons)
         return TaskReport(
             operator=self.layout.operator,
             instance=self.instance,
@@ -242,8 +243,8 @@ class JoinInstance:
             partitions=tuple(
                 PartitionLoad(
                     int(p),
-                    int(counts.stored[p]),
-                    (int(counts.probed[LEFT, p]), int(counts.probed[RIGHT, p])),
+                    (int(counts.stored[LEFT, p]), int(counts.stored[RIGHT, p])),
+                    int(counts.probed[p]),
                     int(counts.comparisons[p]),
                     int(counts.matches[p]),
                 )
@@ -255,6 +256,7 @@ class JoinInstance:
             dropped=(counts.dropped[0], counts.dropped[1]),
             looks=() if self.work.skipping is None else tuple(one.told() for one in counts.looks),
             recut=self.held.recut,
+            keys=key_loads(self.work, self.instance, self.stored, [*self.new, *self.borrowed]),
         )
 
 

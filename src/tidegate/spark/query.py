@@ -15,11 +15,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.balance import Balance
+from tidegate.control.balancing import Balanced, BalanceSettings, check
 from tidegate.control.overload import OverloadSettings
 from tidegate.durations import duration_us
 from tidegate.errors import BatchFailed, FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
 from tidegate.goals import Goal, Shed
+from tidegate.route.hash import first_table
 from tidegate.spark.compile import Compiled, compile_flow
 from tidegate.spark.engine import CONF, Engine, Settings
 from tidegate.spark.flow_checks import joins_that_may_skip
@@ -44,6 +47,7 @@ def start(
     trigger: str | None = None,
     goal: Goal | None = None,
     shed: Shed | None = None,
+    balance: Balance | None = None,
     seed: int = 0,
     partitions: int | None = None,
     instances: int | None = None,
@@ -52,9 +56,10 @@ def start(
 
     `trigger`: a duration ("1 second"), "available now" (take what is there, then stop), or None (back to
     back). `goal`: how late results may be; when there is more work than time, work is left out as `shed`
-    says, and never without a goal. `partitions` (fixed for the life of a checkpoint) default to eight per
-    instance, `instances` to the parallelism of the session. Batch inputs run at once, flush everything and
-    need neither a checkpoint nor a goal.
+    says, and never without a goal. `balance`: how work is spread over instances; nothing is lost by it, so
+    it needs no goal. `partitions` (fixed for the life of a checkpoint) default to eight per instance,
+    `instances` to the parallelism of the session; it may differ from run to run. Batch inputs run at once,
+    flush everything and need neither a checkpoint nor a goal.
     """
     sources_spark = _session(outputs)
     parallelism = sources_spark.sparkContext.defaultParallelism if sources_spark is not None else 1
@@ -63,13 +68,16 @@ def start(
     shed = shed or Shed()
     compiled = compile_flow(outputs, parts, cells=goal is not None and shed.utility is not None)
     if not compiled.streaming:
-        return _run_batch(compiled, Settings(parts, count, False, seed))
+        # Everything of a batch run is settled in one pass, which sees no copies of rows.
+        balancing = _balancing(compiled, Balance(strategy="none"), parts, count)
+        return _run_batch(compiled, Settings(parts, count, False, seed, balancing))
     if checkpoint is None:
         raise FlowError(
             explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
         )
     overload = _overload(compiled, goal, shed, trigger)
-    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, overload)
+    balancing = _balancing(compiled, balance or Balance(), parts, count)
+    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, overload)
     return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
 
 
@@ -82,6 +90,7 @@ class Query:
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._inner: StreamingQuery | None = None
+        self._engine: Engine | None = None
         #: Held while a batch runs.
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
@@ -147,6 +156,17 @@ class Query:
         if self._failure is not None:
             raise self._failure
 
+    def rescale(self, instances: int) -> None:
+        """From the next batch on, joins run on so many instances; what they store goes along by name."""
+        if self._engine is None or not self.is_active:
+            raise FlowError(
+                explain("Only a running query can be rescaled", do="Start it with instances=… instead")
+            )
+        wanted = _positive(instances, "instances", 1)
+        check(self._engine.settings.balance, wanted)
+        first_table(self._engine.settings.partitions, wanted)
+        self._engine.instances = wanted
+
     def stop(self) -> None:
         """Stop after the running batch; the state stays for the next start."""
         if self._inner is None:
@@ -202,6 +222,16 @@ class Query:
             self._failure = failure
             self._ended.set()
             self._changed.notify_all()
+
+
+def _balancing(compiled: Compiled, balance: Balance, partitions: int, instances: int) -> BalanceSettings:
+    joins = {
+        join.layout.operator: Balanced(keyed=bool(join.node.keys), scatters=join.candidates is None)
+        for join in compiled.joins
+    }
+    settings = BalanceSettings(balance, partitions, joins)
+    check(settings, instances)
+    return settings
 
 
 def _run_batch(compiled: Compiled, settings: Settings) -> Query:
@@ -291,6 +321,7 @@ def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict
         with _settings(compiled.spark, STREAM_CONF | local):
             inner = writer.start()
             engine.query = inner._jsq
+            query._engine = engine
             query._inner = inner
             ready.set()
             threading.Thread(target=watch, name="tidegate-watch", daemon=True).start()

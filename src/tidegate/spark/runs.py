@@ -77,6 +77,11 @@ class NewRun(Run):
     role: int = STORE | PROBE
     piece: Piece | None = None
 
+    @cached_property
+    def pairs(self) -> NDArray[np.int64]:
+        """Per row: stored rows that it was compared with, where somebody wants to know."""
+        return np.zeros(len(self.codes), np.int64)
+
 
 class StoredRun(Run):
     """Rows of an earlier batch: nothing is read before it is needed."""

@@ -1,0 +1,101 @@
+"""What balancing did, for people and telemetry: load per instance, imbalance by both papers, what moved.
+
+Moved rows are those whose partition has another owner after the plan than before it, in the pieces that were
+there: they are read by another instance from now on. Nothing is copied for it (a merge rewrites them later),
+so their bytes are bytes re-read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tidegate.route.deviation import deviation
+from tidegate.route.imbalance import imbalance
+from tidegate.routing import Routing
+from tidegate.values import Manifest, Piece, Plan, TaskReport
+
+
+def balance_told(before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
+    """Per join: how even the batch was, how large the tables are, and what the plan had moved."""
+    return {
+        name: _of_join(name, before, plan, [report for report in reports if report.operator == name])
+        for name in plan.routing
+    }
+
+
+def _of_join(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
+    routing = plan.routing[name]
+    seconds, compared = np.zeros(routing.instances), np.zeros(routing.instances)
+    for report in reports:
+        seconds[report.instance] += report.cpu_seconds
+        compared[report.instance] += report.comparisons
+    placements = {id(one): one for one in routing.sides}.values()
+    return {
+        "version": routing.version,
+        "instances": routing.instances,
+        "seconds": seconds.tolist(),
+        "comparisons": compared.astype(int).tolist(),
+        "imbalance": _finite(imbalance(seconds)),
+        "deviation": deviation(seconds),
+        "entries": sum(len(one.table) + len(one.keys) for one in placements),
+        "placed_keys": sum(len(one.keys) for one in placements),
+        "split_keys": sum(len(one.on(place)) > 1 for one in placements for place in one.keys.values()),
+        "moved": moved(name, before, plan, reports),
+    }
+
+
+def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any] | None:
+    """What changed its owner with this plan; None where nothing could."""
+    old, new = before.routing[name], plan.routing[name]
+    if old.version == new.version:
+        return None
+    recut = {piece: ranges for report in reports for piece, ranges in report.recut.items()}
+    rows, size, partitions = 0, 0.0, set()
+    for piece in before.pieces:
+        if piece.operator != name or piece.marks:
+            continue
+        tables = old.sides[piece.side].table, new.sides[piece.side].table
+        gone = _moved_rows(piece, recut, *tables)
+        rows += sum(gone.values())
+        size += piece.data.length * sum(gone.values()) / max(1, piece.rows)
+        partitions |= {(piece.side, partition) for partition in gone}
+    return {
+        "partitions": len({partition for _, partition in partitions}),
+        "keys": len({cut.code for cut in plan.cuts.get(name, ())} | _keys_moved(old, new)),
+        "rows": rows,
+        "bytes": int(size),
+    }
+
+
+def _moved_rows(
+    piece: Piece,
+    recut: Mapping[str, Sequence[tuple[int, int, int]]],
+    old: Sequence[int],
+    new: Sequence[int],
+) -> dict[int, int]:
+    """Per partition: rows that now belong to another instance."""
+    gone: dict[int, int] = {}
+    before = piece.ranges
+    for partition, start, stop in recut.get(piece.name, before):
+        for was, first, behind in before:
+            shared = min(stop, behind) - max(start, first)
+            if shared > 0 and old[was] != new[partition]:
+                gone[partition] = gone.get(partition, 0) + shared
+    return gone
+
+
+def _keys_moved(old: Routing, new: Routing) -> set[int]:
+    """Keys that had a place of their own and have one on other instances."""
+    return {
+        code
+        for one, other in zip(old.sides, new.sides, strict=True)
+        for code, place in one.keys.items()
+        if code in other.keys and one.on(place) != other.on(other.keys[code])
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -1,0 +1,221 @@
+"""Decides after each batch where rows lie in the next: what was measured goes to the strategy, what it wants
+comes back as routing.
+
+    reports of b ─▶ loads (per partition, key and instance) ─▶ strategy ─▶ wanted assignment ─▶ manifest b
+    manifest b ─▶ routing and cuts of plan b+1 (rerouting.py)
+
+In the biclique each side is a group of instances with an assignment and a memory of its own. A join whose
+condition is judged between two steps cannot have copies of rows, so its keys move but are never split.
+
+Guarantee: pure functions; a plan that stands is not decided again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidegate.balance import BICLIQUE, Balance
+from tidegate.control.loads import loads_of
+from tidegate.control.rerouting import first_routing, rerouted
+from tidegate.errors import FlowError, explain
+from tidegate.route.assignment import Assignment
+from tidegate.route.contrand import ContRand
+from tidegate.route.fastjoin import FastJoin
+from tidegate.route.hash_only import HashOnly
+from tidegate.route.load import Load
+from tidegate.route.ls_stream import LsStream
+from tidegate.route.random_spread import RandomSpread
+from tidegate.route.strategy import Memory, Strategy
+from tidegate.routing import Cut, Routing
+from tidegate.values import Manifest, Plan, TaskReport
+
+#: Where the manifest keeps what is remembered.
+CONTROL = "balance"
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """What balancing may do with one join."""
+
+    #: Rows are found by a key. Without one they are spread over all instances anyway.
+    keyed: bool = True
+    #: Rows may have copies.
+    scatters: bool = True
+
+
+@dataclass(frozen=True)
+class BalanceSettings:
+    """How the joins of a query are balanced."""
+
+    balance: Balance
+    partitions: int
+    joins: Mapping[str, Balanced]
+
+    def strategy(self, name: str) -> Strategy:
+        return strategy_of(self.balance) if self.joins[name].keyed else HashOnly()
+
+    def groups(self, name: str) -> int:
+        """Groups of instances: one, or one for each side."""
+        return 2 if self.balance.topology == BICLIQUE and self.joins[name].keyed else 1
+
+    @property
+    def moves(self) -> bool:
+        """Does anything ever move by itself?"""
+        return self.balance.strategy in ("auto", "fastjoin", "ls-stream")
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What is known of one join between two batches."""
+
+    #: One assignment for both sides, or one for each.
+    wanted: tuple[Assignment, ...]
+    memories: tuple[Memory, ...]
+    #: The strategy that wants it: another one begins anew.
+    strategy: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "strategy": self.strategy,
+            "wanted": [one.to_json() for one in self.wanted],
+            "memories": [dict(memory) for memory in self.memories],
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Remembered:
+        wanted = tuple(map(Assignment.from_json, raw["wanted"]))
+        return cls(wanted, tuple(raw["memories"]), raw["strategy"])
+
+
+def strategy_of(balance: Balance) -> Strategy:
+    """The strategy by its name, with the knobs that the user gave."""
+    threshold = balance.threshold
+    if balance.strategy == "fastjoin":
+        return FastJoin() if threshold is None else FastJoin(theta=threshold)
+    if balance.strategy == "ls-stream":
+        alpha = 1.0 if threshold is None else threshold
+        return LsStream(gamma=balance.gamma, alpha=alpha, weights=balance.weights)
+    if balance.strategy == "contrand":
+        return ContRand(balance.group)
+    if balance.strategy == "random":
+        return RandomSpread()
+    return HashOnly()
+
+
+def check(settings: BalanceSettings, instances: int) -> None:
+    """Refuse what cannot be done, before anything runs."""
+    apart = any(settings.groups(name) > 1 for name in settings.joins)
+    if apart and instances < 2:
+        raise FlowError(
+            explain(
+                "The biclique needs an instance for each side",
+                got=f"{instances} instances",
+                do="Use instances=2 or more, or topology='together'",
+            )
+        )
+    whole = [name for name, join in settings.joins.items() if join.keyed and not join.scatters]
+    if whole and (apart or settings.balance.strategy in ("random", "contrand")):
+        raise FlowError(
+            explain(
+                f"Strategy {settings.balance.strategy!r}, {settings.balance.topology}, needs copies of rows",
+                got=f"{', '.join(whole)}: not an inner join, and with a `where`",
+                why="Who matched is decided by Spark between two steps of one task, which sees no other copy",
+                do="Use auto, hash, fastjoin or ls-stream, and topology='together'",
+            )
+        )
+
+
+def first(settings: BalanceSettings, instances: int) -> dict[str, Routing]:
+    """The routing of every join before the first batch."""
+    return {name: first_routing(_first_wanted(settings, name, instances)) for name in settings.joins}
+
+
+def partitions_of(plan: Plan) -> dict[str, int]:
+    """How many base partitions the joins of a plan have."""
+    return {
+        name: len(plan.balance[name]["wanted"][0]["table"]) if name in plan.balance else len(one.left.table)
+        for name, one in plan.routing.items()
+    }
+
+
+def _first_wanted(settings: BalanceSettings, name: str, instances: int) -> tuple[Assignment, ...]:
+    counts = _split(instances, settings.groups(name))
+    return tuple(settings.strategy(name).first(settings.partitions, count) for count in counts)
+
+
+def learn(
+    settings: BalanceSettings, plan: Plan, loads: Mapping[str, Sequence[Load]], after: Manifest
+) -> dict[str, Any]:
+    """What the manifest should remember: where rows should lie from the next batch on."""
+    learnt = {}
+    for name in settings.joins:
+        before = _remembered(settings, name, plan.balance.get(name), after.routing[name].instances)
+        decided = [
+            settings.strategy(name).decide(load, current, memory)
+            for load, current, memory in zip(loads[name], before.wanted, before.memories, strict=True)
+        ]
+        wanted = tuple(_allowed(assignment, settings.joins[name].scatters) for assignment, _ in decided)
+        memories = tuple(memory for _, memory in decided)
+        learnt[name] = Remembered(wanted, memories, before.strategy).to_json()
+    return learnt
+
+
+def measured(
+    settings: BalanceSettings, reports: Sequence[TaskReport], after: Manifest
+) -> dict[str, tuple[Load, ...]]:
+    """What the batch that left this manifest did."""
+    return {name: loads_of(name, reports, after, settings.partitions) for name in settings.joins}
+
+
+def _remembered(
+    settings: BalanceSettings, name: str, known: Mapping[str, Any] | None, instances: int
+) -> Remembered:
+    """What is known of a join, unless another strategy knew it."""
+    strategy = settings.strategy(name).name
+    if known is not None and known["strategy"] == strategy:
+        return Remembered.from_json(known)
+    wanted = _first_wanted(settings, name, instances)
+    return Remembered(wanted, tuple({} for _ in wanted), strategy)
+
+
+def reroute(
+    settings: BalanceSettings, manifest: Manifest, instances: int | None, loads: Mapping[str, Sequence[Load]]
+) -> tuple[dict[str, Routing], dict[str, tuple[Cut, ...]], dict[str, Any]]:
+    """Routing and cuts of the next batch, and what is remembered from now on.
+
+    `instances`: a new number of them, or None. `loads`: what the last batch did, for whoever has to choose
+    what goes where.
+    """
+    routing, cuts, known = {}, {}, {}
+    for name, current in manifest.routing.items():
+        before = _remembered(settings, name, manifest.control.get(CONTROL, {}).get(name), current.instances)
+        if instances is not None and instances != current.instances:
+            counts = _split(instances, settings.groups(name))
+            before = replace(
+                before,
+                wanted=tuple(
+                    settings.strategy(name).resize(load, assignment, count)
+                    for load, assignment, count in zip(loads[name], before.wanted, counts, strict=True)
+                ),
+            )
+        routing[name], cuts[name] = rerouted(current, before.wanted, name, manifest.pieces)
+        known[name] = before.to_json()
+    return routing, {name: some for name, some in cuts.items() if some}, known
+
+
+def _allowed(assignment: Assignment, scatters: bool) -> Assignment:
+    if scatters or all(len(places) == 1 for places in assignment.keys.values()):
+        return assignment
+    return replace(assignment, keys={code: places[:1] for code, places in assignment.keys.items()})
+
+
+def _split(instances: int, groups: int) -> list[int]:
+    """How many instances each group gets."""
+    if instances < groups:
+        raise FlowError(
+            explain("There are more groups of instances than instances", got=f"{instances}, {groups} groups")
+        )
+    left = instances // groups
+    return [instances] if groups == 1 else [left, instances - left]

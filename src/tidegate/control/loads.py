@@ -1,0 +1,111 @@
+"""What a batch did, as balancers see it: reports and the manifest of the batch become `Load` values.
+
+Rows in the state are counted from the manifest, where every row is in one partition. New rows are counted by
+the instance that stores them, comparisons by the one that makes them, so both add up over instances even
+where rows have copies. In the biclique each group of instances has a load of its own: what it stores of its
+side, the new rows of the other side, and the comparisons of its instances.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.route.hash import partition_of
+from tidegate.route.load import Load, Work
+from tidegate.routing import Placement, Routing
+from tidegate.values import LEFT, RIGHT, Manifest, TaskReport
+
+
+def loads_of(name: str, reports: Sequence[TaskReport], after: Manifest, partitions: int) -> tuple[Load, ...]:
+    """One load for a join whose sides lie together, two (left rows stored, right rows stored) otherwise."""
+    routing = after.routing[name]
+    mine = [report for report in reports if report.operator == name]
+    stored = np.stack([_stored(name, after, side, routing.sides[side], partitions) for side in (LEFT, RIGHT)])
+    arrived = np.zeros((2, partitions), np.int64)
+    for report in mine:
+        for load in report.partitions:
+            arrived[:, load.partition] += load.arrived
+    if routing.apart is None:
+        groups: list[tuple[range, tuple[int, ...]]] = [(range(routing.instances), (LEFT, RIGHT))]
+    else:
+        first = min(owner for owner in routing.apart.table if owner >= 0)
+        groups = [(range(first), (LEFT,)), (range(first, routing.instances), (RIGHT,))]
+    return tuple(
+        _load(after.batch, routing, mine, group, stored, arrived, partitions, sides)
+        for group, sides in groups
+    )
+
+
+def _load(
+    batch: int,
+    routing: Routing,
+    reports: Sequence[TaskReport],
+    group: range,
+    stored: NDArray[np.int64],
+    arrived: NDArray[np.int64],
+    partitions: int,
+    sides: Sequence[int],
+) -> Load:
+    """The load of one group of instances, which stores these sides."""
+    here = [report for report in reports if report.instance in group]
+    seconds = np.zeros(len(group))
+    compared = np.zeros(partitions, np.int64)
+    for report in here:
+        seconds[report.instance - group.start] += report.cpu_seconds
+        for one in report.partitions:
+            compared[one.partition] += one.comparisons
+    codes, keys = _keys(reports, here)
+    homes = partition_of(codes, partitions)
+    placed = np.array([int(code) in routing.sides[sides[0]].keys for code in codes], np.bool_)
+    own = keys.at(placed)
+    # What keys with a place of their own did is theirs, and not their partition's.
+    rest = arrived[::-1].copy()
+    for side in (LEFT, RIGHT):
+        np.subtract.at(rest[side], homes[placed], own.probes[side])
+    np.subtract.at(compared, homes[placed], own.matches)
+    whole = Work(stored, np.maximum(rest, 0), np.maximum(compared, 0))
+    return Load(batch, _of_sides(whole, sides), seconds, codes, homes, _of_sides(keys, sides))
+
+
+def _keys(reports: Sequence[TaskReport], here: Sequence[TaskReport]) -> tuple[NDArray[np.uint64], Work]:
+    """All keys that any instance told of: rows from everywhere, comparisons of one group."""
+    held: dict[int, NDArray[np.int64]] = defaultdict(lambda: np.zeros((2, 2), np.int64))
+    for report in reports:
+        for key in report.keys:
+            held[key.code] += np.array([key.stored, key.arrived])
+    compared: dict[int, int] = defaultdict(int)
+    for report in here:
+        for key in report.keys:
+            compared[key.code] += key.comparisons
+    codes = sorted(held)
+    counts = np.array([held[code] for code in codes], np.int64).reshape(-1, 2, 2)
+    matches = np.array([compared[code] for code in codes], np.int64)
+    # Rows that look at stored rows of one side are new rows of the other.
+    return np.array(codes, np.uint64), Work(counts[:, 0].T.copy(), counts[:, 1, ::-1].T.copy(), matches)
+
+
+def _of_sides(work: Work, sides: Sequence[int]) -> Work:
+    """Only what these sides store, and who looked at it."""
+    mask = np.array([[side in sides] for side in (LEFT, RIGHT)])
+    return Work(work.stored * mask, work.probes * mask, work.matches)
+
+
+def _stored(
+    name: str, after: Manifest, side: int, placement: Placement, partitions: int
+) -> NDArray[np.int64]:
+    """Rows in the state per base partition, without keys that have a place of their own."""
+    base = np.full(max(len(placement.table), partitions), -1, np.int64)
+    base[:partitions] = np.arange(partitions)
+    for partition, place in placement.shared.items():
+        base[list(place.holds)] = partition
+    rows = np.zeros(partitions, np.int64)
+    for piece in after.pieces:
+        if piece.operator == name and piece.side == side and not piece.keyless and not piece.marks:
+            for partition, start, stop in piece.ranges:
+                if base[partition] >= 0:
+                    rows[base[partition]] += stop - start
+    return rows

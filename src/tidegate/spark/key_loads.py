@@ -1,0 +1,92 @@
+"""Which keys made the work of an instance: those that came often or were compared often, and those that have
+a place of their own.
+
+New rows are sorted by code, so a key is a range of rows, and counting takes no hashing. Only keys above a
+share of the instance's work are told, at most KEYS_MAX of them: a report stays small whatever the number of
+keys. A key that is missed lies below SHARE of the work in every slot it came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.route.targets import STORE
+from tidegate.spark.join_batch import JoinBatch
+from tidegate.spark.runs import NewRun, StoredRun
+from tidegate.values import LEFT, RIGHT, KeyLoad
+
+#: A key with less of the rows and of the comparisons of an instance is not worth a word.
+SHARE = 1e-3
+KEYS_MAX = 256
+
+
+def key_loads(
+    work: JoinBatch, instance: int, stored: Sequence[StoredRun], new: Sequence[NewRun]
+) -> tuple[KeyLoad, ...]:
+    """The keys that matter, heaviest first; none where nobody asks."""
+    if not work.watch_keys:
+        return ()
+    rows, pairs = sum(len(run.codes) for run in new), sum(int(run.pairs.sum()) for run in new)
+    heavy = _heaviest([run for run in new if not run.keyless], rows, pairs)
+    codes = np.union1d(heavy, _placed(work, instance))
+    if not len(codes):
+        return ()
+    arrived, compared = np.zeros((2, len(codes)), np.int64), np.zeros(len(codes), np.int64)
+    held = np.zeros((2, len(codes)), np.int64)
+    for run in new:
+        if run.keyless:
+            continue
+        first, behind = _ranges(run.codes, codes)
+        if run.role & STORE:
+            arrived[run.side] += behind - first
+        running = np.concatenate([[0], np.cumsum(run.pairs)])
+        compared += running[behind] - running[first]
+    for old in stored:
+        for start, stop in () if old.keyless else old.own:
+            first, behind = _ranges(old.codes[start:stop], codes)
+            held[old.side] += behind - first
+    held += arrived
+    return tuple(
+        KeyLoad(
+            int(code),
+            (int(held[LEFT, i]), int(held[RIGHT, i])),
+            (int(arrived[LEFT, i]), int(arrived[RIGHT, i])),
+            int(compared[i]),
+        )
+        for i, code in enumerate(codes)
+    )
+
+
+def _heaviest(runs: Sequence[NewRun], rows: int, pairs: int) -> NDArray[np.uint64]:
+    """Codes of the keys with the largest part of the rows or of the pairs."""
+    codes, weights = [np.zeros(0, np.uint64)], [np.zeros(0)]
+    for run in runs:
+        starts = np.flatnonzero(np.diff(run.codes, prepend=~run.codes[:1]))
+        count = np.diff(starts, append=len(run.codes)) / max(1, rows)
+        weight = np.maximum(count, np.add.reduceat(run.pairs, starts) / max(1, pairs))
+        chosen = np.flatnonzero(weight >= SHARE)
+        codes.append(run.codes[starts[chosen]])
+        weights.append(weight[chosen])
+    unique, place = np.unique(np.concatenate(codes), return_inverse=True)
+    total = np.bincount(place, np.concatenate(weights), len(unique))
+    return unique[np.argsort(-total, kind="stable")[:KEYS_MAX]]
+
+
+def _placed(work: JoinBatch, instance: int) -> NDArray[np.uint64]:
+    """Keys with a place of their own on this instance."""
+    codes = [
+        code
+        for placement in {id(one): one for one in work.routing.sides}.values()
+        for code, place in placement.keys.items()
+        if instance in placement.on(place)
+    ]
+    return np.array(sorted(set(codes)), np.uint64)
+
+
+def _ranges(
+    codes: NDArray[np.uint64], wanted: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return np.searchsorted(codes, wanted), np.searchsorted(codes, wanted, side="right")
