@@ -13,11 +13,19 @@ from tests.unit.route.loads import load_of, mixed_codes, one_sided, zipf_counts
 
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
+from tidegate.route.auto import Auto
+from tidegate.route.contrand import ContRand
 from tidegate.route.fastjoin import ANNEALING, FastJoin
+from tidegate.route.hash_only import HashOnly
 from tidegate.route.load import Load, no_work
 from tidegate.route.strategy import Memory, Strategy
 
 STRATEGIES: list[Strategy] = [
+    HashOnly(),
+    ContRand(),
+    ContRand(group=2),
+    Auto(),
+    Auto(trigger=1.02, levels=(1.01,), reluctance=0.1),
     FastJoin(),
     FastJoin(theta=1.0, sub_windows=3),
     FastJoin(theta=1.1, chooser=ANNEALING),

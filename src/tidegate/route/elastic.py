@@ -1,0 +1,87 @@
+"""How many instances a join should run on, between two bounds, given the time there is for a batch.
+
+Beyond the papers: Ls-Stream names it as future work. The work of a batch is what all instances took together;
+on n instances it takes work / n, times the imbalance that balancing leaves. Wanted are the fewest instances
+that are busy for at most `busy` of the time there is.
+
+    busy at the present number      0 ────── low ────────── busy ── high ────▶
+                                      fewer   │   as many as now  │   more
+
+Guarantee: between `low` and `high` nothing changes, and each change must be asked for in `patience` batches
+running (one, where the heaviest instance takes longer than there is time: that cannot wait). The number
+that a change leads to is busy at most `busy`, above `low` and below `high`, so steady work causes one change.
+What is remembered is plain JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """Lower shares leave more room for rushes and need more instances."""
+
+    least: int
+    most: int
+    #: Time that there is for a batch.
+    seconds: float
+    busy: float = 0.6
+    low: float = 0.3
+    high: float = 0.8
+    patience: int = 3
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least <= self.most:
+            raise FlowError(
+                explain(
+                    "The number of instances needs bounds: 1 <= least <= most",
+                    got=f"least {self.least}, most {self.most}",
+                )
+            )
+        # Twice the instances are half as busy: below that, one step up would be followed by one down.
+        if not (self.seconds > 0 and 0 < 2 * self.low <= self.busy <= self.high <= 1 and self.patience >= 1):
+            raise FlowError(
+                explain(
+                    "Elastic needs a time above zero, 0 < 2 · low <= busy <= high <= 1, and patience >= 1",
+                    got=self,
+                    why="Numbers closer together would make the number of instances swing",
+                    do="The defaults are 0.3, 0.6, 0.8 and 3",
+                )
+            )
+
+    def wanted(
+        self, seconds: NDArray[np.float64], memory: Mapping[str, Any]
+    ) -> tuple[int, Mapping[str, Any]]:
+        """The number of instances for the next batch, after one whose instances took these seconds."""
+        present = int(seconds.size)
+        if not self.least <= present <= self.most:
+            return min(max(present, self.least), self.most), {}
+        heaviest = float(seconds.max())
+        busy = heaviest / self.seconds
+        if self.low <= busy <= self.high:
+            return present, {}
+        fits = self._fewest(seconds)
+        if fits == present or (fits > present) != (busy > self.high):
+            return present, {}
+        asked = 1 + (int(memory.get("asked", 0)) if memory.get("more") == (fits > present) else 0)
+        if asked >= self.patience or busy > 1:
+            return fits, {}
+        return present, {"asked": asked, "more": fits > present}
+
+    def _fewest(self, seconds: NDArray[np.float64]) -> int:
+        """Instances that are busy for `busy` of the time, if they are as unevenly busy as now."""
+        mean = float(seconds.mean())
+        uneven = float(seconds.max()) / mean if mean > 0 else 1.0
+        fits = math.ceil(float(seconds.sum()) * uneven / (self.busy * self.seconds) - 1e-9)
+        return min(max(fits, self.least), self.most)
