@@ -8,6 +8,7 @@ from tidegate.papers.experiments.experiment import Experiment
 
 #: Name → module with `EXPERIMENT`.
 MODULES = {
+    "ls-stream": "tidegate.papers.experiments.ls_stream.experiment",
     "selective-join": "tidegate.papers.experiments.selective_join.experiment",
 }
 
