@@ -50,8 +50,8 @@ NO_RATE = 1e-6
 class Annealing:
     """How long to search: T starts at 1 and is multiplied by `cooling`, `steps` times."""
 
-    cooling: float = 0.8
-    steps: int = 30
+    cooling: float = 0.75
+    steps: int = 20
     seed: int = 0
 
 

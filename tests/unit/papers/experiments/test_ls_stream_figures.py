@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tidegate.papers.experiments.experiment import Options, Outcome
-from tidegate.papers.experiments.ls_stream.beyond import partitions, table
+from tidegate.papers.experiments.ls_stream.beyond import partitions, table, with_index
 from tidegate.papers.experiments.ls_stream.city_figures import figure_2, figure_10, figure_11
 from tidegate.papers.experiments.ls_stream.experiment import EXPERIMENT
 from tidegate.papers.experiments.ls_stream.latency_figures import figure_12, figure_13
@@ -28,7 +28,7 @@ Measure = Callable[[Options], Outcome]
 def test_every_figure_of_the_paper_with_a_measurement_is_there() -> None:
     assert [figure.name for figure in EXPERIMENT.figures] == [
         *("2", "7", "8", "9", "10", "11", "12", "13", "14", "15"),
-        *("partitions", "table"),
+        *("partitions", "index", "table"),
     ]
 
 
@@ -76,6 +76,12 @@ def test_more_partitions_per_instance_help_ls_stream() -> None:
     outcome = partitions(QUICK)
     few, many = outcome.lines[0].samples
     assert many > few > 1
+
+
+def test_with_an_index_no_strategy_beats_perfect_balance() -> None:
+    outcome = with_index(QUICK)
+    assert len(outcome.lines) == 3
+    assert all(min(line.samples) >= 1 for line in outcome.lines)
 
 
 def test_a_lower_threshold_sustains_at_least_as_much() -> None:

@@ -9,6 +9,6 @@ skew_latency.py       figure 9: latency by skew
 city_figures.py       figures 2, 10 and 11: the city by nodes and instances
 latency_figures.py    figures 12 and 13: latency over time and by instances
 threshold_figures.py  figures 14 and 15: the threshold α
-beyond.py             partitions per instance, and the size of the routing table
+beyond.py             partitions per instance, joins with an index, the size of the routing table
 experiment.py         the figures by name
 """

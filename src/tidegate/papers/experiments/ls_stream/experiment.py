@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.papers.experiments.experiment import Experiment, Figure
-from tidegate.papers.experiments.ls_stream.beyond import partitions, table
+from tidegate.papers.experiments.ls_stream.beyond import partitions, table, with_index
 from tidegate.papers.experiments.ls_stream.city_figures import figure_2, figure_10, figure_11
 from tidegate.papers.experiments.ls_stream.latency_figures import figure_12, figure_13
 from tidegate.papers.experiments.ls_stream.skew_figures import figure_7, figure_8
@@ -25,6 +25,7 @@ EXPERIMENT = Experiment(
         Figure("14", "throughput by threshold", figure_14),
         Figure("15", "latency by threshold", figure_15),
         Figure("partitions", "throughput by partitions per instance", partitions),
+        Figure("index", "balance where a row costs its matches", with_index),
         Figure("table", "size of the routing table by rows moved", table),
     ),
 )

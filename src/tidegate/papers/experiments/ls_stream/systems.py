@@ -14,7 +14,7 @@ larger subgroups do worse in this cost model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tidegate.papers.experiments.ls_stream.streams import WINDOWS, Source, arrivals
@@ -24,9 +24,9 @@ from tidegate.route.fastjoin import FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.ls_stream import LsStream
 from tidegate.route.strategy import Strategy
-from tidegate.sim.join_costs import ComparedWithInstance, ComparedWithPartition
+from tidegate.sim.join_costs import ComparedWithInstance, ComparedWithPartition, Indexed, JoinCosts
 from tidegate.sim.join_trace import JoinTrace
-from tidegate.sim.row_latency import Recorded
+from tidegate.sim.row_latency import KeepsAssignments
 from tidegate.sim.skewed_join import SkewedJoin, simulate
 
 PARTITIONS_EACH = 16
@@ -34,27 +34,37 @@ PARTITIONS_EACH = 16
 
 @dataclass(frozen=True)
 class System:
-    """A strategy, and whether its rows are compared with their partition only."""
+    """A strategy, and what its comparisons are counted as."""
 
     name: str
     strategy: Strategy
-    by_partition: bool
+    costs: JoinCosts
     colour: int
     #: Only FastJoin needs to know every key.
     watch_share: float = 0.01
 
+    @property
+    def by_partition(self) -> bool:
+        return isinstance(self.costs, ComparedWithPartition)
 
-BISTREAM = System("BiStream", HashOnly(), False, 7)
-CONTRAND = System("BiStream-ContRand", ContRand(2), False, 4)
-FASTJOIN = System("FastJoin", FastJoin(), False, 1, watch_share=0.0)
-LS_STREAM = System("Ls-Stream", LsStream(), True, 0)
-BY_PARTITION = System("BiStream, by partition", HashOnly(), True, 2)
+
+_INSTANCE, _PARTITION = ComparedWithInstance(), ComparedWithPartition()
+BISTREAM = System("BiStream", HashOnly(), _INSTANCE, 7)
+CONTRAND = System("BiStream-ContRand", ContRand(2), _INSTANCE, 4)
+FASTJOIN = System("FastJoin", FastJoin(), _INSTANCE, 1, watch_share=0.0)
+LS_STREAM = System("Ls-Stream", LsStream(), _PARTITION, 0)
+BY_PARTITION = System("BiStream, by partition", HashOnly(), _PARTITION, 2)
 SYSTEMS = (BISTREAM, CONTRAND, FASTJOIN, LS_STREAM)
 
 
 def ls_stream(alpha: float) -> System:
     """Ls-Stream with another threshold."""
-    return System(f"Ls-Stream, α = {alpha:g}", LsStream(alpha=alpha), True, LS_STREAM.colour)
+    return System(f"Ls-Stream, α = {alpha:g}", LsStream(alpha=alpha), _PARTITION, LS_STREAM.colour)
+
+
+def indexed(system: System) -> System:
+    """The same strategy where rows find their partners by key, as our kernels do."""
+    return replace(system, costs=Indexed())
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +81,13 @@ class Run:
 @lru_cache(maxsize=1024)
 def run(system: System, source: Source, instances: int = 20, partitions_each: int = PARTITIONS_EACH) -> Run:
     """One run; the same system on the same streams is measured once for all figures."""
-    recorded = Recorded(system.strategy)
+    kept = KeepsAssignments(system.strategy)
     join = SkewedJoin(
         instances=instances,
         partitions=instances * partitions_each,
         windows=WINDOWS,
-        costs=ComparedWithPartition() if system.by_partition else ComparedWithInstance(),
+        costs=system.costs,
         watch_share=system.watch_share,
     )
-    trace = simulate(arrivals(source), recorded, join)
-    return Run(system, source, instances, trace, tuple(recorded.assignments))
+    trace = simulate(arrivals(source), kept, join)
+    return Run(system, source, instances, trace, tuple(kept.assignments))
