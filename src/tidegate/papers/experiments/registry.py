@@ -9,6 +9,7 @@ from tidegate.papers.experiments.experiment import Experiment
 #: Name → module with `EXPERIMENT`.
 MODULES = {
     "selective-join": "tidegate.papers.experiments.selective_join.experiment",
+    "fastjoin": "tidegate.papers.experiments.fastjoin.experiment",
 }
 
 
