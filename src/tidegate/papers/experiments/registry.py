@@ -10,6 +10,7 @@ from tidegate.papers.experiments.experiment import Experiment
 MODULES = {
     "ls-stream": "tidegate.papers.experiments.ls_stream.experiment",
     "selective-join": "tidegate.papers.experiments.selective_join.experiment",
+    "fastjoin": "tidegate.papers.experiments.fastjoin.experiment",
 }
 
 
