@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tidegate.papers.experiments.experiment import Options, Outcome
@@ -16,7 +19,7 @@ from tidegate.papers.experiments.ls_stream.latency_figures import figure_12, fig
 from tidegate.papers.experiments.ls_stream.measures import capacity_for, imbalance, sustained
 from tidegate.papers.experiments.ls_stream.skew_figures import figure_7, figure_8
 from tidegate.papers.experiments.ls_stream.skew_latency import figure_9
-from tidegate.papers.experiments.ls_stream.streams import FEW_KEYS, arrivals, source
+from tidegate.papers.experiments.ls_stream.streams import FEW_KEYS, arrivals, place_text, source
 from tidegate.papers.experiments.ls_stream.systems import BISTREAM, BY_PARTITION, LS_STREAM, SYSTEMS, run
 from tidegate.papers.experiments.ls_stream.threshold_figures import figure_14
 
@@ -111,6 +114,27 @@ def test_a_node_is_as_busy_as_its_instances_together() -> None:
 def test_moving_partitions_lowers_the_imbalance_of_hash_routing_where_keys_are_many_enough() -> None:
     of = source(QUICK, 1, 25_000, 2_000, 0.6)
     assert imbalance(run(LS_STREAM, of)) < imbalance(run(BY_PARTITION, of))
+
+
+def test_real_taxis_come_at_the_rate_asked_for(tmp_path: Path) -> None:
+    for name, rows in (("orders", 400), ("tracks", 4_000)):
+        random = np.random.default_rng(rows)
+        times = np.sort(random.integers(0, 3_600_000_000, rows)).astype("datetime64[us]")
+        columns = {
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "lat": 37.7 + random.random(rows) / 10,
+            "lon": -122.4 + random.random(rows) / 10,
+            "occupied": np.zeros(rows, np.bool_),
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"sf_taxi_{name}.parquet")
+    options = replace(QUICK, real=tmp_path)
+    found = arrivals(source(options, 0, 500))
+    came = [sum(int(side.rows.sum()) for side in batch) for batch in found.batches]
+    assert len(came) == 18
+    assert np.mean(came) == pytest.approx(100, rel=0.1)
+    # Made-up keys stay made up: only the city has a real counterpart.
+    assert source(options, 0, 500, FEW_KEYS, 1.0).real is None
+    assert place_text(options) == "San Francisco taxis"
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_seed_others() -> None:

@@ -1,7 +1,7 @@
 """Figures 2, 10 and 11: rows per instance, throughput by nodes and by instances, on the made-up city.
 
 Paper: Ls-Stream, sections I and VI-C. DiDi's orders and tracks are replaced by a made-up city whose busy
-places are as busy as FastJoin's figure 1 says.
+places are as busy as FastJoin's figure 1 says, or by the taxis of San Francisco (`--real`).
 
 Instances share nodes (instance number modulo nodes), and the busiest node decides. A node's capacity is
 chosen so that BiStream sustains what the paper says for 28 instances on 6 nodes.
@@ -19,7 +19,7 @@ import numpy as np
 
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.ls_stream.measures import capacity_for, gain_line, sustained
-from tidegate.papers.experiments.ls_stream.streams import source
+from tidegate.papers.experiments.ls_stream.streams import place_text, source
 from tidegate.papers.experiments.ls_stream.systems import (
     BISTREAM,
     BY_PARTITION,
@@ -38,7 +38,7 @@ NODES, QUICK_NODES = (6, 8, 10, 12, 14), (6, 14)
 INSTANCES, QUICK_INSTANCES = (16, 28, 32, 48, 64), (16, 28)
 #: Rows per second that BiStream sustains with 28 instances on 6 nodes, in the paper.
 BISTREAM_ON_SIX = 9_500.0
-_ABOUT = "made-up city, 16 partitions per instance, α = 1"
+_ABOUT = "16 partitions per instance, α = 1"
 
 
 def city_runs(system: System, options: Options, instances: int, rate: int = RATE) -> list[Run]:
@@ -57,7 +57,7 @@ def figure_2(options: Options) -> Outcome:
     plot = Plot(
         "figure-2",
         "Figure 2: join instances ranked by the data they process",
-        f"made-up city, hash routing, 100 instances\n{options.seeds_text}",
+        f"{place_text(options)}, hash routing, 100 instances\n{options.seeds_text}",
         [Panel("rank of the instance", "share of all rows (%)", [curve])],
     )
     lines = [
@@ -99,7 +99,7 @@ def figure_10(options: Options) -> Outcome:
     plot = Plot(
         "figure-10",
         "Figure 10: system bottleneck by number of nodes",
-        f"{_ABOUT}, 28 instances\n{options.seeds_text}",
+        f"{place_text(options)}, {_ABOUT}, 28 instances\n{options.seeds_text}",
         [Panel("number of nodes", "maximum throughput (tuples/s)", curves)],
     )
     lines = [
@@ -171,7 +171,7 @@ def figure_11(options: Options) -> Outcome:
     plot = Plot(
         "figure-11",
         "Figure 11: system bottleneck by number of join instances",
-        f"{_ABOUT}, 14 nodes\n{options.seeds_text}",
+        f"{place_text(options)}, {_ABOUT}, 14 nodes\n{options.seeds_text}",
         [Panel("number of join instances", "maximum throughput (tuples/s)", curves)],
     )
     lines = [

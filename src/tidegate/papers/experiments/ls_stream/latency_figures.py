@@ -1,4 +1,4 @@
-"""Figures 12 and 13: latency over time and by instances, on the made-up city.
+"""Figures 12 and 13: latency over time and by instances, on the city.
 
 Paper: Ls-Stream, section VI-C. Each instance is one core; its capacity is chosen so that BiStream sustains
 what the paper says for 28 instances on 14 nodes, two instances to a node of two cores.
@@ -15,6 +15,7 @@ import numpy as np
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.ls_stream.city_figures import city_runs
 from tidegate.papers.experiments.ls_stream.measures import capacity_for, latency, less_line, mean_ms
+from tidegate.papers.experiments.ls_stream.streams import place_text
 from tidegate.papers.experiments.ls_stream.systems import (
     BISTREAM,
     BY_PARTITION,
@@ -81,7 +82,7 @@ def figure_12(options: Options) -> Outcome:
     plot = Plot(
         "figure-12",
         f"Figure 12: system latency at {OVER_TIME_RATE:,} tuples/s",
-        f"made-up city, 28 instances, 16 partitions each, α = 1\n{options.seeds_text}",
+        f"{place_text(options)}, 28 instances, 16 partitions each, α = 1\n{options.seeds_text}",
         [Panel("time (s)", MS_LABEL, curves)],
     )
     return Outcome(lines, plots=[plot])
@@ -119,7 +120,7 @@ def figure_13(options: Options) -> Outcome:
     plot = Plot(
         "figure-13",
         f"Figure 13: system latency by number of join instances at {BY_INSTANCES_RATE:,} tuples/s",
-        f"made-up city, 16 partitions per instance, α = 1\n{options.seeds_text}",
+        f"{place_text(options)}, 16 partitions per instance, α = 1\n{options.seeds_text}",
         [Panel("number of join instances", MS_LABEL, curves)],
     )
     lines = [
