@@ -15,12 +15,15 @@ from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin import ANNEALING, FastJoin
 from tidegate.route.load import Load, no_work
+from tidegate.route.ls_stream import LsStream
 from tidegate.route.strategy import Memory, Strategy
 
 STRATEGIES: list[Strategy] = [
     FastJoin(),
     FastJoin(theta=1.0, sub_windows=3),
     FastJoin(theta=1.1, chooser=ANNEALING),
+    LsStream(),
+    LsStream(gamma=0.2, alpha=0.05, pairs=4, history=1),
 ]
 PARTITIONS, INSTANCES, KEYS = 48, 6, 300
 CODES = mixed_codes(KEYS)
