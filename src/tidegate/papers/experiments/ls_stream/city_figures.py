@@ -7,8 +7,7 @@ Instances share nodes (instance number modulo nodes), and the busiest node decid
 chosen so that BiStream sustains what the paper says for 28 instances on 6 nodes.
 
 Where we see something else: the paper's throughput falls beyond 48 instances on 14 nodes, because instances
-cost something by themselves. Counted comparisons do not see that: more instances (and with them more
-partitions) mean fewer rows to compare with.
+cost something by themselves. Counted comparisons do not see that.
 """
 
 from __future__ import annotations
