@@ -17,7 +17,7 @@ from tidegate.route.ls_stream import LsStream
 from tidegate.route.strategy import Memory, Strategy
 from tidegate.sim.join_costs import ComparedWithInstance, ComparedWithPartition, JoinCosts
 from tidegate.sim.key_counts import Arrivals, count_arrivals
-from tidegate.sim.row_latency import Recorded, Speed, row_latencies
+from tidegate.sim.row_latency import KeepsAssignments, Speed, row_latencies
 from tidegate.sim.skewed_join import SkewedJoin, simulate
 
 WINDOWS = (3, 2)
@@ -34,11 +34,11 @@ def stream(batches: int = 6, seed: int = 0) -> Arrivals:
 
 def run(
     strategy: Strategy, costs: JoinCosts, arrivals: Arrivals, partitions: int = 8
-) -> tuple[Recorded, float]:
+) -> tuple[KeepsAssignments, float]:
     """The assignments, and all work that `simulate` counts."""
-    recorded = Recorded(strategy)
-    trace = simulate(arrivals, recorded, SkewedJoin(4, partitions, WINDOWS, costs, watch_share=0))
-    return recorded, float(sum(batch.work.sum() for batch in trace.batches))
+    kept = KeepsAssignments(strategy)
+    trace = simulate(arrivals, kept, SkewedJoin(4, partitions, WINDOWS, costs, watch_share=0))
+    return kept, float(sum(batch.work.sum() for batch in trace.batches))
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_without_waiting_all_latencies_add_up_to_the_work_that_is_counted(
     strategy: Strategy, costs: JoinCosts
 ) -> None:
     arrivals = stream()
-    recorded, work = run(strategy, costs, arrivals)
+    kept, work = run(strategy, costs, arrivals)
     speed = Speed(FAST, by_partition=isinstance(costs, ComparedWithPartition))
-    times, found = row_latencies(arrivals, recorded.assignments, WINDOWS, speed)
+    times, found = row_latencies(arrivals, kept.assignments, WINDOWS, speed)
     assert times.size == 6 * 50
     assert (np.diff(times) >= 0).all()
     # Times are sums with seconds in them, so latencies of picoseconds are rounded.
@@ -65,8 +65,8 @@ def test_without_waiting_all_latencies_add_up_to_the_work_that_is_counted(
 def test_a_row_of_a_subgroup_waits_for_the_slowest_of_its_visits() -> None:
     """With two instances that share everything, a row is at both and compared with half the rows at each."""
     arrivals = count_arrivals([(mixed(np.zeros(1, np.int64)), mixed(np.zeros(6, np.int64)))])
-    recorded, _ = run(ContRand(group=2), ComparedWithInstance(), arrivals)
-    times, found = row_latencies(arrivals, recorded.assignments, WINDOWS, Speed(1.0), seed=3)
+    kept, _ = run(ContRand(group=2), ComparedWithInstance(), arrivals)
+    times, found = row_latencies(arrivals, kept.assignments, WINDOWS, Speed(1.0), seed=3)
     # The left row meets six right ones, three at each place; right rows meet nobody and cost nothing.
     first = int(np.argmax(found > 0))
     assert found[first] == pytest.approx(3.0)
@@ -83,10 +83,10 @@ def test_a_giver_that_has_nothing_left_to_do_pauses_without_anybody_noticing() -
     code = next(code for code in mixed(np.arange(99)) if partition_of(np.array([code]), 8)[0] // 2 == 3)
     rows, none = np.full(5, code, np.uint64), np.zeros(0, np.uint64)
     arrivals = count_arrivals([(rows, none), (none, rows)])
-    recorded, _ = run(MovesAll(), ComparedWithInstance(), arrivals)
-    assert [assignment.table[7] for assignment in recorded.assignments[:2]] == [3, 1]
+    kept, _ = run(MovesAll(), ComparedWithInstance(), arrivals)
+    assert [assignment.table[7] for assignment in kept.assignments[:2]] == [3, 1]
     calm, paused = (
-        row_latencies(arrivals, recorded.assignments, WINDOWS, Speed(FAST, moved_row=seconds))[1]
+        row_latencies(arrivals, kept.assignments, WINDOWS, Speed(FAST, moved_row=seconds))[1]
         for seconds in (0.0, 0.01)
     )
     assert paused.tolist() == calm.tolist()
@@ -105,8 +105,8 @@ def test_rows_that_stay_with_the_giver_wait_until_its_pause_is_over() -> None:
 
     many, none = np.full(40, leaves, np.uint64), np.zeros(0, np.uint64)
     arrivals = count_arrivals([(many, none), (np.full(30, stays, np.uint64), none)])
-    recorded, _ = run(MovesOne(), ComparedWithInstance(), arrivals)
-    times, found = row_latencies(arrivals, recorded.assignments, WINDOWS, Speed(FAST, moved_row=0.01))
+    kept, _ = run(MovesOne(), ComparedWithInstance(), arrivals)
+    times, found = row_latencies(arrivals, kept.assignments, WINDOWS, Speed(FAST, moved_row=0.01))
     # 40 rows left, 10 ms each: instance 0 pauses from 1.0 to 1.4.
     waiting = (times >= 1.0) & (times < 1.4)
     assert waiting.any()
@@ -116,10 +116,9 @@ def test_rows_that_stay_with_the_giver_wait_until_its_pause_is_over() -> None:
 
 def test_the_same_seed_gives_the_same_times() -> None:
     arrivals = stream()
-    recorded, _ = run(HashOnly(), ComparedWithInstance(), arrivals)
+    kept, _ = run(HashOnly(), ComparedWithInstance(), arrivals)
     once, again, other = (
-        row_latencies(arrivals, recorded.assignments, WINDOWS, Speed(0.001), seed=seed)[1]
-        for seed in (1, 1, 2)
+        row_latencies(arrivals, kept.assignments, WINDOWS, Speed(0.001), seed=seed)[1] for seed in (1, 1, 2)
     )
     assert once.tolist() == again.tolist()
     assert once.tolist() != other.tolist()

@@ -53,8 +53,8 @@ class LsStream:
     #: Imbalance that is still accepted: lower balances better and moves more.
     alpha: float = 1.0
     #: Annealing: how fast it cools, how many temperatures, and the seed of its random numbers.
-    cooling: float = 0.8
-    steps: int = 30
+    cooling: float = 0.75
+    steps: int = 20
     seed: int = 0
     #: Speed of each instance, relative to the others; none: all the same.
     weights: tuple[float, ...] | None = None
@@ -139,7 +139,9 @@ class LsStream:
         """What is known of each partition, input rates averaged by instance; and the rates to remember."""
         work = load.partitions
         now = per_instance(work.probes.sum(axis=0).astype(np.float64), table, instances)
-        rates = [*memory.get("rates", []), now.tolist()][-self.history :]
+        # Rates of another number of instances are from before a resize, and tell nothing about these.
+        before = [rates for rates in memory.get("rates", []) if len(rates) == instances]
+        rates = [*before, now.tolist()][-self.history :]
         usual = trimmed_rates(np.array(rates, np.float64))
         scale = np.divide(usual, now, out=np.ones(instances), where=now > 0)
         coming = np.asarray(work.probes * scale[table], np.float64)

@@ -50,8 +50,8 @@ NO_RATE = 1e-6
 class Annealing:
     """How long to search: T starts at 1 and is multiplied by `cooling`, `steps` times."""
 
-    cooling: float = 0.8
-    steps: int = 30
+    cooling: float = 0.75
+    steps: int = 20
     seed: int = 0
 
 
@@ -93,12 +93,11 @@ def choose_partitions(
     neighbours = annealing.steps * len(loads)
     picks = generator.integers(0, len(loads), (neighbours, 2))
     coins = generator.random(neighbours)
-    shares = rows / max(float(rows.sum()), 1.0)
-    # A set without a single stored row costs nothing to move, but mif must stay a number.
-    smallest = 1.0 / max(float(rows.sum()), 1.0)
     floor = min(least, float(loads[start].sum()))
+    # A set without a single stored row costs nothing to move, but mif must stay a number: it counts as one.
+    one = 1.0 / max(float(rows.sum()), 1.0)
     return _anneal(
-        loads, rates, shares, start, ends.packed(), floor, most, smallest, picks, coins, annealing.cooling
+        loads, rates, one * rows, start, ends.packed(), floor, most, one, picks, coins, annealing.cooling
     )
 
 

@@ -1,6 +1,6 @@
 """How long each row of a routed join takes: every row with its own visits, in the queues of `queueing.py`.
 
-    simulate(…, Recorded(strategy)) ─▶ an assignment per batch ─▶ row_latencies: queues of all instances
+    simulate(…, KeepsAssignments(strategy)) ─▶ an assignment per batch ─▶ row_latencies ─▶ queues
 
 A row comes at a random moment of its batch and visits the instances that hold its key's partition; each
 compares it with stored rows of the other side, of the whole instance or of the partition only, and is busy
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Recorded:
+class KeepsAssignments:
     """A strategy whose assignments are kept: `assignments[b]` is the one that batch b runs under."""
 
     strategy: Strategy

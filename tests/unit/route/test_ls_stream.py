@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -193,6 +193,7 @@ def test_partitions_cover_every_row_once_and_every_pair_that_may_match(
 
 @pytest.mark.parametrize("instances", [2, 7])
 def test_planning_10_000_partitions_takes_less_than_50_ms(instances: int) -> None:
+    """Processor time, so that a busy machine does not matter; all partitions are the straggler's."""
     random = np.random.default_rng(1)
     rows = np.minimum(random.zipf(1.5, 10_000), 10_000).tolist()
     strategy = LsStream(alpha=0.01, pairs=1)
@@ -201,9 +202,9 @@ def test_planning_10_000_partitions_takes_less_than_50_ms(instances: int) -> Non
     strategy.decide(load, everything_on_one, {})  # compiles
     taken = []
     for _ in range(5):
-        started = perf_counter()
+        started = process_time()
         after, _ = strategy.decide(load, everything_on_one, {})
-        taken.append(perf_counter() - started)
+        taken.append(process_time() - started)
     assert after is not everything_on_one
     assert min(taken) <= 0.050
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.route.partition_annealing import Annealing, Ends, choose_partitions, migration_impact
+from tidegate.route.partition_annealing import Annealing, Ends, choose_partitions, fill, migration_impact
 from tidegate.route.sojourn import service_rate, sojourn_time
 
 LONG = Annealing(cooling=0.9, steps=60, seed=1)
@@ -82,6 +82,29 @@ def test_a_long_search_comes_close_to_the_best_of_all_subsets(partitions: list[P
         best = max(value(flags) for flags in allowed)
         assert value(chosen) <= best * (1 + 1e-9)
         assert value(chosen) >= 0.6 * best
+
+
+@given(PARTITIONS, st.integers(0, 3))
+@settings(max_examples=40)
+def test_the_answer_is_never_worse_than_the_greedy_start(partitions: list[Partition], seed: int) -> None:
+    loads, rates, rows = columns(partitions)
+    total = float(loads.sum())
+    both = ends((total + 1, 0.0), (float(rates.sum()) + 1, 1.0))
+    least, most = 0.2 * total, 0.5 * total
+    start = fill(loads, np.argsort(-loads / np.maximum(rows, 1.0), kind="stable"), least, most)
+    if not (start.any() and loads[start].sum() >= least):
+        return
+    chosen = choose_partitions(loads, rates, rows, both, least, most, Annealing(steps=2, seed=seed))
+    values = [
+        migration_impact(
+            both,
+            float(loads[flags].sum()),
+            float(rates[flags].sum()),
+            float(max(rows[flags].sum(), 1.0) / max(rows.sum(), 1.0)),
+        )
+        for flags in (chosen, start)
+    ]
+    assert values[0] >= values[1] * (1 - 1e-9)
 
 
 def test_cheap_partitions_are_moved_rather_than_dear_ones() -> None:

@@ -32,6 +32,15 @@ def test_only_what_must_move_does(rows: list[int], before: int, after: int) -> N
         assert all(b >= before for _, b in moved)
 
 
+def test_after_a_resize_rates_of_the_old_instances_are_forgotten() -> None:
+    strategy, load = LsStream(), load_of([10] * 24)
+    current, memory = strategy.decide(load, strategy.first(24, 4), {})
+    resized = strategy.resize(load, current, 6)
+    after, memory = strategy.decide(load, resized, memory)
+    assert after is resized
+    assert np.shape(memory["rates"]) == (1, 6)
+
+
 def test_new_instances_get_their_share() -> None:
     strategy, load = LsStream(), load_of([10] * 120)
     resized = strategy.resize(load, strategy.first(120, 4), 6)
