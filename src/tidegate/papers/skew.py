@@ -99,7 +99,7 @@ def _ladder(keys: int, exponent: float, centre: int) -> NDArray[np.float64]:
     return ladder
 
 
-def city_streams(rows: tuple[int, int] = (5_000, 45_000), batches: int = 60, seed: int = 0) -> ZipfStreams:
+def city_streams(rows: tuple[int, int] = (5_000, 45_000), batches: int = 50, seed: int = 0) -> ZipfStreams:
     """Orders (left) and tracks (right) of a city, as skewed as those of the paper's figure 1.
 
     About 20 % of the places have 80 % of the orders and about 24 % have 80 % of the tracks; the centre is a

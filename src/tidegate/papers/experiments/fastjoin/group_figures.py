@@ -22,6 +22,7 @@ from tidegate.papers.experiments.fastjoin.sweep import (
     curves,
     latency_ms_each,
     ratios,
+    run_all,
     throughput,
 )
 from tidegate.papers.skew import GROUPS, ZipfStreams
@@ -32,11 +33,13 @@ def positions(options: Options) -> list[Position]:
     """One per group, in the paper's order."""
     quick = options.quick
     names = ("G00", "G11") if quick else tuple(GROUPS)
-    keys, rows, batches, settled = (5_000, 1_500, 24, 12) if quick else (50_000, 10_000, 40, 20)
-    return [
+    keys, rows, batches, settled = (5_000, 1_500, 24, 12) if quick else (20_000, 5_000, 40, 20)
+    places = [
         Position(number, Scenario(ZipfStreams(GROUPS[name], keys, (rows, rows), batches), settled=settled))
         for number, name in enumerate(names)
     ]
+    run_all(places, options.seeds)
+    return places
 
 
 def figure_12(options: Options) -> Outcome:

@@ -103,7 +103,7 @@ def scenario_of(options: Options) -> Scenario:
     if options.real is not None:
         return Scenario(TaxiStreams(options.real))
     if options.quick:
-        return Scenario(city_streams((1_000, 5_000), 24), settled=12)
+        return Scenario(replace(city_streams((2_000, 10_000), 16), keys=3_000), window=5, settled=8)
     return Scenario(city_streams())
 
 
@@ -144,6 +144,11 @@ def _run(scenario: Scenario, strategy: Any, seed: int) -> Run:
     groups = 1 + scenario.biclique
     decisions = tuple(tuple(recorded.decisions[group::groups]) for group in range(groups))
     return Run(scenario, trace, decisions)
+
+
+def forget_runs() -> None:
+    """Make the next runs anew."""
+    _run.cache_clear()
 
 
 def common_rate(scenarios: Sequence[Scenario], strategies: Sequence[Strategy], seed: int) -> float:

@@ -54,6 +54,14 @@ def latency_ms_each() -> Measure:
     return measure
 
 
+def run_all(positions: Sequence[Position], seeds: Sequence[int]) -> None:
+    """Everything that will be asked for, in the order in which streams need to be counted only once."""
+    for position in positions:
+        for seed in seeds:
+            for strategy in position.strategies.values():
+                run(position.scenario, strategy, seed)
+
+
 def measured(
     positions: Sequence[Position], name: str, seeds: Sequence[int], measure: Measure
 ) -> NDArray[np.float64]:

@@ -38,15 +38,16 @@ from tidegate.papers.experiments.fastjoin.sweep import (
     latency_ms,
     measured,
     ratios,
+    run_all,
     throughput,
 )
 from tidegate.papers.skew import ZipfStreams
 from tidegate.report.plots import Panel, Plot
 from tidegate.route.fastjoin import FastJoin
 
-INSTANCES = (16, 24, 32, 40, 48, 56, 64)
-SIZES = (10, 20, 30, 40, 50, 60, 70)
-THETAS = (1.0, 1.2, 1.4, 1.8, 2.2, 2.6, 3.0, 4.0)
+INSTANCES = (16, 24, 32, 48, 64)
+SIZES = (10, 30, 50, 70)
+THETAS = (1.0, 1.3, 1.8, 2.2, 3.0, 4.0)
 
 
 def figure_5(options: Options) -> Outcome:
@@ -157,10 +158,15 @@ def figure_10(options: Options) -> Outcome:
     return _outcome(options, "10", "latency by threshold Θ", "Θ", positions, measure, lines)
 
 
+def _run(positions: list[Position], options: Options) -> list[Position]:
+    run_all(positions, options.seeds)
+    return positions
+
+
 def _by_instances(options: Options) -> list[Position]:
     base = scenario_of(options)
-    numbers = (INSTANCES[0], INSTANCES[4]) if options.quick else INSTANCES
-    return [Position(number, replace(base, instances=number)) for number in numbers]
+    numbers = (INSTANCES[0], INSTANCES[3]) if options.quick else INSTANCES
+    return _run([Position(number, replace(base, instances=number)) for number in numbers], options)
 
 
 def _by_size(options: Options) -> list[Position]:
@@ -168,20 +174,19 @@ def _by_size(options: Options) -> list[Position]:
     if not isinstance(base.streams, ZipfStreams):
         raise TypeError("the size of real data cannot be chosen")
     left, right = base.streams.rows
-    return [
-        Position(
-            size, replace(base, streams=replace(base.streams, rows=(left * size // 30, right * size // 30)))
-        )
-        for size in ((10, 30) if options.quick else SIZES)
-    ]
+    positions = []
+    for size in (10, 30) if options.quick else SIZES:
+        streams = replace(base.streams, rows=(left * size // 30, right * size // 30))
+        positions.append(Position(size, replace(base, streams=streams)))
+    return _run(positions, options)
 
 
 def _by_theta(options: Options) -> list[Position]:
     base = scenario_of(options)
-    return [
-        Position(theta, base, {**STRATEGIES, FASTJOIN: FastJoin(theta)})
-        for theta in ((1.2, THETA) if options.quick else THETAS)
-    ]
+    thetas = (1.2, THETA) if options.quick else THETAS
+    return _run(
+        [Position(theta, base, {**STRATEGIES, FASTJOIN: FastJoin(theta)}) for theta in thetas], options
+    )
 
 
 def _gains(figure: str, positions: Sequence[Position], options: Options, measure: Measure) -> list[Line]:

@@ -1,0 +1,44 @@
+"""FastJoin in its own cost model at Zipf 1.0 on 16 and 20 instances: medians of seeds."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import pytest
+
+from tidegate.papers.experiments.fastjoin.beyond import free_imbalances
+from tidegate.papers.experiments.fastjoin.scenarios import THETA, Scenario, run
+from tidegate.papers.skew import ZipfStreams
+from tidegate.route.contrand import ContRand
+from tidegate.route.fastjoin import FastJoin
+from tidegate.route.hash_only import HashOnly
+from tidegate.route.strategy import Strategy
+
+STREAMS = ZipfStreams((1.0, 1.0), keys=10_000, rows=(3_000, 3_000), batches=24)
+SEEDS = range(3)
+
+
+def gain(scenario: Scenario, over: Strategy) -> float:
+    """Throughput of FastJoin over that of another, median over the seeds."""
+    return median(
+        run(scenario, FastJoin(THETA), seed).throughput / run(scenario, over, seed).throughput
+        for seed in SEEDS
+    )
+
+
+@pytest.mark.parametrize(("instances", "biclique"), [(16, False), (20, True)])
+def test_fastjoin_sustains_a_third_more_than_hash_routing_and_a_sixth_more_than_contrand(
+    instances: int, biclique: bool
+) -> None:
+    scenario = Scenario(STREAMS, instances, biclique, settled=12)
+    assert gain(scenario, HashOnly()) >= 1.317
+    assert min(gain(scenario, ContRand(group)) for group in (2, 4)) >= 1.16
+
+
+def test_imbalance_is_held_below_the_threshold_where_no_key_prevents_it() -> None:
+    """A batch now and then crosses it, which is what starts a migration."""
+    runs = [run(Scenario(STREAMS, 16, True, settled=12), FastJoin(THETA), seed) for seed in SEEDS]
+    found = [ratio for one in runs for ratio in free_imbalances(one)]
+    assert len(found) > 40
+    assert median(found) <= THETA
+    assert max(found) <= 1.15 * THETA
