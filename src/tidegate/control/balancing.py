@@ -21,6 +21,7 @@ from tidegate.control.loads import loads_of
 from tidegate.control.rerouting import first_routing, rerouted
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
+from tidegate.route.auto import Auto
 from tidegate.route.contrand import ContRand
 from tidegate.route.fastjoin import FastJoin
 from tidegate.route.hash_only import HashOnly
@@ -101,7 +102,7 @@ def strategy_of(balance: Balance) -> Strategy:
         return ContRand(balance.group)
     if balance.strategy == "random":
         return RandomSpread()
-    return HashOnly()
+    return Auto() if balance.strategy == "auto" else HashOnly()
 
 
 def check(settings: BalanceSettings, instances: int) -> None:
