@@ -13,6 +13,11 @@ Guarantees: the giver stays at least as heavy as the taker, so what moved is nev
 heaviest on, the loads of an unchanged input go down with every migration, so migrations end: with LI ≤ Θ, or
 with every watched key of the heaviest instance worth more than the whole gap to the lightest. Only keys
 that the load names can move.
+
+Known limits, which are the paper's: a key is never split. While one key is most of the heaviest load, that
+instance is asked in every batch and gives crumbs (the rare keys that newly hash to it), while the others,
+never asked, stay as unequal as Θ allows. Passing it over was tried: it evens out the others, and lets
+the heaviest, which decides the throughput, wait with its crumbs for longer.
 """
 
 from __future__ import annotations

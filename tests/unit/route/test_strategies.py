@@ -18,10 +18,13 @@ from tidegate.route.contrand import ContRand
 from tidegate.route.fastjoin import ANNEALING, FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.load import Load, no_work
+from tidegate.route.ls_stream import LsStream
+from tidegate.route.random_spread import RandomSpread
 from tidegate.route.strategy import Memory, Strategy
 
 STRATEGIES: list[Strategy] = [
     HashOnly(),
+    RandomSpread(),
     ContRand(),
     ContRand(group=2),
     Auto(),
@@ -29,6 +32,8 @@ STRATEGIES: list[Strategy] = [
     FastJoin(),
     FastJoin(theta=1.0, sub_windows=3),
     FastJoin(theta=1.1, chooser=ANNEALING),
+    LsStream(),
+    LsStream(gamma=0.2, alpha=0.05, pairs=4, history=1),
 ]
 PARTITIONS, INSTANCES, KEYS = 48, 6, 300
 CODES = mixed_codes(KEYS)

@@ -1,0 +1,82 @@
+"""Runs on Zipf streams behind figures 7 to 9 and 14: 20 instances, 5,000 tuples/s, capacity as in figure 8.
+
+Paper: Ls-Stream, section VI-B. Capacity is such that BiStream sustains at Zipf 1.0 what the paper says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+from tidegate.papers.experiments.experiment import Options
+from tidegate.papers.experiments.ls_stream.measures import capacity_for, sustained
+from tidegate.papers.experiments.ls_stream.streams import (
+    FEW_KEYS,
+    QUICK_SKEWS,
+    SKEWS,
+    Source,
+    keys_text,
+    many_keys,
+    source,
+)
+from tidegate.papers.experiments.ls_stream.systems import BISTREAM, BY_PARTITION, SYSTEMS, Run, System, run
+from tidegate.report.plots import Curve, Panel, Plot
+
+RATE = 5_000
+#: BiStream's throughput at Zipf 1.0 in the paper, rows per second: what capacity is chosen for.
+BISTREAM_AT_ONE = 11_000.0
+STEEPEST = 1.0
+#: The bars are about 16 to 20 instances.
+BAR_INSTANCES = (16, 20)
+SKEW_LABEL = "Zipf coefficient"
+_ABOUT = "20 instances, 16 partitions each, α = 1"
+
+
+def skews_of(options: Options) -> tuple[float, ...]:
+    return QUICK_SKEWS if options.quick else SKEWS
+
+
+def sources(options: Options, keys: int, skew: float) -> list[Source]:
+    return [source(options, seed, RATE, keys, skew) for seed in options.seeds]
+
+
+def runs(system: System, options: Options, keys: int, skew: float, instances: int = 20) -> list[Run]:
+    return [run(system, one, instances) for one in sources(options, keys, skew)]
+
+
+def capacity_of(options: Options, keys: int, instances: int = 20) -> float:
+    return capacity_for(runs(BISTREAM, options, keys, STEEPEST, instances), BISTREAM_AT_ONE)
+
+
+def by_skew_plot(
+    name: str, title: str, y_label: str, options: Options, value: Callable[[Run, int], float]
+) -> Plot:
+    """A panel per number of keys, a curve per system; `value` gets a run and the number of keys."""
+    skews, panels = skews_of(options), []
+    for keys in (many_keys(options), FEW_KEYS):
+        curves = [
+            Curve(
+                system.name,
+                skews,
+                [median(value(one, keys) for one in runs(system, options, keys, skew)) for skew in skews],
+                "dashed" if system is BY_PARTITION else "points",
+                colour=system.colour,
+            )
+            for system in (*SYSTEMS, BY_PARTITION)
+        ]
+        panels.append(Panel(SKEW_LABEL, y_label, curves, title=keys_text(keys)))
+    return Plot(name, title, f"{_ABOUT}\n{options.seeds_text}", panels)
+
+
+def gains(
+    system: System, over: System, options: Options, keys: int, skew: float, instances: int = 20
+) -> list[float]:
+    """Throughput of one over that of the other, seed by seed."""
+    return [
+        sustained(one, 1.0) / sustained(two, 1.0)
+        for one, two in zip(
+            runs(system, options, keys, skew, instances),
+            runs(over, options, keys, skew, instances),
+            strict=True,
+        )
+    ]
