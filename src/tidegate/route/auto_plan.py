@@ -135,6 +135,10 @@ class Plan:
             variance[list(places)] += self.keys.chance[key] / len(places) ** 2
         return np.sqrt(variance)
 
+    def likely_makespan(self) -> float:
+        """The heaviest instance, with one deviation of bad luck."""
+        return float((self.loads + self.noise()).max())
+
     def assignment(self, current: Assignment) -> Assignment:
         """The plan as an assignment. A key that lies where its partition does needs no place of its own."""
         keys = {
