@@ -12,13 +12,14 @@ key weighs more than a fair share. After each batch:
    (`auto_moves.py`): one for each size of `pieces` that keys may be cut into, and each of the `levels` that
    instances may be evened out to. The plan that costs least wins:
 
-       makespan + reluctance · fair share · rows moved / rows that a batch brings
+       likely makespan + reluctance · fair share · rows moved / rows that a batch brings
 
+   (likely: a deviation of chance on top, so that keys whose work swings are rather split than moved).
    It is taken only if it beats staying by `gain_least`. So the gain is judged against what moves: with a
    reluctance of 0.2, moving as many rows as half a batch brings must make batches shorter by a tenth.
 
 Guarantees: without an instance above the trigger nothing moves, except keys that cool down. A plan that is
-taken makes the heaviest instance lighter, by the costs of the last batch. A function of the loads so far;
+taken makes the likely makespan shorter, by the costs of the last batch. A function of the loads so far;
 what is remembered is plain JSON of constant size, plus one number per key with a place of its own.
 """
 
@@ -103,7 +104,7 @@ class Auto:
         best = stay
         if too_heavy(recent, stay.loads / stay.fair, stay.noise() / stay.fair, self.trigger):
             best = min([stay, *self._plans(stay)], key=lambda plan: self._price(plan, stay))
-            if self._price(best, stay) > (1 - self.gain_least) * stay.makespan:
+            if self._price(best, stay) > (1 - self.gain_least) * self._price(stay, stay):
                 best = stay
         after = best.assignment(current)
         remembered = {
@@ -140,7 +141,7 @@ class Auto:
         return plans
 
     def _price(self, plan: Plan, stay: Plan) -> float:
-        return plan.makespan + self._moving(stay) * (plan.moved_rows - stay.moved_rows)
+        return plan.likely_makespan() + self._moving(stay) * (plan.moved_rows - stay.moved_rows)
 
     def _moving(self, plan: Plan) -> float:
         """What moving a row counts for."""

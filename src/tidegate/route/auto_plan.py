@@ -62,7 +62,7 @@ class Plan:
     @property
     def new_rows(self) -> float:
         """Rows that looked for partners in this batch."""
-        return float(self.base.seen.sum() + self.keys.seen[list(self.own)].sum())
+        return float(self.base.new.sum() + self.keys.new[list(self.own)].sum())
 
     @property
     def makespan(self) -> float:
@@ -126,14 +126,18 @@ class Plan:
         inside = np.ones(len(self.keys.rows), np.bool_)
         inside[list(self.own)] = False
         homes, partitions = self.load.homes[inside], self.table.size
-        chance = self.keys.whole**2 / np.maximum(self.keys.seen, 1)
+        # Keys that are not watched: many, and each of them light.
         rest = np.maximum(self.cost - np.bincount(homes, self.keys.whole[inside], partitions), 0)
-        seen = np.maximum(self.base.seen - np.bincount(homes, self.keys.seen[inside], partitions), 1)
-        parts = rest**2 / seen + np.bincount(homes, chance[inside], partitions)
+        new = np.maximum(self.base.new - np.bincount(homes, self.keys.new[inside], partitions), 1)
+        parts = rest**2 / new + np.bincount(homes, self.keys.chance[inside], partitions)
         variance = np.bincount(self.table, parts, self.instances)
         for key, places in self.own.items():
-            variance[list(places)] += chance[key] / len(places) ** 2
+            variance[list(places)] += self.keys.chance[key] / len(places) ** 2
         return np.sqrt(variance)
+
+    def likely_makespan(self) -> float:
+        """The heaviest instance, with one deviation of bad luck."""
+        return float((self.loads + self.noise()).max())
 
     def assignment(self, current: Assignment) -> Assignment:
         """The plan as an assignment. A key that lies where its partition does needs no place of its own."""

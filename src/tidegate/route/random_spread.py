@@ -26,6 +26,7 @@ class RandomSpread:
         return "random"
 
     def first(self, partitions: int, instances: int) -> Assignment:
+        first_table(partitions, instances)  # refuses the numbers that every strategy refuses
         # One owner for all; that owner and all after it share every partition.
         return Assignment(instances, first_table(partitions, 1), spread=instances)
 

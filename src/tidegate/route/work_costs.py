@@ -40,8 +40,10 @@ class UnitCosts:
     repeated: NDArray[np.float64]
     #: Rows in the state, which is what moving costs.
     rows: NDArray[np.float64]
-    #: New rows: how much evidence the costs of this batch rest on.
-    seen: NDArray[np.float64]
+    #: New rows.
+    new: NDArray[np.float64]
+    #: Variance of the cost by chance, if rows come independently; for single keys (see `_chance`).
+    chance: NDArray[np.float64]
 
     @property
     def whole(self) -> NDArray[np.float64]:
@@ -50,7 +52,8 @@ class UnitCosts:
 
     def at(self, chosen: NDArray[np.int64]) -> UnitCosts:
         """The same of some of them."""
-        return UnitCosts(self.divided[chosen], self.repeated[chosen], self.rows[chosen], self.seen[chosen])
+        parts = (self.divided, self.repeated, self.rows, self.new, self.chance)
+        return UnitCosts(*(part[chosen] for part in parts))
 
 
 def counts_of(work: Work, both: bool) -> NDArray[np.float64]:
@@ -77,8 +80,18 @@ def price(work: Work, prices: NDArray[np.float64], both: bool) -> UnitCosts:
         divided=prices[_DIVIDED] @ counts[_DIVIDED],
         repeated=prices[PROBE] * counts[PROBE],
         rows=counts[UPKEEP],
-        seen=counts[PROBE],
+        new=counts[PROBE],
+        chance=_chance(work, prices),
     )
+
+
+def _chance(work: Work, prices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A key had n new rows: by chance, give or take sqrt(n), of which each found all stored rows of its key.
+
+    So a single row that meets a thousand stored ones counts as an accident, a thousand that meet one do not.
+    """
+    pairs = prices[MATCH] ** 2 * (work.probes * work.stored.astype(np.float64) ** 2).sum(axis=0)
+    return np.asarray(pairs + (prices[STORE] + prices[PROBE]) ** 2 * work.probes.sum(axis=0))
 
 
 def own_keys(load: Load, assignment: Assignment) -> dict[int, tuple[int, ...]]:

@@ -14,7 +14,7 @@ COST = st.floats(0, 50)
 
 def key(divided: float, repeated: float) -> UnitCosts:
     one = np.ones(1)
-    return UnitCosts(divided * one, repeated * one, one, one)
+    return UnitCosts(divided * one, repeated * one, one, one, one)
 
 
 @given(COST, st.floats(0, 5), st.sampled_from([0.2, 0.5, 1.0]), st.integers(1, 32))

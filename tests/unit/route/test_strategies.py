@@ -19,10 +19,12 @@ from tidegate.route.fastjoin import ANNEALING, FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.load import Load, no_work
 from tidegate.route.ls_stream import LsStream
+from tidegate.route.random_spread import RandomSpread
 from tidegate.route.strategy import Memory, Strategy
 
 STRATEGIES: list[Strategy] = [
     HashOnly(),
+    RandomSpread(),
     ContRand(),
     ContRand(group=2),
     Auto(),

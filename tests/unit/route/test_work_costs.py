@@ -52,3 +52,23 @@ def test_each_instance_pays_for_its_partitions_and_its_share_of_keys() -> None:
     spread = counts_per_instance(load, Assignment(3, (0, 1), spread=2))
     assert spread[4].tolist() == [6, 6 + 8, 8]
     assert spread[2].tolist() == pytest.approx([7 / 2, 7 / 2 + 8 / 2, 8 / 2])
+
+
+def test_one_row_that_meets_many_is_an_accident_and_many_that_meet_one_are_not() -> None:
+    """The same 1000 pairs, found by one left row or by a thousand right ones."""
+    stored = np.array([[0, 1], [1000, 0]])
+    probes = np.array([[0, 1000], [1, 0]])
+    matches = np.array([1000, 1000])
+    pairs_only = np.array([0, 0, 1.0, 0, 0])
+    costs = price(Work(stored, probes, matches), pairs_only, both=True)
+    assert costs.whole.tolist() == [1000, 1000]
+    assert np.sqrt(costs.chance) == pytest.approx([1000, np.sqrt(1000)])
+
+
+def test_chance_is_the_variance_of_keys_drawn_at_random() -> None:
+    random = np.random.default_rng(0)
+    stored = np.array([50, 2000])
+    drawn = random.poisson([[30.0], [4.0]], (2, 4000))
+    many = Work(np.repeat(stored[:, None], 4000, 1), drawn, (drawn * stored[:, None]).sum(axis=0))
+    costs = price(many, PRICES, both=True)
+    assert costs.chance.mean() == pytest.approx(costs.whole.var(), rel=0.1)

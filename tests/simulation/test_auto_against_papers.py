@@ -1,0 +1,40 @@
+"""auto beside the papers' strategies on their streams, with an index: never worse than the better one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidegate.papers.skew import GROUPS, ZipfStreams, city_streams, zipf_batches
+from tidegate.route.auto import Auto
+from tidegate.route.fastjoin import FastJoin
+from tidegate.route.hash_only import HashOnly
+from tidegate.route.ls_stream import LsStream
+from tidegate.route.strategy import Strategy
+from tidegate.sim.key_counts import count_arrivals
+from tidegate.sim.skewed_join import SkewedJoin, simulate
+
+WARM = 4
+#: Rows that keep the pairs of a batch below 20 million, by the sum of both exponents.
+ROWS = {0: 4_000, 1: 4_000, 2: 2_500, 3: 2_000, 4: 1_000}
+STREAMS = {
+    **{
+        name: ZipfStreams(group, keys=5_000, rows=(ROWS[round(sum(group))],) * 2, batches=14)
+        for name, group in GROUPS.items()
+    },
+    "city": city_streams((500, 4_500), batches=14),
+    "ls-stream 0.6": ZipfStreams((0.6, 0.6), keys=5_000, rows=(3_000, 3_000), batches=14),
+}
+
+
+@pytest.mark.parametrize("name", list(STREAMS))
+def test_auto_is_at_least_as_good_as_the_better_of_both_papers(name: str) -> None:
+    arrivals = count_arrivals(zipf_batches(STREAMS[name]))
+
+    def makespan(strategy: Strategy, watch_share: float = 0.0) -> float:
+        trace = simulate(arrivals, strategy, SkewedJoin(16, 256, (8, 8), watch_share=watch_share))
+        assert trace.batches[-1].pairs <= 20_000_000
+        return float(np.mean(trace.series("makespan")[WARM:]))
+
+    others = min(makespan(FastJoin()), makespan(LsStream()), makespan(HashOnly()))
+    assert makespan(Auto(), 5e-4) <= others
