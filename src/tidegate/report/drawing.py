@@ -73,7 +73,7 @@ def _draw_panel(axes: Axes, panel: Panel, tallest: float, columns: int) -> None:
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     # Room on top for the legend, so that it covers no curve.
-    room = 1.06 + 0.065 * -(-len(panel.curves) // columns)
+    room = 1.06 + 0.08 * -(-len(panel.curves) // columns)
     axes.set_ylim(panel.y_from, panel.y_from + (tallest - panel.y_from) * room)
     axes.margins(x=0.02)
     sides = {False: axes}

@@ -84,8 +84,7 @@ def less_line(
 ) -> Line:
     """Ratios of two latencies, told as a change in per cent; `most` is the ratio that agrees."""
     middle = median(ratios)
-    low, high = 100 * (min(ratios) - 1), 100 * (max(ratios) - 1)
-    spread = f" ({low:+.0f} to {high:+.0f})" if len(ratios) > 1 else ""
+    change, low, high = (round(100 * (ratio - 1)) for ratio in (middle, min(ratios), max(ratios)))
+    spread = f" ({low:+d} to {high:+d})" if len(ratios) > 1 else ""
     agrees = None if most is None else middle <= most
-    text = f"{100 * (middle - 1):+.0f} %{spread}"
-    return Line(figure, claim, paper, text, middle, "× as long", tuple(ratios), agrees)
+    return Line(figure, claim, paper, f"{change:+d} %{spread}", middle, "× as long", tuple(ratios), agrees)

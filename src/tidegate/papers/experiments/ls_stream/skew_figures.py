@@ -9,7 +9,8 @@ Where we see something else, and why:
   stable.
 - So at Zipf 1.0 nearly all of Ls-Stream's gain is from looking at partitions: the straggler has little
   besides the hot key that could leave it. More than about 1.8 times BiStream is out of reach with 10
-  million keys: (share of the hot key + 1/20 of the rest) / share of the hot key.
+  million keys: (share of the hot key + 1/20 of the rest) / share of the hot key; a little more where the
+  hash puts another heavy key beside it.
 - At Zipf 0.2 the paper has all systems alike. In its own cost model Ls-Stream compares a row with a
   sixteenth of what BiStream does, and sustains four times the rate.
 - Rows of BiStream-ContRand visit two instances, each compares them with its part: on mild skew it does twice
