@@ -40,8 +40,11 @@ from tidegate.report.frame import Bar
 from tidegate.report.plots import Curve, Panel, Plot
 from tidegate.route.contrand import ContRand
 from tidegate.route.imbalance import imbalance
+from tidegate.route.scaling_gain import scaling_gain_ratio
 
 INSTANCES = (16, 20)
+#: Of a stored row, and of what is known about a key: its code, its rows and its probes.
+ROW_BYTES, KEY_BYTES = 100, 24
 GROUPS_OF = (ContRand(2), ContRand(4))
 
 
@@ -82,6 +85,8 @@ def beyond(options: Options) -> Outcome:
         told, judged = _imbalance(runs, topology, biclique)
         lines += told
         bars += judged
+        if biclique:
+            lines.append(_gain_ratio(runs))
         panels.append(_panel(scenarios, topology, options))
     streams = _scenario(options, numbers[0], False).streams
     keys = streams.keys if isinstance(streams, ZipfStreams) else 0
@@ -110,6 +115,18 @@ def _imbalance(runs: Sequence[Run], topology: str, biclique: bool) -> tuple[list
         at_most(_id("imbalance", biclique), median(free) if free else None, "", THETA),
         at_most(_id("imbalance_most", biclique), max(free) if free else None, "", THETA),
     ]
+
+
+def _gain_ratio(runs: Sequence[Run]) -> Line:
+    """Equation 12, after the last batch of each run: how much of a new instance's memory holds rows."""
+    found = []
+    for one in runs:
+        last = [group[-1] for group in one.decisions]
+        rows = sum(float(decision.work.stored.sum()) for decision in last)
+        keys = sum(int(decision.keys.sum()) for decision in last)
+        found.append(scaling_gain_ratio(rows, keys, ROW_BYTES, KEY_BYTES))
+    claim = f"scaling gain ratio, rows of {ROW_BYTES} bytes, {KEY_BYTES} bytes of statistics a key"
+    return number_line("beyond", claim, "> 0.9 from 10 rows a key on", found)
 
 
 def _id(name: str, biclique: bool) -> str:
