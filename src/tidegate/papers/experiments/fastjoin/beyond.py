@@ -6,8 +6,9 @@ them share a stream. ContRand is the better of subgroups of two and of four.
 
 LI is judged once settled, and where no key prevents balance: batches do not count whose heaviest instance
 would exceed Θ with nothing but the keys that are too large for its gap to the lightest (equation 9 forbids to
-move them). Two bars: the median, and the most. The most is a little above Θ by nature: crossing Θ is what
-starts a migration, and a batch helps one pair of instances only.
+move them). Co-located, the most popular key alone (8 % of the rows) prevents it in almost all batches, so the
+bars are those of the biclique: the median, and the most. The most is a little above Θ by nature: crossing Θ
+is what starts a migration, and a batch helps one pair of instances only.
 """
 
 from __future__ import annotations
@@ -39,9 +40,14 @@ from tidegate.report.bars import at_most
 from tidegate.report.frame import Bar
 from tidegate.report.plots import Curve, Panel, Plot
 from tidegate.route.contrand import ContRand
+from tidegate.route.fastjoin import FastJoin
 from tidegate.route.imbalance import imbalance
+from tidegate.route.scaling_gain import scaling_gain_ratio
 
 INSTANCES = (16, 20)
+#: Of a stored row, and of what is known about a key: its code, its rows and its probes.
+ROW_BYTES, KEY_BYTES = 100, 24
+LOWER_THETA = 1.5
 GROUPS_OF = (ContRand(2), ContRand(4))
 
 
@@ -79,9 +85,10 @@ def beyond(options: Options) -> Outcome:
             if worst is not None:
                 bars.append(bar(worst, _id(id, biclique), paper))
         runs = [run(one, STRATEGIES[FASTJOIN], seed) for one in scenarios for seed in options.seeds]
-        told, judged = _imbalance(runs, topology, biclique)
-        lines += told
-        bars += judged
+        lines += _imbalance_lines(runs, topology)
+        if biclique:
+            bars += _imbalance_bars(runs)
+            lines += [_lower_threshold(scenarios[0], options), _gain_ratio(runs)]
         panels.append(_panel(scenarios, topology, options))
     streams = _scenario(options, numbers[0], False).streams
     keys = streams.keys if isinstance(streams, ZipfStreams) else 0
@@ -90,26 +97,48 @@ def beyond(options: Options) -> Outcome:
     return Outcome(lines, bars, [Plot("beyond-throughput", title, subtitle, panels, same_height=True)])
 
 
-def _imbalance(runs: Sequence[Run], topology: str, biclique: bool) -> tuple[list[Line], list[Bar]]:
+def _imbalance_lines(runs: Sequence[Run], topology: str) -> list[Line]:
     every = [float(one.trace.ratios()[one.scenario.settled :].mean()) for one in runs]
     free = [ratio for one in runs for ratio in free_imbalances(one)]
     batches = sum(len(group[one.scenario.settled :]) for one in runs for group in one.decisions)
-    limit = f"≤ {THETA:g}"
     lines = [
-        number_line("beyond", f"{topology}: mean LI, once settled", limit, every),
-        number_line(
-            "beyond", f"{topology}: share of batches in which no key prevents it", "-", [len(free) / batches]
-        ),
+        number_line("beyond", f"{topology}: mean LI, once settled", f"≤ {THETA:g}", every),
+        number_line("beyond", f"{topology}: batches in which no key prevents it", "-", [len(free) / batches]),
     ]
     if free:
         above = float(np.mean(np.array(free) > THETA))
-        lines.append(
-            number_line("beyond", f"{topology}: of these, above Θ", "none", [above], agrees=above == 0)
-        )
-    return lines, [
-        at_most(_id("imbalance", biclique), median(free) if free else None, "", THETA),
-        at_most(_id("imbalance_most", biclique), max(free) if free else None, "", THETA),
+        lines.append(number_line("beyond", f"{topology}: of these, above Θ", "none", [above]))
+    return lines
+
+
+def _imbalance_bars(runs: Sequence[Run]) -> list[Bar]:
+    free = [ratio for one in runs for ratio in free_imbalances(one)]
+    return [
+        at_most("fastjoin.imbalance", median(free) if free else None, "", THETA),
+        at_most("fastjoin.imbalance_most", max(free) if free else None, "", THETA),
     ]
+
+
+def _lower_threshold(scenario: Scenario, options: Options) -> Line:
+    """Θ = 2.2 leaves much to gain where hash routing is not that unequal."""
+    ratio = [
+        run(scenario, FastJoin(LOWER_THETA), seed).throughput / _throughput(scenario, HASH, seed)
+        for seed in options.seeds
+    ]
+    claim = f"biclique, {scenario.instances} instances, Θ = {LOWER_THETA:g}: throughput over {HASH}"
+    return more_line("beyond", claim, "-", ratio)
+
+
+def _gain_ratio(runs: Sequence[Run]) -> Line:
+    """Equation 12, after the last batch of each run: how much of a new instance's memory holds rows."""
+    found = []
+    for one in runs:
+        last = [group[-1] for group in one.decisions]
+        rows = sum(float(decision.work.stored.sum()) for decision in last)
+        keys = sum(int(decision.keys.sum()) for decision in last)
+        found.append(scaling_gain_ratio(rows, keys, ROW_BYTES, KEY_BYTES))
+    claim = f"scaling gain ratio, rows of {ROW_BYTES} bytes, {KEY_BYTES} bytes of statistics a key"
+    return number_line("beyond", claim, "> 0.9 from 10 rows a key on", found)
 
 
 def _id(name: str, biclique: bool) -> str:

@@ -101,7 +101,8 @@ class Run:
 def scenario_of(options: Options) -> Scenario:
     """The city of the paper's main figures: real if there is one, else generated; short for tests."""
     if options.real is not None:
-        return Scenario(TaxiStreams(options.real))
+        # A smaller city than the paper's, with some thousand places: fewer instances.
+        return Scenario(TaxiStreams(options.real), instances=16)
     if options.quick:
         return Scenario(replace(city_streams((2_000, 10_000), 16), keys=3_000), window=5, settled=8)
     return Scenario(city_streams())
