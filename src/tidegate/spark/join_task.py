@@ -167,7 +167,9 @@ class JoinInstance:
                     # A row with a null key never matches, so only a side that shows lonely rows keeps it.
                     if not self.layout.preserved[side] or not role & STORE:
                         continue
-                layout, slot_us = self.layout.sides[side], self.layout.within.slot_us(side)
+                # Slots are for storing: rows that are only borrowed may as well look around together.
+                slot_us = self.layout.within.slot_us(side) if role & STORE else 0
+                layout = self.layout.sides[side]
                 runs += new_runs(table, chosen, codes, times, side, layout, slot_us, without_key, role)
         return runs
 

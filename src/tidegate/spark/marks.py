@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
-from tidegate.spark.layout import ROW
-from tidegate.spark.runs import NewRun, Run, StoredRun
+from tidegate.spark.layout import ROW, JoinLayout
+from tidegate.spark.runs import NewRun, Run, StoredRun, by_slot
 
 #: Candidates compared at once.
 _CHUNK = 1 << 18
@@ -58,22 +58,20 @@ def _same_rows(marks: StoredRun, run: StoredRun, identities: pa.Array) -> Iterat
                 yield row[mine == theirs]
 
 
-def marks_of(run: NewRun) -> NewRun | None:
-    """The identities of a borrowed run's rows that found a partner."""
+def marks_of(run: NewRun, slot_us: int) -> Iterator[Run]:
+    """The identities of a borrowed run's rows that found a partner, slot by slot."""
     matched = np.flatnonzero(np.unpackbits(run.bits, bitorder="little")[: len(run.codes)])
-    if not len(matched):
-        return None
-    marks = NewRun(run.side, False, run.slot, 0, 0, ())
-    marks.codes, marks.times = run.codes[matched], run.times[matched]
-    marks.first_us, marks.last_us = int(marks.times.min()), int(marks.times.max())
-    marks.rows = run.rows.select([ROW]).take(pa.array(matched))
-    return marks
+    for slot, part in by_slot(run.times[matched], slot_us) if len(matched) else ():
+        rows = matched[part]
+        marks = NewRun(run.side, False, slot, 0, 0, ())
+        marks.codes, marks.times = run.codes[rows], run.times[rows]
+        marks.first_us, marks.last_us = int(marks.times.min()), int(marks.times.max())
+        marks.rows = run.rows.select([ROW]).take(pa.array(rows))
+        yield marks
 
 
-def borrowed(runs: Sequence[NewRun], tracked: tuple[bool, bool]) -> Iterator[Run]:
+def borrowed(runs: Sequence[NewRun], layout: JoinLayout) -> Iterator[Run]:
     """Marks to write, from the runs that an instance only borrowed."""
     for run in runs:
-        if tracked[run.side] and run.touched:
-            marks = marks_of(run)
-            if marks is not None:
-                yield marks
+        if layout.tracked[run.side] and run.touched:
+            yield from marks_of(run, layout.within.slot_us(run.side))

@@ -155,7 +155,7 @@ def new_runs(
     lanes, names = [*layout.lanes], [*layout.columns]
     if ROW in table.column_names:
         lanes, names = [*lanes, ROW], [*names, ROW]
-    for slot, part in _by_slot(ordered.times, slot_us):
+    for slot, part in by_slot(ordered.times, slot_us):
         run = NewRun(side, keyless, slot, 0, 0, (), role)
         run.codes, run.times = ordered.codes[part], ordered.times[part]
         run.slices = [(0, len(run.codes))]
@@ -174,7 +174,7 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _by_slot(times: NDArray[np.int64], slot_us: int) -> list[tuple[int | None, slice | NDArray[np.int64]]]:
+def by_slot(times: NDArray[np.int64], slot_us: int) -> list[tuple[int | None, slice | NDArray[np.int64]]]:
     """Which rows fall into which slot, in the order they stand in."""
     slots = slots_of(np.array([times.min(), times.max()]), slot_us)
     first, last = int(slots[0]), int(slots[1])

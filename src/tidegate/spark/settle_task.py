@@ -112,9 +112,7 @@ class Settling:
             if self.layout.tracked[run.side] and run.touched and not gone:
                 self._write_bits(run)
         self._rewritten = [piece for group in merging if (piece := self._merge(group)) is not None]
-        self._rewritten += [
-            self._write_marks(run) for run in borrowed(self.task.borrowed, self.layout.tracked)
-        ]
+        self._rewritten += [self._write_marks(run) for run in borrowed(self.task.borrowed, self.layout)]
 
     def _write_marks(self, run: Run) -> Piece:
         """Store who found a partner here and is stored elsewhere."""

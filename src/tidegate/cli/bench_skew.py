@@ -1,0 +1,110 @@
+"""A join over skewed streams under every balancing strategy, on an embedded Spark.
+
+Each workload's rows are the same for all strategies, which run one after the other in one session. Instances
+are Spark tasks whose processor time is measured; throughput is rows over the time of the heaviest instance,
+which is what as many one-core machines would give. The time of a batch on this machine is told beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tidegate.cli.arguments import positive_int, positive_number, whole_number
+from tidegate.cli.quiet import standard_error_in
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tidegate.spark.bench.skew.run import Run
+
+STRATEGIES = "hash,fastjoin,ls-stream,contrand,auto"
+WORKLOADS = "zipf-0,zipf-0.5,zipf-1.0,zipf-1.5,zipf-2.0,city,jump"
+HEADS = (
+    "workload",
+    "strategy",
+    "throughput",
+    "imbalance",
+    "total_seconds",
+    "pairs",
+    "moved_share",
+    "migrations",
+    "split_keys",
+    "batch_seconds",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--strategies", default=STRATEGIES, metavar="A,B", help="what tg.Balance takes (%(default)s)")
+    add("--workloads", default=WORKLOADS, metavar="A,B", help="zipf-EXPONENT, city, jump (%(default)s)")
+    add("--topology", default="together", choices=("together", "biclique"), help="(%(default)s)")
+    add("--instances", type=positive_int, default=8, metavar="N", help="of the join (%(default)s)")
+    add("--batches", type=positive_int, default=16, metavar="N", help="of each run (%(default)s)")
+    add("--pairs", type=positive_number, default=4e6, metavar="N", help="a batch, about (%(default)g)")
+    add("--jump", type=positive_int, default=20, metavar="N", help="batches between jumps (%(default)s)")
+    add("--seed", type=whole_number, default=7, metavar="N", help="same seed, same rows (%(default)s)")
+    add("--temp", type=Path, metavar="DIR", help="where data goes, and is removed (the system's)")
+    add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from tidegate.report.bars import print_bars
+    from tidegate.report.frame import Frame, write_frame
+    from tidegate.spark.bench.skew.bars import rows_of_report, skew_bars
+
+    # A copy of the descriptor: what Spark writes to standard error is turned away, what we write is not.
+    told = os.fdopen(os.dup(2 if arguments.json == "-" else 1), "w", buffering=1)
+    console = Console(file=told, highlight=False)
+    sys.stdout.flush()
+    with TemporaryDirectory(prefix="tidegate-log-") as logs, standard_error_in(Path(logs) / "spark.log"):
+        runs = _runs(arguments, console)
+    rows, bars = rows_of_report(runs), skew_bars(runs, arguments.jump)
+    _print_rows(console, rows)
+    print_bars(console, bars)
+    if arguments.json is not None:
+        write_frame(Frame("bench skew", arguments.seed, rows, bars), arguments.json)
+    return 0
+
+
+def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str, Run]]:
+    from tidegate.report.outcome import say
+    from tidegate.spark.bench.skew.feed import Workload, write
+    from tidegate.spark.bench.skew.run import play
+    from tidegate.spark.session import embedded_session
+
+    session = embedded_session("tidegate bench skew", cores=2, memory="4g")
+    runs: dict[str, dict[str, Run]] = {}
+    try:
+        for name in arguments.workloads.split(","):
+            # Enough batches for two jumps.
+            batches = 3 * arguments.jump if name == "jump" else arguments.batches
+            pairs = arguments.pairs / 4 if name == "jump" else arguments.pairs
+            workload = Workload(name, pairs, batches, arguments.seed, arguments.jump)
+            with TemporaryDirectory(prefix="tidegate-skew-", dir=arguments.temp) as folder:
+                rows = write(Path(folder), workload.batch_codes())
+                say(console, f"{name}: {len(rows)} batches of {rows[0]:,} rows")
+                runs[name] = {}
+                for strategy in arguments.strategies.split(",") if name != "jump" else ("auto",):
+                    one = play(session, Path(folder), name, strategy, arguments.instances, arguments.topology)
+                    runs[name][strategy] = one
+                    say(console, f"  {strategy}: {one.throughput:,.0f} rows/s, {one.steady_imbalance:.2f}×")
+    finally:
+        session.stop()
+    return runs
+
+
+def _print_rows(console: Console, rows: list[dict[str, object]]) -> None:
+    from tidegate.report.table import print_table
+
+    def text(value: object) -> str:
+        return f"{value:,.3g}" if isinstance(value, float) else str(value)
+
+    table = [tuple(text(row[name]) for name in HEADS) for row in rows]
+    print_table(console, "heaviest instance over an even share, and what follows", HEADS, table, left=2)

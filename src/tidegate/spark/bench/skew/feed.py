@@ -1,0 +1,91 @@
+"""Skewed streams as files: one pair of files a batch, keys as the routing papers draw them.
+
+The number of rows follows from the skew, so that a batch gives about so many pairs: a hot key's pairs grow
+with the square of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from tidegate.papers.skew import Batch, ZipfStreams, city_streams, key_codes, zipf_batches
+
+SIDES = ("left", "right")
+SCHEMA = "ts timestamp, k long, n long"
+KEYS = 100_000
+#: Batches that a row stays in the window, either way.
+WINDOW_BATCHES = 3
+ROWS_MIN, ROWS_MAX = 500, 250_000
+_SECOND = 1_000_000
+_START_US = 1_700_000_000 * _SECOND
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Streams by name: `zipf-1.0`, `jump` (a hot key that changes every so many batches), `city`."""
+
+    name: str
+    #: Pairs that a batch is to give, about.
+    pairs: float = 4e6
+    batches: int = 14
+    seed: int = 0
+    #: `jump`: batches until another key is hot.
+    jump: int = 20
+
+    def batch_codes(self) -> Iterator[Batch]:
+        if self.name == "jump":
+            return _jumping(replace(self._zipf(1.5), seed=self.seed), self.jump)
+        if self.name == "city":
+            whole = city_streams()
+            scale = sqrt(self.pairs / _pairs(whole))
+            rows = (int(whole.rows[0] * scale), int(whole.rows[1] * scale))
+            return zipf_batches(replace(whole, rows=rows, batches=self.batches, seed=self.seed))
+        return zipf_batches(self._zipf(float(self.name.removeprefix("zipf-"))))
+
+    def _zipf(self, exponent: float) -> ZipfStreams:
+        one = ZipfStreams((exponent, exponent), KEYS, (1000, 1000), self.batches, self.seed)
+        rows = int(min(ROWS_MAX, max(ROWS_MIN, 1000 * sqrt(self.pairs / _pairs(one)))))
+        return replace(one, rows=(rows, rows))
+
+
+def _pairs(streams: ZipfStreams) -> float:
+    """Pairs of a batch once windows are full: each side meets so many batches of the other."""
+    ranks = np.arange(streams.keys) + 1.0 + streams.centre
+    left, right = (ranks**-exponent for exponent in streams.exponents)
+    together = float((left / left.sum()) @ (right / right.sum()))
+    return (2 * WINDOW_BATCHES) * streams.rows[0] * streams.rows[1] * together
+
+
+def _jumping(streams: ZipfStreams, every: int) -> Iterator[Batch]:
+    """Every so many batches all keys are others, so what was learnt of the hot one is worth nothing."""
+    for batch, (left, right) in enumerate(zipf_batches(streams)):
+        mask = key_codes(np.array([batch // every]), streams.seed)[0]
+        yield left ^ mask, right ^ mask
+
+
+def write(root: Path, batches: Iterable[Batch]) -> list[int]:
+    """The files of all batches; rows per batch."""
+    rows = []
+    for number, codes in enumerate(batches):
+        for side, keys in zip(SIDES, codes, strict=True):
+            folder = root / side
+            folder.mkdir(parents=True, exist_ok=True)
+            pq.write_table(_table(keys, number), folder / f"{number:04d}.parquet")
+        rows.append(sum(map(len, codes)))
+    return rows
+
+
+def _table(keys: NDArray[np.uint64], batch: int) -> pa.Table:
+    begin = _START_US + batch * _SECOND
+    times = begin + np.arange(len(keys), dtype=np.int64) * _SECOND // max(1, len(keys))
+    numbers = np.arange(len(keys), dtype=np.int64) + batch * ROWS_MAX
+    kind = pa.timestamp("us", tz="UTC")
+    return pa.table({"ts": pa.array(times, kind), "k": keys.view(np.int64), "n": numbers})
