@@ -35,6 +35,7 @@ __all__ = [
     "Stream",
     "TidegateError",
     "__version__",
+    "hilbert",
     "inner_product",
     "overlap",
     "pairwise",
@@ -42,6 +43,23 @@ __all__ = [
     "stream",
     "tumbling",
 ]
+
+
+def hilbert(lat: Any, lon: Any, bits: int) -> Any:
+    """The cell of a place on a Hilbert curve, as a key: near numbers are near places.
+
+    Columns (or expressions as text) give a column, numpy arrays an array; the same cells either way. A
+    place out of range has none: null, or -1. `tidegate.route.hilbert.cell_bounds` leads back to the cell.
+    """
+    import numpy as np
+
+    if isinstance(lat, np.ndarray):
+        from tidegate.route.hilbert import hilbert as of_arrays
+
+        return of_arrays(lat, lon, bits)
+    from tidegate.spark.hilbert import hilbert as of_columns
+
+    return of_columns(lat, lon, bits)
 
 
 def start(*outputs: Output, **settings: Any) -> Query:

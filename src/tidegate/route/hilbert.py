@@ -69,7 +69,7 @@ STEPS, INVERSE = _tables()
 
 def hilbert(lat: NDArray[np.float64], lon: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
     """Cell number of each place, 0 … 4**bits - 1; -1 where there is none."""
-    _check_bits(bits)
+    check_bits(bits)
     valid = (lat >= -90) & (lat <= 90) & (lon >= -180) & (lon <= 180)
     y, x = _grid(lat, 90.0, bits, valid), _grid(lon, 180.0, bits, valid)
     cells, v = np.zeros(x.shape, np.uint64), np.zeros(x.shape, np.uint64)
@@ -84,7 +84,7 @@ def cell_bounds(
     cells: NDArray[np.int64], bits: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """South, west, north and east of each cell, in degrees; NaN for numbers that no cell has."""
-    _check_bits(bits)
+    check_bits(bits)
     valid = (cells >= 0) & (cells < 4**bits)
     known = np.where(valid, cells, 0).astype(np.uint64)
     x, y, v = np.zeros_like(known), np.zeros_like(known), np.zeros_like(known)
@@ -110,7 +110,7 @@ def _look_up(table: int, v: NDArray[np.uint64], entry: NDArray[np.uint64]) -> ND
     return np.uint64(table) >> ((v & np.uint64(12)) + entry << _TWO) & np.uint64(15)
 
 
-def _check_bits(bits: int) -> None:
+def check_bits(bits: int) -> None:
     if not 1 <= bits <= BITS_MAX:
         raise FlowError(
             explain(

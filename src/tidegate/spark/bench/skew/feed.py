@@ -23,7 +23,7 @@ SCHEMA = "ts timestamp, k long, n long"
 KEYS = 100_000
 #: Batches that a row stays in the window, either way.
 WINDOW_BATCHES = 3
-ROWS_MIN, ROWS_MAX = 500, 250_000
+ROWS_MIN, ROWS_MAX = 500, 60_000
 _SECOND = 1_000_000
 _START_US = 1_700_000_000 * _SECOND
 
