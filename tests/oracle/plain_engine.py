@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 from tests.oracle.plain_join import Cell, PlainJoin
 from tests.oracle.plain_routing import copies
 
-from tidegate.control import merging, planning
+from tidegate.control import balancing, merging, planning
+from tidegate.control.balancing import BalanceSettings
 from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.rerouting import first_routing, rerouted
@@ -68,6 +70,7 @@ class PlainEngine:
         partitions: int = 4,
         instances: int = 2,
         first: Sequence[Assignment] | None = None,
+        balance: BalanceSettings | None = None,
         idle_timeout: Mapping[str, int | None] | None = None,
     ):
         self.joins, self.partitions = list(joins), partitions
@@ -79,6 +82,8 @@ class PlainEngine:
         wanted = first or [Assignment(instances, first_table(partitions, instances))]
         routing = dict.fromkeys(names, first_routing(wanted))
         self.manifest = planning.first_manifest({}, list(lateness), routing, 0)
+        #: Who moves what by itself; None: only `assign` does.
+        self._balance = balance
         self._routing: dict[str, Routing] = {}
         self._cuts: dict[str, tuple[Cut, ...]] = {}
         #: Everything that each join has emitted so far, and what its tasks have reported.
@@ -106,6 +111,10 @@ class PlainEngine:
         skipping: Mapping[str, Skipping] | None = None,
     ) -> None:
         """One batch, from plan to manifest."""
+        wanted: dict[str, Any] = {}
+        if self._balance is not None:
+            loads = balancing.measured(self._balance, (), self.manifest)
+            self._routing, self._cuts, wanted = balancing.reroute(self._balance, self.manifest, None, loads)
         plan = planning.next_plan(
             self.manifest.batch + 1,
             self.manifest,
@@ -116,6 +125,7 @@ class PlainEngine:
             skipping=skipping,
             routing={**self.manifest.routing, **self._routing},
             cuts=self._cuts,
+            balance=wanted,
         )
         self._routing, self._cuts = {}, {}
         tried = [self._attempt(plan, rows) for _ in range(attempts)]
@@ -126,6 +136,10 @@ class PlainEngine:
             self.emitted[name] += joined
         self.reports += reports
         self.manifest = after
+        if self._balance is not None:
+            loads = balancing.measured(self._balance, reports, after)
+            learnt = balancing.learn(self._balance, plan, loads, after)
+            self.manifest = replace(after, control={balancing.CONTROL: learnt})
         self._sweep()
 
     def close(self) -> None:
@@ -236,6 +250,7 @@ class PlainEngine:
     ) -> Iterator[pa.RecordBatch]:
         layout = self._layouts[join.name]
         work = join_batch(layout, plan, before, self.store.url)
+        work = replace(work, watch_keys=self._balance is not None)
         if join.where is None:
             yield from JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(rows))
             return

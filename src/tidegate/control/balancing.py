@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tidegate.balance import BICLIQUE, Balance
 from tidegate.control.loads import loads_of
 from tidegate.control.rerouting import first_routing, rerouted
@@ -23,7 +25,9 @@ from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto import Auto
 from tidegate.route.contrand import ContRand
+from tidegate.route.elastic import Elastic
 from tidegate.route.fastjoin import FastJoin
+from tidegate.route.hash import first_table
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.load import Load
 from tidegate.route.ls_stream import LsStream
@@ -32,8 +36,8 @@ from tidegate.route.strategy import Memory, Strategy
 from tidegate.routing import Cut, Routing
 from tidegate.values import Manifest, Plan, TaskReport
 
-#: Where the manifest keeps what is remembered.
-CONTROL = "balance"
+#: Where the manifest keeps what is remembered: of where rows lie, and of the number of instances.
+CONTROL, SCALE = "balance", "scale"
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class BalanceSettings:
     balance: Balance
     partitions: int
     joins: Mapping[str, Balanced]
+    #: Time there is for a batch, where the number of instances follows the load.
+    batch_seconds: float | None = None
 
     def strategy(self, name: str) -> Strategy:
         return strategy_of(self.balance) if self.joins[name].keyed else HashOnly()
@@ -116,6 +122,16 @@ def check(settings: BalanceSettings, instances: int) -> None:
                 do="Use instances=2 or more, or topology='together'",
             )
         )
+    if settings.balance.scale is not None:
+        first_table(settings.partitions, settings.balance.scale[1])
+        if settings.batch_seconds is None:
+            raise FlowError(
+                explain(
+                    "The number of instances cannot follow the load: nobody says how long a batch may take",
+                    got=f"scale={settings.balance.scale}, no trigger and no goal",
+                    do="Give a trigger such as '1 second', or a goal",
+                )
+            )
     whole = [name for name, join in settings.joins.items() if join.keyed and not join.scatters]
     if whole and (apart or settings.balance.strategy in ("random", "contrand")):
         raise FlowError(
@@ -161,6 +177,21 @@ def learn(
         memories = tuple(memory for _, memory in decided)
         learnt[name] = Remembered(wanted, memories, before.strategy).to_json()
     return learnt
+
+
+def scaled(
+    settings: BalanceSettings, loads: Mapping[str, Sequence[Load]], memory: Mapping[str, Any]
+) -> tuple[int | None, dict[str, Any]]:
+    """How many instances the next batch should have (None: it is not ours to say), and what is remembered."""
+    if settings.balance.scale is None or settings.batch_seconds is None:
+        return None, {}
+    elastic = Elastic(*settings.balance.scale, settings.batch_seconds)
+    wanted = {
+        name: elastic.wanted(np.concatenate([load.seconds for load in groups]), memory.get(name, {}))
+        for name, groups in loads.items()
+    }
+    most = max((count for count, _ in wanted.values()), default=None)
+    return most, {name: dict(remembers) for name, (_, remembers) in wanted.items()}
 
 
 def measured(

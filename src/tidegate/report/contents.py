@@ -5,7 +5,7 @@ Times become ISO moments in UTC; a stream that has shown no row has none.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -80,18 +80,26 @@ def stream_rows(contents: Contents) -> list[Row]:
 
 
 def routing_rows(contents: Contents) -> list[Row]:
-    """Per operator and instance: how many key partitions it owns."""
+    """Per operator and instance: how many partitions it owns, and keys with a place of their own there."""
     routing = contents.manifest.routing if contents.manifest else {}
     rows: list[Row] = []
-    for operator, table in routing.items():
-        owned = Counter(table.left.table) + (Counter(table.apart.table) if table.apart else Counter())
-        for instance in range(table.instances):
+    for operator, one in routing.items():
+        placements = [one.left] if one.apart is None else [one.left, one.apart]
+        for instance in range(one.instances):
+            spread = [
+                len(placement.on(place))
+                for placement in placements
+                for place in placement.keys.values()
+                if instance in placement.on(place)
+            ]
             rows.append(
                 {
                     "operator": operator,
-                    "version": table.version,
+                    "version": one.version,
                     "instance": instance,
-                    "partitions": owned[instance],
+                    "partitions": sum(len(placement.owned_by(instance)) for placement in placements),
+                    "keys": len(spread),
+                    "split": sum(instances > 1 for instances in spread),
                 }
             )
     return rows

@@ -227,7 +227,11 @@ class Engine:
         """Where rows should lie from the next batch on."""
         settings = self.settings.balance
         self._loads = balancing.measured(settings, reports, after)
-        return {balancing.CONTROL: balancing.learn(settings, plan, self._loads, after)}
+        count, asked = balancing.scaled(settings, self._loads, self.manifest.control.get(balancing.SCALE, {}))
+        if count is not None:
+            self.instances = count
+        learnt = balancing.learn(settings, plan, self._loads, after)
+        return {balancing.CONTROL: learnt, balancing.SCALE: asked}
 
     def _measure_outside(self, duration: float) -> None:
         """Time that Spark needs around a batch: it is known one batch late, and changes little."""

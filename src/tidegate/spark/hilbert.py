@@ -1,8 +1,10 @@
 """`tg.hilbert` as a Spark expression: the same cells as `route/hilbert.py`, four bits a step.
 
-A step of one bit refers to the one before it twice (for the cell and for the next turn), so unrolled bit by
-bit the expression would grow with the square of the bits. Four bits at once are one look into a table of 4
-turns × 256 squares: an array literal, which is data to Spark's compiled code.
+A step refers to the one before it twice, for the cell and for the next turn of the curve. Unrolled, the
+expression would grow with the square of the steps, and from 20 bits on Spark would no longer compile it
+(then a row costs 13 µs instead of 1). So steps are few (four bits at once are one look into a table of 4
+turns × 256 squares, an array literal), and what both need of the step before is one number, handed on by
+`aggregate`.
 """
 
 from __future__ import annotations
@@ -26,17 +28,24 @@ def hilbert(lat: Column | str, lon: Column | str, bits: int) -> Column:
     y, x = y.cast("double"), x.cast("double")
     inside = y.between(-90.0, 90.0) & x.between(-180.0, 180.0)
     row, column = _grid(y, 90.0, bits), _grid(x, 180.0, bits)
-    cell, turn = F.lit(0).cast("long"), F.lit(0)
-    left = bits
-    while left:
-        # The first step takes what is left over: leading zeros would turn the curve.
-        width = left % _GROUP or _GROUP
-        left -= width
-        square = _bits(column, left, width) * (1 << width) + _bits(row, left, width)
-        step = F.get(_table(width), turn * (1 << 2 * width) + square)
-        cell = cell * (1 << 2 * width) + F.shiftright(step, 2)
-        turn = step.bitwiseAND(F.lit(3))
-    return F.when(inside, cell)
+    # The first step takes what is left over: leading zeros would turn the curve.
+    first = bits % _GROUP or _GROUP
+    state = F.get(_table(first), _square(column, row, bits - first, first)).cast("long")
+    squares = [_square(column, row, left, _GROUP) for left in range(bits - first - _GROUP, -1, -_GROUP)]
+    if squares:
+        state = F.aggregate(F.array(*squares), state, _step)
+    return F.when(inside, F.shiftrightunsigned(state, 2))
+
+
+def _step(state: Column, square: Column) -> Column:
+    """A state is the cell so far, times four, and the turn of the curve."""
+    turn = state.bitwiseAND(F.lit(3).cast("long")).cast("int")
+    found = F.get(_table(_GROUP), turn * (1 << 2 * _GROUP) + square)
+    return F.shiftleft(F.shiftrightunsigned(state, 2), 2 * _GROUP + 2).bitwiseOR(found.cast("long"))
+
+
+def _square(column: Column, row: Column, shift: int, width: int) -> Column:
+    return _bits(column, shift, width) * (1 << width) + _bits(row, shift, width)
 
 
 def _grid(degrees: Column, half: float, bits: int) -> Column:

@@ -76,7 +76,7 @@ def start(
             explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
         )
     overload = _overload(compiled, goal, shed, trigger)
-    balancing = _balancing(compiled, balance or Balance(), parts, count)
+    balancing = _balancing(compiled, balance or Balance(), parts, count, _batch_seconds(goal, trigger))
     settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, overload)
     return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
 
@@ -224,14 +224,29 @@ class Query:
             self._changed.notify_all()
 
 
-def _balancing(compiled: Compiled, balance: Balance, partitions: int, instances: int) -> BalanceSettings:
+def _balancing(
+    compiled: Compiled,
+    balance: Balance,
+    partitions: int,
+    instances: int,
+    batch_seconds: float | None = None,
+) -> BalanceSettings:
     joins = {
         join.layout.operator: Balanced(keyed=bool(join.node.keys), scatters=join.candidates is None)
         for join in compiled.joins
     }
-    settings = BalanceSettings(balance, partitions, joins)
+    settings = BalanceSettings(balance, partitions, joins, batch_seconds)
     check(settings, instances)
     return settings
+
+
+def _batch_seconds(goal: Goal | None, trigger: str | None) -> float | None:
+    """Time there is for a batch; None where nobody says."""
+    timed = trigger is not None and trigger != AVAILABLE_NOW
+    trigger_us = duration_us(trigger, "trigger") if timed and trigger is not None else 0
+    if goal is not None:
+        return goal.batch_seconds(trigger_us)
+    return trigger_us / 1e6 if timed else None
 
 
 def _run_batch(compiled: Compiled, settings: Settings) -> Query:

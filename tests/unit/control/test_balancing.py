@@ -1,0 +1,133 @@
+"""What balancing is told, what it refuses, and how many instances it asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tidegate.balance import Balance
+from tidegate.control import balancing
+from tidegate.control.balancing import Balanced, BalanceSettings
+from tidegate.control.loads import loads_of
+from tidegate.errors import FlowError
+from tidegate.route.load import Load, no_work
+from tidegate.routing import Place, Placement, Routing
+from tidegate.values import ByteRange, KeyLoad, Manifest, PartitionLoad, Piece, TaskReport
+
+KEY = 3 << 62  # In the last of four partitions.
+
+
+def report(
+    instance: int, partitions: tuple[PartitionLoad, ...], keys: tuple[KeyLoad, ...] = ()
+) -> TaskReport:
+    none = (0, 0)
+    empty = TaskReport("near", instance, none, none, none, none, (None, None), *(0,) * 8, (), (), (), {})
+    return replace(empty, cpu_seconds=0.5, partitions=partitions, keys=keys)
+
+
+def piece(side: int, partitions: tuple[int, ...], bounds: tuple[int, ...]) -> Piece:
+    data = ByteRange(f"s/{side}", 0, 100, "x")
+    return Piece("near", side, 0, 0, bounds[-1], 0, 9, 0, 0, False, partitions, bounds, data)
+
+
+def manifest(routing: Routing, *pieces: Piece) -> Manifest:
+    return Manifest(5, {}, {}, {}, {"near": routing}, pieces)
+
+
+def test_a_key_with_a_place_of_its_own_is_not_counted_in_its_partition() -> None:
+    placement = Placement((0, 0, 1, 1, 0), keys={KEY: Place((4,), (4,))})
+    state = manifest(
+        Routing(1, 2, placement), piece(0, (0, 3, 4), (0, 2, 2, 7, 7, 17)), piece(1, (3, 4), (0, 1, 1, 4))
+    )
+    reports = [
+        report(0, (PartitionLoad(0, (2, 0)), PartitionLoad(3, (6, 1), comparisons=30)),
+               (KeyLoad(KEY, (10, 3), (6, 1), 30),)),
+        report(1, (PartitionLoad(3, (4, 5), comparisons=9),)),
+    ]  # fmt: skip
+    (load,) = loads_of("near", reports, state, 4)
+    assert load.partitions.stored.tolist() == [[2, 0, 0, 5], [0, 0, 0, 1]]
+    # New right rows look at stored left ones, and the other way round.
+    assert load.partitions.probes.tolist() == [[0, 0, 0, 5], [2, 0, 0, 4]]
+    assert load.partitions.matches.tolist() == [0, 0, 0, 9]
+    assert load.codes.tolist() == [KEY]
+    assert load.homes.tolist() == [3]
+    assert (load.keys.stored.tolist(), load.keys.probes.tolist()) == ([[10], [3]], [[1], [6]])
+    assert load.seconds.tolist() == [0.5, 0.5]
+
+
+def test_in_the_biclique_each_side_has_a_load_of_its_own() -> None:
+    routing = Routing(0, 3, Placement((0, 0, 1, 1)), Placement((2, 2, 2, 2)))
+    state = manifest(routing, piece(0, (1,), (0, 4)), piece(1, (2,), (0, 6)))
+    reports = [
+        report(0, (PartitionLoad(1, (4, 0), comparisons=8),)),
+        report(1, ()),
+        report(2, (PartitionLoad(2, (0, 6), comparisons=5),)),
+    ]
+    left, right = loads_of("near", reports, state, 4)
+    assert left.partitions.stored.tolist() == [[0, 4, 0, 0], [0] * 4]
+    assert right.partitions.stored.tolist() == [[0] * 4, [0, 0, 6, 0]]
+    assert left.partitions.probes.tolist() == [[0, 0, 6, 0], [0] * 4]
+    assert (left.partitions.matches.sum(), right.partitions.matches.sum()) == (8, 5)
+    assert (len(left.seconds), len(right.seconds)) == (2, 1)
+
+
+def settings(balance: Balance, seconds: float | None = None, **join: bool) -> BalanceSettings:
+    return BalanceSettings(balance, 8, {"near": Balanced(**join)}, seconds)
+
+
+@pytest.mark.parametrize(
+    ("asked", "instances", "told"),
+    [
+        (settings(Balance(topology="biclique")), 1, "biclique needs an instance for each side"),
+        (settings(Balance(topology="biclique"), scatters=False), 4, "needs copies of rows"),
+        (settings(Balance(strategy="random"), scatters=False), 4, "needs copies of rows"),
+        (settings(Balance(scale=(1, 4))), 2, "nobody says how long a batch may take"),
+        (settings(Balance(scale=(1, 9)), 1.0), 2, "9 instances, 8 partitions"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_at_the_start(
+    asked: BalanceSettings, instances: int, told: str
+) -> None:
+    with pytest.raises(FlowError, match=told):
+        balancing.check(asked, instances)
+
+
+def test_a_join_without_a_key_lies_together_whatever_is_asked() -> None:
+    asked = settings(Balance(strategy="random", topology="biclique"), keyed=False, scatters=False)
+    balancing.check(asked, 2)
+    routing = balancing.first(asked, 2)["near"]
+    assert routing.apart is None
+    assert not routing.scattered
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"strategy": "best"}, "does not know strategy='best'"),
+        ({"topology": "ring"}, "does not know topology='ring'"),
+        ({"threshold": 2.0}, "has no threshold"),
+        ({"scale": (4, 2)}, "wrong way round"),
+        ({"scale": (0, 2)}, "below one"),
+    ],
+)
+def test_a_balance_that_means_nothing_is_refused(wrong: dict[str, object], told: str) -> None:
+    with pytest.raises(FlowError, match=told):
+        Balance(**wrong)  # type: ignore[arg-type]
+
+
+def test_thresholds_below_what_they_can_mean_are_refused() -> None:
+    with pytest.raises(FlowError):
+        balancing.strategy_of(Balance(strategy="fastjoin", threshold=0.5))
+    with pytest.raises(FlowError):
+        balancing.strategy_of(Balance(strategy="ls-stream", threshold=-1.0))
+
+
+def test_more_instances_are_asked_for_at_once_where_the_heaviest_takes_too_long() -> None:
+    asked = settings(Balance(scale=(1, 8)), 1.0)
+    loads = {"near": (Load(3, no_work(8), np.array([1.5, 1.5])),)}
+    count, _ = balancing.scaled(asked, loads, {})
+    assert count is not None
+    assert count > 2
+    assert balancing.scaled(settings(Balance()), loads, {}) == (None, {})
