@@ -13,7 +13,7 @@ from tidegate.route.contrand import ContRand
 from tidegate.route.hash import partition_of
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.load import Load
-from tidegate.route.ls_stream import LsStream
+from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.strategy import Memory, Strategy
 from tidegate.sim.join_costs import ComparedWithInstance, ComparedWithPartition, JoinCosts
 from tidegate.sim.key_counts import Arrivals, count_arrivals

@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tidegate.papers.skew import ZipfStreams, zipf_batches
-from tidegate.route.fastjoin import FastJoin
-from tidegate.route.imbalance import InstanceWork
+from tidegate.route.fastjoin.imbalance import InstanceWork
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.sim.join_costs import ComparedWithInstance
 from tidegate.sim.key_counts import count_arrivals
 from tidegate.sim.recorded import Decision, Recorded

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.route.deviation import fair_load
-from tidegate.route.partition_annealing import fill
-from tidegate.route.partition_load import per_instance
+from tidegate.route.ls_stream.deviation import fair_load
+from tidegate.route.ls_stream.partition_annealing import fill
+from tidegate.route.ls_stream.partition_load import per_instance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.greedy_fit import candidates
-from tidegate.route.imbalance import InstanceWork, instance_work, key_places
+from tidegate.route.fastjoin.candidates import candidates
+from tidegate.route.fastjoin.imbalance import InstanceWork, instance_work, key_places
 from tidegate.route.load import Load
 from tidegate.route.strategy import Memory, Strategy
 

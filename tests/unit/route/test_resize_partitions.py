@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.route.deviation import deviation
 from tidegate.route.load import Load, Work
-from tidegate.route.ls_stream import LsStream
-from tidegate.route.partition_load import partition_loads, per_instance
+from tidegate.route.ls_stream.deviation import deviation
+from tidegate.route.ls_stream.partition_load import partition_loads, per_instance
+from tidegate.route.ls_stream.strategy import LsStream
 
 
 def load_of(rows: list[int]) -> Load:

@@ -40,9 +40,9 @@ from tidegate.report.bars import at_most
 from tidegate.report.frame import Bar
 from tidegate.report.plots import Curve, Panel, Plot
 from tidegate.route.contrand import ContRand
-from tidegate.route.fastjoin import FastJoin
-from tidegate.route.imbalance import imbalance
-from tidegate.route.scaling_gain import scaling_gain_ratio
+from tidegate.route.fastjoin.imbalance import imbalance
+from tidegate.route.fastjoin.scaling_gain import scaling_gain_ratio
+from tidegate.route.fastjoin.strategy import FastJoin
 
 INSTANCES = (16, 20)
 #: Of a stored row, and of what is known about a key: its code, its rows and its probes.

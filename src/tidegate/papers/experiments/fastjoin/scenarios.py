@@ -28,7 +28,7 @@ from tidegate.papers.experiments.experiment import Options
 from tidegate.papers.experiments.fastjoin.taxis import TaxiStreams, taxi_batches
 from tidegate.papers.skew import ZipfStreams, city_streams, zipf_batches
 from tidegate.route.contrand import ContRand
-from tidegate.route.fastjoin import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.strategy import Strategy
 from tidegate.sim.join_costs import ComparedWithInstance

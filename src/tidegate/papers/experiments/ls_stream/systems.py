@@ -20,9 +20,9 @@ from functools import lru_cache
 from tidegate.papers.experiments.ls_stream.streams import WINDOWS, Source, arrivals
 from tidegate.route.assignment import Assignment
 from tidegate.route.contrand import ContRand
-from tidegate.route.fastjoin import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
-from tidegate.route.ls_stream import LsStream
+from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.strategy import Strategy
 from tidegate.sim.join_costs import ComparedWithInstance, ComparedWithPartition, Indexed, JoinCosts
 from tidegate.sim.join_trace import JoinTrace
