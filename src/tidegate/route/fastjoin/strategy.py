@@ -32,11 +32,11 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.candidates import Candidates, candidates
 from tidegate.route.fastjoin.greedy_fit import greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork, imbalance, instance_work, key_places
+from tidegate.route.fastjoin.resizing import resized
 from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
 from tidegate.route.fastjoin.sub_windows import SubWindows
 from tidegate.route.hash import first_table
 from tidegate.route.load import Load
-from tidegate.route.resize_by_load import resized
 from tidegate.route.strategy import Memory
 
 if TYPE_CHECKING:

@@ -30,14 +30,14 @@ import numpy as np
 
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import first_table
+from tidegate.route.hash import check_instances, first_table
 from tidegate.route.load import Load
 from tidegate.route.ls_stream.deviation import deviation
 from tidegate.route.ls_stream.input_rates import trimmed_rates
 from tidegate.route.ls_stream.partition_annealing import Annealing
 from tidegate.route.ls_stream.partition_load import partition_loads, per_instance
 from tidegate.route.ls_stream.relief import Partitions, relieved
-from tidegate.route.resize_partitions import fewer_instances, more_instances
+from tidegate.route.resizing import resettled
 from tidegate.route.strategy import Memory
 
 if TYPE_CHECKING:
@@ -119,15 +119,11 @@ class LsStream:
         return replace(current, table=tuple(table.tolist())), {"rates": []}
 
     def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
-        first_table(len(current.table), instances)  # refuses a number that cannot be
-        weights = self._weights(instances)
+        check_instances(len(current.table), instances)
         table = self._table(load, current)
         partitions, _ = self._partitions(load, table, current.instances, {})
-        if instances < current.instances:
-            table = fewer_instances(partitions.loads, table, weights)
-        elif instances > current.instances:
-            table = more_instances(partitions.loads, table, weights, current.instances)
-        return replace(current, instances=instances, table=tuple(table.tolist()))
+        after = resettled(table, partitions.loads, current.instances, instances, self._weights(instances))
+        return replace(current, instances=instances, table=tuple(after.tolist()))
 
     @property
     def _annealing(self) -> Annealing:

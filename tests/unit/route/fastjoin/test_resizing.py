@@ -8,9 +8,9 @@ from tests.unit.route.loads import load_of, mixed_codes, one_sided, zipf_counts
 
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
+from tidegate.route.fastjoin.resizing import resized
 from tidegate.route.hash import first_table, partition_of
 from tidegate.route.load import Load, no_work
-from tidegate.route.resize_by_load import resized
 
 
 @given(st.integers(0, 1000), st.integers(1, 20), st.integers(1, 20))
