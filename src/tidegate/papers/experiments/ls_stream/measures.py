@@ -22,8 +22,9 @@ import numpy as np
 from tidegate.papers.experiments.experiment import Line
 from tidegate.papers.experiments.ls_stream.streams import WINDOWS, arrivals
 from tidegate.papers.experiments.ls_stream.systems import Run
+from tidegate.sim.instance_speed import Speed
 from tidegate.sim.queueing import Latency, latency_per_step
-from tidegate.sim.row_latency import Speed, row_latencies
+from tidegate.sim.row_latency import row_latencies
 
 MOVED_ROW_SECONDS = 1e-5
 
@@ -52,8 +53,15 @@ def capacity_for(runs: Sequence[Run], rate: float, nodes: int | None = None) -> 
 @lru_cache(maxsize=256)
 def latency(run: Run, capacity: float) -> Latency:
     """Per second, from the first row on; rows count where they come."""
-    speed = Speed(1 / capacity, MOVED_ROW_SECONDS, by_partition=run.system.by_partition)
-    times, found = row_latencies(arrivals(run.source), list(run.assignments), WINDOWS, speed, run.source.seed)
+    speed = Speed(1 / capacity, MOVED_ROW_SECONDS)
+    times, found = row_latencies(
+        arrivals(run.source),
+        list(run.assignments),
+        WINDOWS,
+        speed,
+        run.source.seed,
+        run.system.by_partition,
+    )
     return latency_per_step(times, found, 1.0, float(run.source.batches))
 
 

@@ -1,4 +1,4 @@
-"""How long rows wait at join instances: queues in the cost model of FastJoin, with the pauses of migrations.
+"""Mean latency of each batch, at any input rate, in closed form: for sweeps over hundreds of runs.
 
 Paper: FastJoin, sections III-D and VI-A: latency is the time from a row's arrival at an instance to the end
 of its comparisons. An instance makes so many comparisons a second; a row is compared with all that is stored
@@ -9,20 +9,22 @@ there.
             + s                            its own comparisons
 
 Algorithm 2: both instances of a migration stop while keys are chosen and their rows are sent. So both begin
-the next batch with a pause; how long its parts take is in `Machine`.
+the next batch with a pause.
 
-Guarantee: nothing is timed; the same decisions give the same latencies. A batch is one second. An instance
-that is busy for longer than the batch lasts queues without bound, as a real one would.
+Row by row, exactly, but only at the rate at which rows came: `row_latency.py`. A test holds the two together.
+
+Guarantee: nothing is timed or drawn; the same decisions give the same latencies. An instance that is busy for
+longer than the batch lasts queues without bound, as a real one would.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.sim.instance_speed import Speed
 from tidegate.sim.recorded import Decision
 
 if TYPE_CHECKING:
@@ -32,18 +34,7 @@ if TYPE_CHECKING:
 _BUSY_MOST = 0.95
 
 
-@dataclass(frozen=True)
-class Machine:
-    """What an instance can do."""
-
-    comparisons_per_second: float
-    #: Gigabit Ethernet, rows of some 100 bytes.
-    moved_rows_per_second: float = 1_000_000.0
-    #: Choosing which keys move, per key of the giver: GreedyFit takes a tenth of a microsecond.
-    choosing_seconds_per_key: float = 1e-7
-
-
-def latencies(groups: Sequence[Sequence[Decision]], machine: Machine, rate: float) -> NDArray[np.float64]:
+def mean_latencies(groups: Sequence[Sequence[Decision]], speed: Speed, rate: float) -> NDArray[np.float64]:
     """Mean seconds of a row's latency in each batch, at `rate` times the input rate of the decisions."""
     waited = np.zeros(len(groups[0]))
     probes = np.zeros(len(groups[0]))
@@ -51,7 +42,7 @@ def latencies(groups: Sequence[Sequence[Decision]], machine: Machine, rate: floa
         backlog = np.zeros(decisions[0].work.loads.size)
         pause = np.zeros_like(backlog)
         for batch, decision in enumerate(decisions):
-            work = rate**2 * decision.work.loads / machine.comparisons_per_second
+            work = speed.comparison * rate**2 * decision.work.loads
             rows = rate * decision.work.probes.sum(axis=0)
             start = backlog + pause
             own = work / np.maximum(rows, 1e-12)
@@ -60,18 +51,18 @@ def latencies(groups: Sequence[Sequence[Decision]], machine: Machine, rate: floa
             waited[batch] += float(latency @ rows)
             probes[batch] += float(rows.sum())
             backlog = np.maximum(start + work - 1, 0)
-            pause = pauses(decision, machine, rate)
+            pause = pauses(decision, speed, rate)
     return waited / np.maximum(probes, 1e-12)
 
 
-def pauses(decision: Decision, machine: Machine, rate: float) -> NDArray[np.float64]:
+def pauses(decision: Decision, speed: Speed, rate: float) -> NDArray[np.float64]:
     """Seconds that each instance stops after this decision (algorithm 2)."""
     stopped = np.zeros(decision.keys.size)
     pairs = np.unique(np.stack([decision.givers, decision.takers]), axis=1).T
     for giver, taker in pairs.tolist():
         between = (decision.givers == giver) & (decision.takers == taker)
-        choosing = float(decision.keys[giver]) * machine.choosing_seconds_per_key
-        sending = rate * float(decision.rows[between].sum()) / machine.moved_rows_per_second
+        choosing = float(decision.keys[giver]) * speed.chosen_key
+        sending = rate * float(decision.rows[between].sum()) * speed.moved_row
         stopped[[giver, taker]] += choosing + sending
     return stopped
 
