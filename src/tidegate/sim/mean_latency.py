@@ -58,6 +58,8 @@ def mean_latencies(groups: Sequence[Sequence[Decision]], speed: Speed, rate: flo
 def pauses(decision: Decision, speed: Speed, rate: float) -> NDArray[np.float64]:
     """Seconds that each instance stops after this decision (algorithm 2)."""
     stopped = np.zeros(decision.keys.size)
+    if decision.givers.size == 0:
+        return stopped
     pairs = np.unique(np.stack([decision.givers, decision.takers]), axis=1).T
     for giver, taker in pairs.tolist():
         between = (decision.givers == giver) & (decision.takers == taker)

@@ -74,7 +74,7 @@ class Recorded:
 
 def _decision(load: Load, current: Assignment, after: Assignment) -> Decision:
     before_at, _ = key_places(load.codes, load.homes, current)
-    after_at, _ = key_places(load.codes, load.homes, after)
+    after_at = before_at if after is current else key_places(load.codes, load.homes, after)[0]
     moved = np.flatnonzero(before_at != after_at)
     work = instance_work(load, current)
     return Decision(

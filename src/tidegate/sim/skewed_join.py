@@ -136,22 +136,19 @@ class _Group:
         split = sum(len(places) > 1 for places in current.keys.values())
         even = self._join.costs.even(done, current.instances)
         share = Share(cost, even, current.entries, split, self._moved)
-        load = self._load(mine, Work(mine.stored, probes, matches), share.work)
+        load = self._load(mine, done, Work(mine.stored, probes, matches), share.work)
         self._decide(load, mine.stored)
         return share
 
-    def _load(self, mine: _KeysDid, keys: Work, work: NDArray[np.float64]) -> Load:
-        placement = self._placement
-        base = placement.unit_of_key < placement.partitions
-        per_partition = [
-            np.bincount(self._homes[base], of_keys[base], placement.partitions).astype(np.int64)
-            for of_keys in (*keys.stored, *keys.probes, keys.matches)
-        ]
-        stored, probes = np.stack(per_partition[0:2]), np.stack(per_partition[2:4])
+    def _load(self, mine: _KeysDid, done: Done, keys: Work, work: NDArray[np.float64]) -> Load:
+        # The first units are the partitions, without the keys that have a place of their own.
+        partitions = self._placement.partitions
+        stored = np.stack([self._placement.per_unit(side)[:partitions] for side in mine.stored])
+        base = (stored, done.probes[:, :partitions], done.matches[:partitions])
         watched = self._watched(mine, keys)
         return Load(
             batch=mine.batch,
-            partitions=Work(stored, probes, per_partition[4]),
+            partitions=Work(*(counts.astype(np.int64) for counts in base)),
             seconds=self._seconds(work),
             codes=self._codes[watched],
             homes=self._homes[watched],
