@@ -96,11 +96,7 @@ def _chance(work: Work, prices: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def own_keys(load: Load, assignment: Assignment) -> dict[int, tuple[int, ...]]:
     """Watched key → its places, of those with a place of their own; keys not watched did nothing."""
-    if not assignment.keys or load.codes.size == 0:
-        return {}
-    own = np.sort(np.fromiter(assignment.keys, np.uint64, len(assignment.keys)))
-    near = np.minimum(np.searchsorted(own, load.codes), own.size - 1)
-    found = np.flatnonzero(own[near] == load.codes)
+    found = np.flatnonzero(assignment.listed(load.codes) >= 0)
     return {key: assignment.keys[int(load.codes[key])] for key in found.tolist()}
 
 

@@ -58,18 +58,13 @@ def key_places(
     places = np.asarray(assignment.table, np.int64)[homes]
     if assignment.spread > 1:
         places[:] = SPLIT
-    own = np.zeros(codes.size, np.bool_)
-    if not assignment.keys:
-        return places, own
-    placed = np.fromiter(assignment.keys, np.uint64, len(assignment.keys))
-    first = np.fromiter(
-        (at[0] if len(at) == 1 else SPLIT for at in assignment.keys.values()), np.int64, placed.size
-    )
-    order = np.argsort(placed)
-    placed, first = placed[order], first[order]
-    slot = np.minimum(np.searchsorted(placed, codes), placed.size - 1)
-    own = placed[slot] == codes
-    return np.where(own, first[slot], places), own
+    number = assignment.listed(codes)
+    own = number >= 0
+    if own.any():
+        only = (at[0] if len(at) == 1 else SPLIT for at in assignment.keys.values())
+        first = np.fromiter(only, np.int64, len(assignment.keys))
+        places[own] = first[number[own]]
+    return places, own
 
 
 def instance_work(load: Load, assignment: Assignment) -> InstanceWork:

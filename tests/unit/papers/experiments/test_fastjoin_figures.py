@@ -12,7 +12,6 @@ from tidegate.cli.main import main
 from tidegate.papers.experiments.experiment import Options, Outcome
 from tidegate.papers.experiments.fastjoin.beyond import beyond, free_imbalances
 from tidegate.papers.experiments.fastjoin.choice_figure import CHOICES, figure_14
-from tidegate.papers.experiments.fastjoin.claims import less_line, number_line
 from tidegate.papers.experiments.fastjoin.group_figures import figure_12
 from tidegate.papers.experiments.fastjoin.key_figure import figure_1
 from tidegate.papers.experiments.fastjoin.over_time_figures import figure_4, figure_11
@@ -129,13 +128,6 @@ def test_imbalance_is_judged_where_no_key_prevents_balance() -> None:
     assert max(free_imbalances(run(many, STRATEGIES[FASTJOIN], 0))) <= THETA
     one_key = replace(many, streams=ZipfStreams((4.0, 4.0), 300, (2_000, 2_000), 20))
     assert free_imbalances(run(one_key, STRATEGIES[FASTJOIN], 0)) == []
-
-
-def test_lines_about_latencies_agree_when_they_are_low_enough() -> None:
-    assert less_line("4", "claim", "-17.5 %", [0.8, 0.7, 0.9], most=-17.5).agrees is True
-    assert less_line("4", "claim", "-17.5 %", [0.9], most=-17.5).agrees is False
-    assert less_line("4", "claim", "-", [0.9]).agrees is None
-    assert number_line("11", "LI", "about 2", [1.0, 3.0, 2.0]).measured == "2 (1 to 3)"
 
 
 def test_the_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

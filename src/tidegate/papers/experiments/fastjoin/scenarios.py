@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.papers.experiments.experiment import Options
-from tidegate.papers.experiments.fastjoin.taxis import TaxiStreams, taxi_batches
+from tidegate.papers.experiments.taxis import TaxiStreams, taxi_batches
 from tidegate.papers.skew import ZipfStreams, city_streams, zipf_batches
 from tidegate.route.contrand import ContRand
 from tidegate.route.fastjoin.strategy import FastJoin
@@ -92,6 +92,10 @@ class Run:
     def throughputs(self) -> NDArray[np.float64]:
         """The same batch by batch, from the first."""
         return np.asarray(self.trace.sustained_rates(CAPACITY) * self.trace.series("rows"))
+
+    def even_throughputs(self) -> NDArray[np.float64]:
+        """What perfect balance would sustain, batch by batch."""
+        return np.array([np.sqrt(CAPACITY / max(b.even, 1e-9)) * b.rows for b in self.trace.batches])
 
     def latencies(self, rate: float, chosen_key: float = GREEDY_SECONDS) -> NDArray[np.float64]:
         """Mean latency of each batch's rows, at `rate` rows a second."""
