@@ -19,6 +19,7 @@ from tests.oracle.stories import HOWS, WINDOWED, WITHIN, Story, stories
 from tests.property.test_join_results import finish, flat, join_of
 
 from tidegate.control.rerouting import held_partitions
+from tidegate.join.within import Within
 from tidegate.route.assignment import Assignment
 from tidegate.routing import NOBODY
 
@@ -97,3 +98,19 @@ def test_keys_that_share_a_code_move_together(how: str, data: st.DataObject) -> 
     joined = played(data, join, story, keys)
     left, right = (flat(story, stream) for stream in "ab")
     assert joined == naive(left, right, within, how, (2, 2))
+
+
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_keys_cut_out_of_one_piece_for_different_instances_stay_whole(how: str) -> None:
+    # Each instance is concerned by its own key only, and all of them tell what became of the piece.
+    join = join_of(how, Within(50, 50))
+    engine = PlainEngine([join], {"a": 0, "b": 0}, partitions=1, first=[Assignment(4, (0,))])
+    rows = [(time, key, 10 * time + key, 0) for time in range(3) for key in (1, 2, 3, 4)]
+    engine.run({"a": rows, "b": rows})
+    engine.assign("join1", Assignment(4, (0,), keys={KEYS[i]: (i + 1,) for i in range(3)}))
+    for time in (3, 4):
+        engine.run({stream: [(time, key, 10 * time + key, 0) for key in (1, 2, 3, 4)] for stream in "ab"})
+    finish(engine, flush=True)
+    everything = [(key, 10 * time + key, 0, time) for time in range(5) for key in (1, 2, 3, 4)]
+    assert engine.emitted["join1"] == naive(everything, everything, Within(50, 50), how, (2, 2))
+    engine.close()

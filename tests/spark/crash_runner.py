@@ -11,6 +11,7 @@ is taken. With --kill it sends SIGKILL to itself and its JVM at the given step o
     spark-commit  Spark's own commit of the batch stands
 
 `--only-driver` leaves the JVM alive: it must notice by itself that nobody is there any more.
+`--restless` moves partitions, keys and splits between instances in every batch.
 `--failing-attempts` makes the first attempt of each join task fail after its state file is written (in
 some batches: each failure costs a new Python worker).
 """
@@ -31,8 +32,10 @@ from pyspark import TaskContext
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.crash_input import LATENESS_US, SCHEMA, WITHIN_US
+from tests.spark.restless import Restless
 
 import tidegate as tg
+from tidegate.control import balancing
 from tidegate.spark import linked
 from tidegate.spark import query as query_module
 from tidegate.spark.engine import Engine
@@ -84,12 +87,15 @@ def main(arguments: list[str]) -> None:
     if options.kill:
         kind, _, batch = options.kill.partition(":")
         _arm(home, kind, int(batch), _killer(options.only_driver))
+    if options.restless:
+        balancing.strategy_of = lambda balance: Restless()
     where = failing_at_first() if options.failing_attempts else options.where
     query = tg.start(
         joined(spark, home, options.how, where).write_to("parquet", str(home / "out"), name="out"),
         checkpoint=str(home / "checkpoint"),
         trigger="available now",
         partitions=4,
+        balance=tg.Balance() if options.restless else tg.Balance(strategy="none"),
     )
     query.await_termination()
     spark.stop()
@@ -103,6 +109,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--kill", help="step:batch")
     parser.add_argument("--only-driver", action="store_true")
     parser.add_argument("--failing-attempts", action="store_true")
+    parser.add_argument("--restless", action="store_true", help="partitions and keys move in every batch")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--conf", action="append", default=[], help="name=value")
     return parser.parse_args(arguments)

@@ -115,8 +115,16 @@ class Finder:
             return
         codes = run.codes if look.rows is None else run.codes[look.rows]
         for start, stop in other.slices:
-            ranges = kernel.probe(codes, look.low, look.high, other.codes, other.times, start, stop)
-            yield ranges if look.rows is None else replace(ranges, rows=look.rows[ranges.rows])
+            # Only rows whose codes lie in the slice: where slices are many and small, looking at all new rows
+            # for each of them would cost more than the pairs.
+            first = int(np.searchsorted(codes, other.codes[start])) if start else 0
+            behind = int(np.searchsorted(codes, other.codes[stop - 1], side="right"))
+            if first == behind:
+                continue
+            low, high = look.low[first:behind], look.high[first:behind]
+            ranges = kernel.probe(codes[first:behind], low, high, other.codes, other.times, start, stop)
+            rows = ranges.rows + first if first else ranges.rows
+            yield replace(ranges, rows=rows if look.rows is None else look.rows[rows])
 
     def _places(self, run: Run) -> Places:
         """The rows of a run by time, sorted once a batch."""

@@ -63,9 +63,10 @@ class Held:
             if (cut.side == piece.side or self._work.routing.apart is None)
             and not piece.keyless
             and not set(cut.sources).isdisjoint(piece.partitions)
-            and not self._seen[piece.side].isdisjoint((*cut.sources, *cut.targets))
         ]
-        if not cuts:
+        concerned = {partition for cut in cuts for partition in (*cut.sources, *cut.targets)}
+        # All cuts of a piece or none: whoever reports it must report the same.
+        if self._seen[piece.side].isdisjoint(concerned):
             return piece
         codes = as_numpy(self._cache.batch(piece.data).column(CODE))
         ranges = recut(piece.ranges, codes, cuts)
