@@ -99,8 +99,10 @@ class _KeysDid:
 
     def of(self, served: NDArray[np.int64]) -> tuple[_KeysDid, NDArray[np.int64], NDArray[np.int64]]:
         """What a group that stores only some sides sees of it; the rows that probe; the pairs found."""
-        mine = _KeysDid(self.batch, self.new * served, self.seen * served, self.stored * served)
-        probes = self.new[::-1] * served
+        mine, probes = self, self.new[::-1]
+        if not served.all():
+            mine = _KeysDid(self.batch, self.new * served, self.seen * served, self.stored * served)
+            probes = probes * served
         return mine, probes, (mine.seen * probes).sum(axis=0)
 
 
@@ -125,10 +127,11 @@ class _Group:
         """Count what the batch costs here, then let the strategy decide on the next one."""
         mine, probes, matches = did.of(self._served)
         sums = self._placement.per_unit
+        new = np.stack([sums(side) for side in did.new])
         done = Done(
-            new=np.stack([sums(side) for side in mine.new]),
+            new=new * self._served,
             seen=np.stack([sums(side) for side in mine.seen]),
-            probes=np.stack([sums(side) for side in probes]),
+            probes=new[::-1] * self._served,
             matches=sums(matches),
         )
         cost = self._join.costs.work(done, self._placement)
