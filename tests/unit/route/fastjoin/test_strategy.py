@@ -35,6 +35,8 @@ def settled(
     for batch in range(batches):
         load = load_of(codes, stored, probes, current, batch)
         following, memory = strategy.decide(load, current, memory)
+        if following is current and strategy.chooser == GREEDY and not memory:
+            break  # the same load, nothing remembered and no luck: nothing will ever move again
         moved += following is not current
         current = following
     return current, moved
