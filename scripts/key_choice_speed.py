@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.fastjoin import FastJoin
-from tidegate.route.greedy_fit import Candidates, candidates, greedy_fit
+from tidegate.route.fastjoin.candidates import Candidates, candidates
+from tidegate.route.fastjoin.greedy_fit import greedy_fit
+from tidegate.route.fastjoin.imbalance import InstanceWork
+from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash import partition_of
-from tidegate.route.imbalance import InstanceWork
 from tidegate.route.load import Load, Work
-from tidegate.route.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
 
 ROUNDS = 9
 #: Keys of the heaviest instance, and the Zipf exponent of their rows and probes.

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tidegate.papers.skew import GROUPS, ZipfStreams, city_streams, zipf_batches
-from tidegate.route.auto import Auto
-from tidegate.route.fastjoin import FastJoin
+from tidegate.route.auto.strategy import Auto
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
-from tidegate.route.ls_stream import LsStream
+from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.strategy import Strategy
 from tidegate.sim.key_counts import count_arrivals
 from tidegate.sim.skewed_join import SkewedJoin, simulate

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.simulation.skewed_streams import mixed, zipf, zipf_stream
 
-from tidegate.route.auto import Auto
-from tidegate.route.fastjoin import FastJoin
+from tidegate.route.auto.strategy import Auto
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.sim.join_costs import Indexed
 from tidegate.sim.join_trace import JoinTrace

@@ -10,7 +10,7 @@ from tidegate.papers.experiments.fastjoin.beyond import free_imbalances
 from tidegate.papers.experiments.fastjoin.scenarios import THETA, Scenario, run
 from tidegate.papers.skew import ZipfStreams
 from tidegate.route.contrand import ContRand
-from tidegate.route.fastjoin import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.strategy import Strategy
 

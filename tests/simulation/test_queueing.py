@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
-from tidegate.route.sojourn import sojourn_time
+from tidegate.route.ls_stream.sojourn import sojourn_time
 from tidegate.sim.queueing import Pause, latency_per_step, random_arrivals, sojourn_times
 
 SECONDS = 200_000.0

@@ -13,11 +13,13 @@ from tidegate.route.contrand import ContRand
 from tidegate.route.hash import partition_of
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.load import Load
-from tidegate.route.ls_stream import LsStream
+from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.strategy import Memory, Strategy
+from tidegate.sim.instance_speed import Speed
 from tidegate.sim.join_costs import ComparedWithInstance, ComparedWithPartition, JoinCosts
 from tidegate.sim.key_counts import Arrivals, count_arrivals
-from tidegate.sim.row_latency import KeepsAssignments, Speed, row_latencies
+from tidegate.sim.recorded import Recorded
+from tidegate.sim.row_latency import row_latencies
 from tidegate.sim.skewed_join import SkewedJoin, simulate
 
 WINDOWS = (3, 2)
@@ -34,9 +36,9 @@ def stream(batches: int = 6, seed: int = 0) -> Arrivals:
 
 def run(
     strategy: Strategy, costs: JoinCosts, arrivals: Arrivals, partitions: int = 8
-) -> tuple[KeepsAssignments, float]:
+) -> tuple[Recorded, float]:
     """The assignments, and all work that `simulate` counts."""
-    kept = KeepsAssignments(strategy)
+    kept = Recorded(strategy)
     trace = simulate(arrivals, kept, SkewedJoin(4, partitions, WINDOWS, costs, watch_share=0))
     return kept, float(sum(batch.work.sum() for batch in trace.batches))
 
@@ -54,8 +56,8 @@ def test_without_waiting_all_latencies_add_up_to_the_work_that_is_counted(
 ) -> None:
     arrivals = stream()
     kept, work = run(strategy, costs, arrivals)
-    speed = Speed(FAST, by_partition=isinstance(costs, ComparedWithPartition))
-    times, found = row_latencies(arrivals, kept.assignments, WINDOWS, speed)
+    by_partition = isinstance(costs, ComparedWithPartition)
+    times, found = row_latencies(arrivals, kept.assignments, WINDOWS, Speed(FAST), by_partition=by_partition)
     assert times.size == 6 * 50
     assert (np.diff(times) >= 0).all()
     # Times are sums with seconds in them, so latencies of picoseconds are rounded.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: The folder with real data, where --real does not name one.
 DATA_VARIABLE = "TIDEGATE_DATA"
 NAMES = ("selective-join", "fastjoin", "ls-stream")
+SEEDS, QUICK_SEEDS = 5, 1
 HEADS = ("figure", "what", "paper said", "we measured", "")
 
 
@@ -40,7 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only this one (may be repeated): a figure's number, or `beyond` for what goes beyond the paper",
     )
     add("--seed", type=whole_number, default=0, metavar="N", help="the first seed (%(default)s)")
-    add("--seeds", type=positive_int, default=5, metavar="N", help="so many; medians are told (%(default)s)")
+    add(
+        "--seeds",
+        type=positive_int,
+        metavar="N",
+        help=f"so many; medians are told ({SEEDS}, with --quick {QUICK_SEEDS})",
+    )
     add(
         "--quick",
         action="store_true",
@@ -98,7 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace) -> Options:
     from tidegate.papers.experiments.experiment import Options
 
-    seeds = tuple(range(arguments.seed, arguments.seed + arguments.seeds))
+    number = arguments.seeds or (QUICK_SEEDS if arguments.quick else SEEDS)
+    seeds = tuple(range(arguments.seed, arguments.seed + number))
     return Options(seeds, arguments.quick, None if arguments.real is None else _data_folder(arguments.real))
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.route.deviation import deviation
-from tidegate.route.imbalance import imbalance
+from tidegate.route.fastjoin.imbalance import imbalance
+from tidegate.route.ls_stream.deviation import deviation
 from tidegate.routing import Routing
 from tidegate.values import Manifest, Piece, Plan, TaskReport
 

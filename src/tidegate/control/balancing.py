@@ -23,14 +23,14 @@ from tidegate.control.loads import loads_of
 from tidegate.control.rerouting import first_routing, rerouted
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
-from tidegate.route.auto import Auto
+from tidegate.route.auto.strategy import Auto
 from tidegate.route.contrand import ContRand
 from tidegate.route.elastic import Elastic
-from tidegate.route.fastjoin import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash import first_table
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.load import Load
-from tidegate.route.ls_stream import LsStream
+from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.random_spread import RandomSpread
 from tidegate.route.strategy import Memory, Strategy
 from tidegate.routing import Cut, Routing

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,10 +77,9 @@ def _mixed(code: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def zipf_batches(streams: ZipfStreams) -> Iterator[Batch]:
     """The streams, batch by batch."""
     ladders = [_ladder(streams.keys, exponent, streams.centre) for exponent in streams.exponents]
-    codes = key_codes(np.arange(streams.keys), streams.seed)
     for batch in range(streams.batches):
         left, right = (
-            codes[np.searchsorted(ladder, random.random(rows), side="right")]
+            key_codes(np.searchsorted(ladder, random.random(rows), side="right"), streams.seed)
             for ladder, rows, random in zip(
                 ladders,
                 streams.rows,
@@ -90,12 +90,14 @@ def zipf_batches(streams: ZipfStreams) -> Iterator[Batch]:
         yield left, right
 
 
+@lru_cache(maxsize=2)  # two streams; 10 million keys are 80 MB
 def _ladder(keys: int, exponent: float, centre: int) -> NDArray[np.float64]:
     """Cumulated shares; the last is exactly 1, so that every draw falls on a key."""
     ladder: NDArray[np.float64] = np.cumsum(
         np.arange(1 + centre, 1 + centre + keys, dtype=np.float64) ** -exponent
     )
     ladder /= ladder[-1]
+    ladder.flags.writeable = False
     return ladder
 
 

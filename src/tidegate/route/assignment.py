@@ -14,9 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tidegate.errors import FlowError, explain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,15 @@ class Assignment:
     def entries(self) -> int:
         """Size of the routing table: partitions and keys listed in it."""
         return len(self.table) + len(self.keys)
+
+    def listed(self, codes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """For each code its number among `keys`, in their order; -1 where the key has no place of its own."""
+        if not self.keys or codes.size == 0:
+            return np.full(codes.size, -1, np.int64)
+        own = np.fromiter(self.keys, np.uint64, len(self.keys))
+        order = np.argsort(own)
+        near = order[np.minimum(np.searchsorted(own, codes, sorter=order), own.size - 1)]
+        return np.where(own[near] == codes, near, -1)
 
     def instances_of(self, partition: int) -> tuple[int, ...]:
         """The instances that a partition lies on."""

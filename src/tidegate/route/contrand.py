@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import first_table
+from tidegate.route.hash import check_instances, first_table
 from tidegate.route.load import Load
 from tidegate.route.resizing import evened_table
 from tidegate.route.strategy import Memory
@@ -54,7 +54,7 @@ class ContRand:
         return "contrand"
 
     def first(self, partitions: int, instances: int) -> Assignment:
-        first_table(partitions, instances)  # refuses numbers that do not fit together
+        check_instances(partitions, instances)
         spread, step = self._shape(instances)
         subgroups = first_table(partitions, instances // step)
         return Assignment(instances, tuple(step * subgroup for subgroup in subgroups), spread)
@@ -64,7 +64,7 @@ class ContRand:
 
     def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
         """Partitions whose first instance still begins a subgroup stay, as far as that leaves them even."""
-        first_table(len(current.table), instances)
+        check_instances(len(current.table), instances)
         spread, step = self._shape(instances)
         subgroups = [first // step if first % step == 0 else -1 for first in current.table]
         table = tuple(step * subgroup for subgroup in evened_table(subgroups, instances // step))

@@ -62,6 +62,12 @@ def partition_bounds(
 
 def first_table(partitions: int, instances: int) -> tuple[int, ...]:
     """Instance of each partition at the start of a query."""
+    check_instances(partitions, instances)
+    return tuple(partition * instances // partitions for partition in range(partitions))
+
+
+def check_instances(partitions: int, instances: int) -> None:
+    """Refuse numbers that do not fit together."""
     _check_partitions(partitions)
     if not 1 <= instances <= partitions:
         raise FlowError(
@@ -69,10 +75,9 @@ def first_table(partitions: int, instances: int) -> tuple[int, ...]:
                 "The number of instances must be between one and the number of partitions",
                 got=f"{instances} instances, {partitions} partitions",
                 why="An instance without a partition would never have work",
-                do="Use fewer instances or more partitions",
+                do="Use fewer instances, or start the query with more partitions",
             )
         )
-    return tuple(partition * instances // partitions for partition in range(partitions))
 
 
 def _lowest_codes(partitions: int) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import first_table
+from tidegate.route.hash import check_instances, first_table
 from tidegate.route.load import Load
 from tidegate.route.strategy import Memory
 
@@ -26,7 +26,7 @@ class RandomSpread:
         return "random"
 
     def first(self, partitions: int, instances: int) -> Assignment:
-        first_table(partitions, instances)  # refuses the numbers that every strategy refuses
+        check_instances(partitions, instances)
         # One owner for all; that owner and all after it share every partition.
         return Assignment(instances, first_table(partitions, 1), spread=instances)
 

@@ -1,35 +1,42 @@
-"""Another number of instances, with the least partitions moved: who gives and who takes.
+"""Another number of instances: who gives, who takes, and what is left alone.
 
-Counts are what is evened out, as `hash.first_table` does it: each instance ends with the same number of
-partitions, give or take one. Partitions of instances that are gone must move; others move only from an
-instance that has more than its share. No table with such counts can be reached with fewer moves.
+Two ways, because they promise different things:
+
+    evened_table   by count, for strategies that know nothing of loads: all end with equally many, and for
+                   that partitions may also move between instances that stay
+    resettled      by load, for strategies that balance anyway: nothing moves between instances that stay,
+                   and how even that leaves them is for the next decision to mend
+
+No table could promise both: with 4 and 1 partitions on the two instances that stay, one of the 4 must move
+or the counts stay uneven. (`auto` has a third: its plans weigh what moves against what that gains.)
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.route.hash import check_instances
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: Sums of shares that should be equal may differ by this much through rounding.
+_ROUNDING = 1e-9
+
 
 def evened_table(table: Sequence[int], instances: int) -> tuple[int, ...]:
-    """The table for `instances` instances; a number outside of them (-1, or one that is gone) is homeless."""
+    """Equally many partitions for each instance, give or take one; no such table needs fewer moves.
+
+    Partitions of instances that are gone (or -1: of nobody) must move; others move only from an instance that
+    has more than its share.
+    """
     partitions = len(table)
-    if not 1 <= instances <= partitions:
-        raise FlowError(
-            explain(
-                "The number of instances must be between one and the number of partitions",
-                got=f"{instances} instances, {partitions} partitions",
-                why="An instance without a partition would never have work",
-                do="Use fewer instances, or start the query with more partitions",
-            )
-        )
+    check_instances(partitions, instances)
     owners = np.array(table, np.int64)
     housed = (owners >= 0) & (owners < instances)
     have = np.bincount(owners[housed], minlength=instances)
@@ -38,6 +45,98 @@ def evened_table(table: Sequence[int], instances: int) -> tuple[int, ...]:
     leaves[housed] = _rank_within(owners[housed]) >= share[owners[housed]]
     owners[leaves] = np.repeat(np.arange(instances), np.maximum(share - have, 0))
     return tuple(owners.tolist())
+
+
+def resettled(
+    owners: NDArray[np.int64],
+    loads: NDArray[np.float64],
+    before: int,
+    instances: int,
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.int64]:
+    """New owners of things (partitions, keys) with these loads, after `before` instances became `instances`.
+
+    fewer   what lay on an instance that goes is taken, heaviest first, each by the least busy that stays
+    more    each new instance takes from whoever has most above a fair share, largest first, as long as the
+            giver keeps his share and the new one does not get more than its own
+
+    Guarantee: with fewer instances nothing moves that need not; with more, only to new ones, and none of them
+    stays empty if there are things enough. `weights` are the speeds of the instances from now on; none: all
+    alike.
+    """
+    speeds = np.ones(instances) if weights is None else weights
+    # What has no load may have some tomorrow: it counts a little, so that such things are spread, too.
+    loads = loads + max(float(loads.mean()) * 1e-6, 1e-9)
+    if instances <= before:
+        return _handed_over(owners, loads, speeds)
+    return _nobody_empty(_filled(owners, loads, speeds, before), loads, before, instances)
+
+
+def _handed_over(
+    owners: NDArray[np.int64], loads: NDArray[np.float64], speeds: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    stays = owners < speeds.size
+    sums = np.bincount(owners[stays], loads[stays], speeds.size)
+    heap = [(busy, instance) for instance, busy in enumerate((sums / speeds).tolist())]
+    heapify(heap)
+    after = owners.copy()
+    homeless = np.flatnonzero(~stays)
+    for item in homeless[np.argsort(-loads[homeless], kind="stable")].tolist():
+        busy, instance = heap[0]
+        after[item] = instance
+        heapreplace(heap, (busy + float(loads[item] / speeds[instance]), instance))
+    return after
+
+
+def _filled(
+    owners: NDArray[np.int64], loads: NDArray[np.float64], speeds: NDArray[np.float64], before: int
+) -> NDArray[np.int64]:
+    fair = float(loads.sum() / speeds.sum())
+    above = np.bincount(owners, loads, before) - fair * speeds[:before]
+    items = _by_owner(owners, loads, before)
+    heap = [(-excess, giver) for giver, excess in enumerate(above.tolist())]
+    heapify(heap)
+    after = owners.copy()
+    for new in range(before, speeds.size):
+        room = fair * float(speeds[new])
+        done: list[tuple[float, int]] = []
+        while heap and room > 0:
+            excess, giver = heap[0]
+            fits = min(room, -excess) * (1 + _ROUNDING)
+            best = bisect_right(items[giver], (fits, owners.size)) - 1
+            if best < 0:
+                done.append(heappop(heap))  # nothing that fits: done with, at least for this new instance
+                continue
+            load, item = items[giver].pop(best)
+            after[item] = new
+            room -= load
+            heapreplace(heap, (excess + load, giver))
+        heap += done
+        heapify(heap)
+    return after
+
+
+def _by_owner(
+    owners: NDArray[np.int64], loads: NDArray[np.float64], instances: int
+) -> list[list[tuple[float, int]]]:
+    """What each instance has, lightest first."""
+    items: list[list[tuple[float, int]]] = [[] for _ in range(instances)]
+    order = np.argsort(loads, kind="stable")
+    for load, item, owner in zip(loads[order].tolist(), order.tolist(), owners[order].tolist(), strict=True):
+        items[owner].append((load, item))
+    return items
+
+
+def _nobody_empty(
+    owners: NDArray[np.int64], loads: NDArray[np.float64], before: int, instances: int
+) -> NDArray[np.int64]:
+    """New instances that nobody could give to take the lightest thing of whoever has most of them."""
+    for new in range(before, instances):
+        counts = np.bincount(owners, minlength=instances)
+        if counts[new] == 0 and counts.max() > 1:
+            own = np.flatnonzero(owners == np.argmax(counts))
+            owners[own[np.argmin(loads[own])]] = new
+    return owners
 
 
 def _shares(have: NDArray[np.int64], partitions: int) -> NDArray[np.int64]:

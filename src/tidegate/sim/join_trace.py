@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.route.fastjoin.imbalance import imbalance
+from tidegate.route.ls_stream.deviation import deviation
 from tidegate.sim.join_costs import Cost
 from tidegate.sim.placement import Migration
 
@@ -34,16 +36,12 @@ class Share:
     @property
     def ratio(self) -> float:
         """LI of FastJoin (equation 2): heaviest / lightest."""
-        least, most = float(self.work.min()), float(self.work.max())
-        return 1.0 if most == 0 else most / least if least > 0 else float("inf")
+        return imbalance(self.work)
 
     @property
     def deviation(self) -> float:
         """LI of Ls-Stream (equation 13): the larger of the relative distances from the mean."""
-        mean = float(self.work.mean())
-        if mean == 0:
-            return 0.0
-        return max(float(self.work.max()) - mean, mean - float(self.work.min())) / mean
+        return deviation(self.work)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""A strategy that writes down what it was told and what it answered, for what a trace does not keep.
+"""A strategy that writes down what it answered and, if asked to, why: what a trace does not keep.
 
-Wrapped around any strategy it decides the same. For each decision it keeps what every instance had stored
-and seen, and which keys then went from where to where: enough to say how long rows waited (`waiting.py`).
+Wrapped around any strategy it decides the same. The assignments are what latency row by row needs
+(`row_latency.py`). With `detailed` it also keeps, for each decision, what every instance had stored and seen,
+and which keys then went from where to where: what latency in closed form needs (`mean_latency.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.greedy_fit import candidates
-from tidegate.route.imbalance import InstanceWork, instance_work, key_places
+from tidegate.route.fastjoin.candidates import candidates
+from tidegate.route.fastjoin.imbalance import InstanceWork, instance_work, key_places
 from tidegate.route.load import Load
 from tidegate.route.strategy import Memory, Strategy
 
@@ -40,9 +41,15 @@ class Decision:
 
 @dataclass
 class Recorded:
-    """Delegates; `decisions` come in the order of the calls: batch by batch, and in it group by group."""
+    """Delegates; all lists are in the order of the calls: batch by batch, and in it group by group.
+
+    With one group, `assignments[b]` is the one that batch b runs under.
+    """
 
     strategy: Strategy
+    detailed: bool = False
+    assignments: list[Assignment] = field(default_factory=list)
+    #: Empty unless `detailed`.
     decisions: list[Decision] = field(default_factory=list)
 
     @property
@@ -50,29 +57,35 @@ class Recorded:
         return self.strategy.name
 
     def first(self, partitions: int, instances: int) -> Assignment:
-        return self.strategy.first(partitions, instances)
+        self.assignments.append(self.strategy.first(partitions, instances))
+        return self.assignments[-1]
 
     def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
         after, memory = self.strategy.decide(load, current, memory)
-        before_at, _ = key_places(load.codes, load.homes, current)
-        after_at, _ = key_places(load.codes, load.homes, after)
-        moved = np.flatnonzero(before_at != after_at)
-        work = instance_work(load, current)
-        self.decisions.append(
-            Decision(
-                batch=load.batch,
-                work=work,
-                givers=before_at[moved],
-                takers=after_at[moved],
-                rows=load.keys.stored[:, moved].sum(axis=0),
-                keys=np.bincount(before_at[before_at >= 0], minlength=current.instances),
-                unmovable=_unmovable(load, work, before_at),
-            )
-        )
+        self.assignments.append(after)
+        if self.detailed:
+            self.decisions.append(_decision(load, current, after))
         return after, memory
 
     def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
-        return self.strategy.resize(load, current, instances)
+        self.assignments[-1] = self.strategy.resize(load, current, instances)
+        return self.assignments[-1]
+
+
+def _decision(load: Load, current: Assignment, after: Assignment) -> Decision:
+    before_at, _ = key_places(load.codes, load.homes, current)
+    after_at = before_at if after is current else key_places(load.codes, load.homes, after)[0]
+    moved = np.flatnonzero(before_at != after_at)
+    work = instance_work(load, current)
+    return Decision(
+        batch=load.batch,
+        work=work,
+        givers=before_at[moved],
+        takers=after_at[moved],
+        rows=load.keys.stored[:, moved].sum(axis=0),
+        keys=np.bincount(before_at[before_at >= 0], minlength=current.instances),
+        unmovable=_unmovable(load, work, before_at),
+    )
 
 
 def _unmovable(load: Load, work: InstanceWork, places: NDArray[np.int64]) -> float:

@@ -1,6 +1,6 @@
 """How long each row of a routed join takes: every row with its own visits, in the queues of `queueing.py`.
 
-    simulate(…, KeepsAssignments(strategy)) ─▶ an assignment per batch ─▶ row_latencies ─▶ queues
+    simulate(…, Recorded(strategy)) ─▶ an assignment per batch ─▶ row_latencies ─▶ queues
 
 A row comes at a random moment of its batch and visits the instances that hold its key's partition; each
 compares it with stored rows of the other side, of the whole instance or of the partition only, and is busy
@@ -10,20 +10,21 @@ A migration pauses the instances that give rows away, at the begin of the batch 
 assignment, for as long as their rows take to send. A partition or key on several instances counts as
 its first one there.
 
+Exact, and only at the rate at which the rows came; means at any rate: `mean_latency.py`.
+
 Guarantee: the same arrivals, assignments and seed give the same times; without randomness in service times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.load import Load
-from tidegate.route.strategy import Memory, Strategy
+from tidegate.sim.instance_speed import Speed
 from tidegate.sim.key_counts import Arrivals, Window
 from tidegate.sim.placement import Placement, place
 from tidegate.sim.queueing import Pause, sojourn_times
@@ -32,54 +33,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass
-class KeepsAssignments:
-    """A strategy whose assignments are kept: `assignments[b]` is the one that batch b runs under."""
-
-    strategy: Strategy
-    assignments: list[Assignment] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return self.strategy.name
-
-    def first(self, partitions: int, instances: int) -> Assignment:
-        self.assignments.append(self.strategy.first(partitions, instances))
-        return self.assignments[-1]
-
-    def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
-        after, remembered = self.strategy.decide(load, current, memory)
-        self.assignments.append(after)
-        return after, remembered
-
-    def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
-        self.assignments[-1] = self.strategy.resize(load, current, instances)
-        return self.assignments[-1]
-
-
-@dataclass(frozen=True)
-class Speed:
-    """What things take, in seconds."""
-
-    comparison: float
-    #: For each stored row that a migration sends away.
-    moved_row: float = 0.0
-    #: Length of a batch.
-    batch: float = 1.0
-    #: Compare with the stored rows of the row's partition only, not of the whole instance.
-    by_partition: bool = False
-
-
 def row_latencies(
     arrivals: Arrivals,
     assignments: list[Assignment],
     windows: tuple[int | None, int | None],
     speed: Speed,
     seed: int = 0,
+    by_partition: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Arrival time and latency of every row, in the order of arrival."""
+    """Arrival time and latency of every row, in the order of arrival.
+
+    With `by_partition` a row is compared with stored rows of its partition only, not of the whole instance.
+    """
     generator = np.random.default_rng(seed)
-    batches = list(_batches(arrivals, assignments, windows, speed, generator))
+    batches = list(_batches(arrivals, assignments, windows, speed, by_partition, generator))
     times = np.concatenate([batch.times for batch in batches])
     visits = np.concatenate([batch.visits for batch in batches])
     services = np.concatenate([batch.services for batch in batches])
@@ -106,13 +73,14 @@ def _batches(
     assignments: list[Assignment],
     windows: tuple[int | None, int | None],
     speed: Speed,
+    by_partition: bool,
     generator: np.random.Generator,
 ) -> Iterator[_Batch]:
     keys = arrivals.codes.size
     stored = [Window(keys, batches) for batches in windows]
     placement = place(assignments[0], arrivals.codes)
     for number, sides in enumerate(arrivals.batches):
-        begin = number * speed.batch
+        begin = float(number)
         before = placement
         if number > 0 and assignments[number] is not assignments[number - 1]:
             placement = place(assignments[number], arrivals.codes)
@@ -126,34 +94,36 @@ def _batches(
             window.add(side)
         seen = np.stack([stored[1].rows, left])
         who = [np.repeat(side.keys, side.rows) for side in sides]
-        times = begin + speed.batch * generator.random(who[0].size + who[1].size)
-        yield _visits(placement, who, times, seen, speed, pauses)
+        times = begin + generator.random(who[0].size + who[1].size)
+        compared = np.stack([_compared(placement, rows, by_partition) for rows in seen])
+        yield _visits(placement, who, times, speed.comparison * compared, pauses)
 
 
 def _visits(
     placement: Placement,
     who: list[NDArray[np.int64]],
     times: NDArray[np.float64],
-    seen: NDArray[np.int64],
-    speed: Speed,
+    takes: NDArray[np.float64],
     pauses: list[Pause],
 ) -> _Batch:
-    """Rows of both sides in the order of their times, each at every entry of its unit."""
+    """Rows of both sides in the order of their times, each at every entry of its unit.
+
+    `takes`: (side, entry) → seconds of a visit there.
+    """
     order = np.argsort(times, kind="stable")
     side = np.repeat([0, 1], [who[0].size, who[1].size])[order]
     unit = placement.unit_of_key[np.concatenate(who)[order]]
     first = np.searchsorted(placement.unit, np.arange(placement.units + 1))
     visits = np.diff(first)[unit]
     entry = np.repeat(first[unit] - (np.cumsum(visits) - visits), visits) + np.arange(visits.sum())
-    compared = np.stack([_compared(placement, rows, speed) for rows in seen])
-    services = speed.comparison * compared[np.repeat(side, visits), entry]
+    services = takes[np.repeat(side, visits), entry]
     return _Batch(times[order], visits, services, placement.instance[entry], pauses)
 
 
-def _compared(placement: Placement, rows: NDArray[np.int64], speed: Speed) -> NDArray[np.float64]:
+def _compared(placement: Placement, rows: NDArray[np.int64], by_partition: bool) -> NDArray[np.float64]:
     """Stored rows that a visit at each entry is compared with."""
     here = placement.per_unit(rows)[placement.unit] * placement.share
-    return here if speed.by_partition else placement.per_instance(here)[placement.instance]
+    return here if by_partition else placement.per_instance(here)[placement.instance]
 
 
 def _pauses(

@@ -99,8 +99,10 @@ class _KeysDid:
 
     def of(self, served: NDArray[np.int64]) -> tuple[_KeysDid, NDArray[np.int64], NDArray[np.int64]]:
         """What a group that stores only some sides sees of it; the rows that probe; the pairs found."""
-        mine = _KeysDid(self.batch, self.new * served, self.seen * served, self.stored * served)
-        probes = self.new[::-1] * served
+        mine, probes = self, self.new[::-1]
+        if not served.all():
+            mine = _KeysDid(self.batch, self.new * served, self.seen * served, self.stored * served)
+            probes = probes * served
         return mine, probes, (mine.seen * probes).sum(axis=0)
 
 
@@ -125,10 +127,11 @@ class _Group:
         """Count what the batch costs here, then let the strategy decide on the next one."""
         mine, probes, matches = did.of(self._served)
         sums = self._placement.per_unit
+        new = np.stack([sums(side) for side in did.new])
         done = Done(
-            new=np.stack([sums(side) for side in mine.new]),
+            new=new * self._served,
             seen=np.stack([sums(side) for side in mine.seen]),
-            probes=np.stack([sums(side) for side in probes]),
+            probes=new[::-1] * self._served,
             matches=sums(matches),
         )
         cost = self._join.costs.work(done, self._placement)
@@ -136,22 +139,19 @@ class _Group:
         split = sum(len(places) > 1 for places in current.keys.values())
         even = self._join.costs.even(done, current.instances)
         share = Share(cost, even, current.entries, split, self._moved)
-        load = self._load(mine, Work(mine.stored, probes, matches), share.work)
+        load = self._load(mine, done, Work(mine.stored, probes, matches), share.work)
         self._decide(load, mine.stored)
         return share
 
-    def _load(self, mine: _KeysDid, keys: Work, work: NDArray[np.float64]) -> Load:
-        placement = self._placement
-        base = placement.unit_of_key < placement.partitions
-        per_partition = [
-            np.bincount(self._homes[base], of_keys[base], placement.partitions).astype(np.int64)
-            for of_keys in (*keys.stored, *keys.probes, keys.matches)
-        ]
-        stored, probes = np.stack(per_partition[0:2]), np.stack(per_partition[2:4])
+    def _load(self, mine: _KeysDid, done: Done, keys: Work, work: NDArray[np.float64]) -> Load:
+        # The first units are the partitions, without the keys that have a place of their own.
+        partitions = self._placement.partitions
+        stored = np.stack([self._placement.per_unit(side)[:partitions] for side in mine.stored])
+        base = (stored, done.probes[:, :partitions], done.matches[:partitions])
         watched = self._watched(mine, keys)
         return Load(
             batch=mine.batch,
-            partitions=Work(stored, probes, per_partition[4]),
+            partitions=Work(*(counts.astype(np.int64) for counts in base)),
             seconds=self._seconds(work),
             codes=self._codes[watched],
             homes=self._homes[watched],

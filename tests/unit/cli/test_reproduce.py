@@ -71,7 +71,8 @@ def test_plots_go_to_a_folder_named_after_the_experiment(
 
 def test_ls_stream_is_reproduced_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "figures.json"
-    arguments = ["reproduce", "ls-stream", "--quick", "--seeds", "1", "--figure", "8", "--figure", "table"]
+    figures = ["--figure", "8", "--figure", "partitions", "--figure", "table"]
+    arguments = ["reproduce", "ls-stream", "--quick", "--seeds", "1", *figures]
     assert main([*arguments, "--out", str(tmp_path), "--json", str(target)]) == 0
     assert "more than 2 ×" in capsys.readouterr().out
     frame = json.loads(target.read_text())
@@ -79,4 +80,6 @@ def test_ls_stream_is_reproduced_by_name(tmp_path: Path, capsys: pytest.CaptureF
         "ls_stream.throughput_over_hash.quick",
         "ls_stream.table_growth.quick",
     ]
-    assert all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in ("figure-8", "table"))
+    assert all(
+        (tmp_path / f"{name}.png").stat().st_size > 10_000 for name in ("figure-8", "partitions", "table")
+    )

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
+from tidegate.route.fastjoin.imbalance import key_places
 from tidegate.route.hash import partition_of
-from tidegate.route.imbalance import key_places
 from tidegate.route.load import Load, Work
 
 

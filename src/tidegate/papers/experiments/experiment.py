@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from tidegate.report.bars import at_least
 from tidegate.report.frame import Bar
 from tidegate.report.plots import Plot
 
@@ -39,6 +37,10 @@ class Options:
         if len(self.seeds) == 1:
             return f"seed {self.seeds[0]}"
         return f"medians of seeds {self.seeds[0]} to {self.seeds[-1]}"
+
+    def plot_name(self, figure: str) -> str:
+        """Pictures of real data lie beside those of the made-up workload."""
+        return f"real-figure-{figure}" if self.real else f"figure-{figure}"
 
 
 @dataclass(frozen=True)
@@ -89,19 +91,3 @@ class Experiment:
     figures: tuple[Figure, ...]
     #: Those that can also be measured on real data.
     real: tuple[Figure, ...] = ()
-
-
-def percent_line(
-    figure: str, claim: str, paper: str, ratios: Sequence[float], *, least: float | None = None
-) -> Line:
-    """Ratios of two outputs, told as a gain in per cent; `least` is the gain that agrees with the paper."""
-    gains = tuple(100 * (ratio - 1) for ratio in ratios)
-    middle = median(gains)
-    spread = f" ({min(gains):+.0f} to {max(gains):+.0f})" if len(gains) > 1 else ""
-    agrees = None if least is None else middle >= least
-    return Line(figure, claim, paper, f"{middle:+.0f} %{spread}", middle, "%", gains, agrees)
-
-
-def bar(line: Line, id: str, target: float) -> Bar:
-    """What a line must at least be."""
-    return at_least(id, line.value, line.unit, target)

@@ -8,9 +8,9 @@ from tidegate.papers.experiments.experiment import Experiment
 
 #: Name → module with `EXPERIMENT`.
 MODULES = {
-    "ls-stream": "tidegate.papers.experiments.ls_stream.experiment",
     "selective-join": "tidegate.papers.experiments.selective_join.experiment",
     "fastjoin": "tidegate.papers.experiments.fastjoin.experiment",
+    "ls-stream": "tidegate.papers.experiments.ls_stream.experiment",
 }
 
 

@@ -6,7 +6,8 @@ from dataclasses import fields
 import pytest
 
 from tidegate.cli.reproduce import NAMES
-from tidegate.papers.experiments.experiment import Line, Options, bar, percent_line
+from tidegate.papers.experiments.claims import bar, percent_line
+from tidegate.papers.experiments.experiment import Line, Options
 from tidegate.papers.experiments.registry import MODULES, experiment
 
 

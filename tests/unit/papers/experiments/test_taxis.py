@@ -11,7 +11,7 @@ import pytest
 
 from tidegate.cli.main import main
 from tidegate.errors import FlowError
-from tidegate.papers.experiments.fastjoin.taxis import FILES, TaxiStreams, taxi_batches
+from tidegate.papers.experiments.taxis import FILES, TaxiStreams, taxi_batches
 
 START_US = 1_212_735_600_000_000
 ROWS = 2_400

@@ -14,16 +14,14 @@ is what starts a migration, and a batch helps one pair of instances only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
 from statistics import median
 
 import numpy as np
 
-from tidegate.papers.experiments.experiment import Line, Options, Outcome, bar
-from tidegate.papers.experiments.fastjoin.claims import more_line, number_line
+from tidegate.papers.experiments.claims import bar, number_line, percent_line
+from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.fastjoin.over_time_figures import THROUGHPUT_LABEL
 from tidegate.papers.experiments.fastjoin.scenarios import (
-    CAPACITY,
     COLOURS,
     CONTRAND,
     FASTJOIN,
@@ -40,9 +38,9 @@ from tidegate.report.bars import at_most
 from tidegate.report.frame import Bar
 from tidegate.report.plots import Curve, Panel, Plot
 from tidegate.route.contrand import ContRand
-from tidegate.route.fastjoin import FastJoin
-from tidegate.route.imbalance import imbalance
-from tidegate.route.scaling_gain import scaling_gain_ratio
+from tidegate.route.fastjoin.imbalance import imbalance
+from tidegate.route.fastjoin.scaling_gain import scaling_gain_ratio
+from tidegate.route.fastjoin.strategy import FastJoin
 
 INSTANCES = (16, 20)
 #: Of a stored row, and of what is known about a key: its code, its rows and its probes.
@@ -77,7 +75,7 @@ def beyond(options: Options) -> Outcome:
             worst = None
             for scenario in scenarios:
                 claim = f"{topology}, {scenario.instances} instances: throughput over {name}"
-                line = more_line(
+                line = percent_line(
                     "beyond", claim, f"+{paper:g} %", _gains(scenario, name, options), least=paper
                 )
                 lines.append(line)
@@ -126,7 +124,7 @@ def _lower_threshold(scenario: Scenario, options: Options) -> Line:
         for seed in options.seeds
     ]
     claim = f"biclique, {scenario.instances} instances, Θ = {LOWER_THETA:g}: throughput over {HASH}"
-    return more_line("beyond", claim, "-", ratio)
+    return percent_line("beyond", claim, "-", ratio)
 
 
 def _gain_ratio(runs: Sequence[Run]) -> Line:
@@ -177,14 +175,11 @@ def _panel(scenarios: Sequence[Scenario], topology: str, options: Options) -> Pa
         for name in STRATEGIES
     ]
     even = [
-        median(_even(run(scenario, STRATEGIES[HASH], seed)) for seed in options.seeds)
+        median(
+            float(run(scenario, STRATEGIES[HASH], seed).even_throughputs()[scenario.settled :].mean())
+            for seed in options.seeds
+        )
         for scenario in scenarios
     ]
     curves.append(Curve("perfect balance", numbers, even, colour=7))
     return Panel("instances", THROUGHPUT_LABEL, curves, title=topology)
-
-
-def _even(one: Run) -> float:
-    return float(
-        np.mean([sqrt(CAPACITY / b.even) * b.rows for b in one.trace.batches[one.scenario.settled :]])
-    )

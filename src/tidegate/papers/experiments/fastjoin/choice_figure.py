@@ -14,14 +14,21 @@ from statistics import median
 
 import numpy as np
 
+from tidegate.papers.experiments.claims import number_line, percent_line
 from tidegate.papers.experiments.experiment import Options, Outcome
-from tidegate.papers.experiments.fastjoin.claims import less_line, number_line
 from tidegate.papers.experiments.fastjoin.over_time_figures import LATENCY_LABEL, TIME_LABEL
-from tidegate.papers.experiments.fastjoin.scenarios import THETA, about, common_rate, run, scenario_of
+from tidegate.papers.experiments.fastjoin.scenarios import (
+    GREEDY_SECONDS,
+    THETA,
+    about,
+    common_rate,
+    run,
+    scenario_of,
+)
 from tidegate.report.plots import Curve, Panel, Plot
-from tidegate.route.fastjoin import ANNEALING, ANNEALING_SUM, GREEDY, FastJoin
+from tidegate.route.fastjoin.strategy import ANNEALING, ANNEALING_SUM, GREEDY, FastJoin
 
-GREEDY_SECONDS, ANNEALING_SECONDS = 1e-7, 5e-6
+ANNEALING_SECONDS = 5e-6
 #: Latencies that differ by less are nearly the same.
 NEARLY = 0.05
 CHOICES = {
@@ -47,7 +54,7 @@ def figure_14(options: Options) -> Outcome:
     lines = []
     for other in others:
         ratios = (means[greedy] / means[other]).tolist()
-        line = less_line("14", f"latency: {greedy} over {other}", "nearly the same", ratios)
+        line = percent_line("14", f"latency: {greedy} over {other}", "nearly the same", ratios)
         lines.append(replace(line, agrees=abs(median(ratios) - 1) <= NEARLY))
     for name, strategy in zip(CHOICES, strategies, strict=True):
         traces = [run(scenario, strategy, seed).trace for seed in options.seeds]
@@ -62,7 +69,7 @@ def figure_14(options: Options) -> Outcome:
         )
         for number, (name, all_) in enumerate(found.items())
     ]
-    name = "real-figure-14" if options.real else "figure-14"
+    name = options.plot_name("14")
     title = "Figure 14: latency with GreedyFit and with SAFit"
     subtitle = about(options, told=f"; {scenario.instances} instances, Θ = {THETA:g}")
     return Outcome(lines, plots=[Plot(name, title, subtitle, [Panel(TIME_LABEL, LATENCY_LABEL, curves)])])

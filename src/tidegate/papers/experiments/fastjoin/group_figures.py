@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import cast
 
+from tidegate.papers.experiments.claims import percent_line
 from tidegate.papers.experiments.experiment import Options, Outcome
-from tidegate.papers.experiments.fastjoin.claims import less_line, more_line
 from tidegate.papers.experiments.fastjoin.over_time_figures import LATENCY_LABEL, THROUGHPUT_LABEL
 from tidegate.papers.experiments.fastjoin.scenarios import CONTRAND, FASTJOIN, HASH, THETA, Scenario
 from tidegate.papers.experiments.fastjoin.sweep import (
@@ -64,11 +64,11 @@ def _outcome(options: Options, figure: str, what: str, label: str, measure: Meas
             much = "" if name == "G00" else "much "
             if measure is throughput:
                 lines.append(
-                    more_line(figure, claim, f"{much}more", found, least=0.1 if name == "G00" else 10)
+                    percent_line(figure, claim, f"{much}more", found, least=0.1 if name == "G00" else 10)
                 )
             else:
                 lines.append(
-                    less_line(figure, claim, f"{much}less", found, most=-0.1 if name == "G00" else -10)
+                    percent_line(figure, claim, f"{much}less", found, most=-0.1 if name == "G00" else -10)
                 )
     panel = Panel(
         "group (Zipf exponents of the two streams)",

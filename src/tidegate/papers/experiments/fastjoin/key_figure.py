@@ -9,14 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.papers.experiments.claims import number_line
 from tidegate.papers.experiments.experiment import Options, Outcome
-from tidegate.papers.experiments.fastjoin.claims import number_line
 from tidegate.papers.experiments.fastjoin.scenarios import (
-    CAPACITY,
     COLOURS,
     HASH,
     STRATEGIES,
-    Run,
     Scenario,
     about,
     arrivals,
@@ -40,7 +38,7 @@ def figure_1(options: Options) -> Outcome:
         agrees = abs(float(np.median(found)) - paper) <= 8
         lines.append(number_line("1", claim, f"about {paper} %", found, agrees=agrees, unit="%"))
     first = runs[0]
-    lost = [one.throughput / float(_even(one)[scenario.settled :].mean()) for one in runs]
+    lost = [one.throughput / float(one.even_throughputs()[scenario.settled :].mean()) for one in runs]
     lines.append(
         number_line("1", f"{HASH}: throughput over that of perfect balance", "falls", lost, agrees=None)
     )
@@ -68,12 +66,12 @@ def figure_1(options: Options) -> Outcome:
         "rows a second",
         [
             Curve(HASH, seconds[2:], first.throughputs()[2:].tolist(), colour=COLOURS[HASH]),
-            Curve("perfect balance", seconds[2:], _even(first)[2:].tolist(), colour=7),
+            Curve("perfect balance", seconds[2:], first.even_throughputs()[2:].tolist(), colour=7),
         ],
         title="(d) throughput",
     )
     title = "Figure 1: skewed keys make hash routing unequal and slow"
-    name = "real-figure-1" if options.real else "figure-1"
+    name = options.plot_name("1")
     subtitle = about(options, told=f"; {scenario.instances} instances").replace(
         options.seeds_text, f"seed {options.seeds[0]}"
     )
@@ -88,11 +86,6 @@ def _rows_by_key(scenario: Scenario, seed: int) -> NDArray[np.int64]:
         for side, counted in enumerate(sides):
             rows[side, counted.keys] += counted.rows
     return rows
-
-
-def _even(one: Run) -> NDArray[np.float64]:
-    """Throughput in perfect balance, batch by batch."""
-    return np.array([np.sqrt(CAPACITY / max(b.even, 1e-9)) * b.rows for b in one.trace.batches])
 
 
 def _cumulated(rows: NDArray[np.int64], name: str, colour: int) -> Curve:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.papers.experiments.claims import number_line, percent_line
+from tidegate.papers.experiments.curves import band_curve
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
-from tidegate.papers.experiments.fastjoin.claims import less_line, more_line, number_line
 from tidegate.papers.experiments.fastjoin.scenarios import (
     COLOURS,
     CONTRAND,
@@ -43,7 +44,7 @@ def figure_3(options: Options) -> Outcome:
     for other, paper in ((HASH, 31.7), (CONTRAND, 16.0)):
         ratio = ratios(Position(0, scenario), FASTJOIN, other, options.seeds, throughput)
         lines.append(
-            more_line("3", f"throughput: {FASTJOIN} over {other}", f"+{paper:g} %", ratio, least=paper)
+            percent_line("3", f"throughput: {FASTJOIN} over {other}", f"+{paper:g} %", ratio, least=paper)
         )
     curves = [
         _curve(name, [run(scenario, strategy, seed).throughputs() for seed in options.seeds])
@@ -61,7 +62,7 @@ def figure_4(options: Options) -> Outcome:
         pair = Position(0, scenario, {name: STRATEGIES[name] for name in (FASTJOIN, other)})
         ratio = ratios(pair, FASTJOIN, other, options.seeds, latency_ms([pair], options.seeds))
         claim = f"latency: {FASTJOIN} over {other}, at nine tenths of what {other} sustains"
-        lines.append(less_line("4", claim, f"{paper:g} %", ratio, most=paper))
+        lines.append(percent_line("4", claim, f"{paper:g} %", ratio, most=paper))
     rates = {seed: common_rate([scenario], list(STRATEGIES.values()), seed) for seed in options.seeds}
     curves = [
         _curve(name, [1000 * run(scenario, strategy, seed).latencies(rates[seed]) for seed in options.seeds])
@@ -119,22 +120,15 @@ def _finite(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _curve(name: str, of_seeds: Sequence[NDArray[np.float64]] | NDArray[np.float64]) -> Curve:
-    """Median over the seeds, and the band from least to most; the first batches join almost nothing."""
-    all_ = np.array(of_seeds)[:, 2:]
-    return Curve(
-        name,
-        (np.arange(all_.shape[1]) + 2).tolist(),
-        np.median(all_, axis=0).tolist(),
-        low=all_.min(axis=0).tolist(),
-        high=all_.max(axis=0).tolist(),
-        colour=COLOURS[name],
-    )
+    """Without the first batches, which join almost nothing."""
+    counted = np.array(of_seeds)[:, 2:]
+    return band_curve(name, (np.arange(counted.shape[1]) + 2).tolist(), counted, colour=COLOURS[name])
 
 
 def _outcome(
     options: Options, figure: str, what: str, label: str, curves: Sequence[Curve], lines: Sequence[Line]
 ) -> Outcome:
-    name = f"real-figure-{figure}" if options.real else f"figure-{figure}"
+    name = options.plot_name(figure)
     subtitle = about(options, told=f"; {scenario_of(options).instances} instances, Θ = {THETA:g}")
     panel = Panel(TIME_LABEL, label, curves)
     return Outcome(lines, plots=[Plot(name, f"Figure {figure}: {what}", subtitle, [panel])])

@@ -8,7 +8,7 @@ from tidegate.papers.experiments.experiment import Options
 from tidegate.papers.experiments.fastjoin.scenarios import FASTJOIN, STRATEGIES, THETA, scenario_of
 from tidegate.papers.experiments.fastjoin.sweep import Position, run_all
 from tidegate.papers.skew import ZipfStreams
-from tidegate.route.fastjoin import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoin
 
 INSTANCES = (16, 24, 32, 48, 64)
 SIZES = (10, 30, 50, 70)

@@ -25,23 +25,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.papers.experiments.experiment import Options
-from tidegate.papers.experiments.fastjoin.taxis import TaxiStreams, taxi_batches
+from tidegate.papers.experiments.taxis import TaxiStreams, taxi_batches
 from tidegate.papers.skew import ZipfStreams, city_streams, zipf_batches
 from tidegate.route.contrand import ContRand
-from tidegate.route.fastjoin import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.strategy import Strategy
+from tidegate.sim.instance_speed import Speed
 from tidegate.sim.join_costs import ComparedWithInstance
 from tidegate.sim.join_trace import JoinTrace
 from tidegate.sim.key_counts import Arrivals, count_arrivals
+from tidegate.sim.mean_latency import mean_latencies
 from tidegate.sim.recorded import Decision, Recorded
 from tidegate.sim.skewed_join import SkewedJoin, simulate
-from tidegate.sim.waiting import Machine, latencies
 
 Streams = ZipfStreams | TaxiStreams
 
 #: Comparisons a second and instance.
 CAPACITY = 5e6
+#: Gigabit Ethernet, rows of some 100 bytes.
+MOVED_ROW_SECONDS = 1e-6
+#: Choosing which keys move, per key of the giver: GreedyFit takes a tenth of a microsecond.
+GREEDY_SECONDS = 1e-7
 PARTITIONS = 1024
 THETA = 2.2
 #: Latency is measured where the busiest instance of the slowest strategy works this share of the time.
@@ -88,14 +93,18 @@ class Run:
         """The same batch by batch, from the first."""
         return np.asarray(self.trace.sustained_rates(CAPACITY) * self.trace.series("rows"))
 
-    def latencies(self, rate: float, choosing_seconds_per_key: float = 1e-7) -> NDArray[np.float64]:
-        """Mean latency of each batch's rows, at `rate` rows a second."""
-        machine = Machine(CAPACITY, choosing_seconds_per_key=choosing_seconds_per_key)
-        return latencies(self.decisions, machine, rate / float(self.trace.series("rows").mean()))
+    def even_throughputs(self) -> NDArray[np.float64]:
+        """What perfect balance would sustain, batch by batch."""
+        return np.array([np.sqrt(CAPACITY / max(b.even, 1e-9)) * b.rows for b in self.trace.batches])
 
-    def latency(self, rate: float, choosing_seconds_per_key: float = 1e-7) -> float:
+    def latencies(self, rate: float, chosen_key: float = GREEDY_SECONDS) -> NDArray[np.float64]:
+        """Mean latency of each batch's rows, at `rate` rows a second."""
+        speed = Speed(1 / CAPACITY, MOVED_ROW_SECONDS, chosen_key)
+        return mean_latencies(self.decisions, speed, rate / float(self.trace.series("rows").mean()))
+
+    def latency(self, rate: float) -> float:
         """On average once settled."""
-        return float(self.latencies(rate, choosing_seconds_per_key)[self.scenario.settled :].mean())
+        return float(self.latencies(rate)[self.scenario.settled :].mean())
 
 
 def scenario_of(options: Options) -> Scenario:
@@ -132,7 +141,7 @@ def run(scenario: Scenario, strategy: Strategy, seed: int) -> Run:
 
 @lru_cache(maxsize=1024)
 def _run(scenario: Scenario, strategy: Any, seed: int) -> Run:
-    recorded = Recorded(strategy)
+    recorded = Recorded(strategy, detailed=True)
     join = SkewedJoin(
         scenario.instances,
         PARTITIONS,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.papers.experiments.curves import band_curve
 from tidegate.papers.experiments.fastjoin.scenarios import (
     COLOURS,
     STRATEGIES,
@@ -73,21 +74,11 @@ def measured(
 
 def curves(positions: Sequence[Position], seeds: Sequence[int], measure: Measure) -> list[Curve]:
     """A curve per strategy: median over the seeds, band from least to most."""
-    drawn = []
-    for name in positions[0].strategies:
-        found = measured(positions, name, seeds, measure)
-        drawn.append(
-            Curve(
-                name,
-                [position.at for position in positions],
-                np.median(found, axis=0).tolist(),
-                "points",
-                low=found.min(axis=0).tolist(),
-                high=found.max(axis=0).tolist(),
-                colour=COLOURS[name],
-            )
-        )
-    return drawn
+    places = [position.at for position in positions]
+    return [
+        band_curve(name, places, measured(positions, name, seeds, measure), "points", COLOURS[name])
+        for name in positions[0].strategies
+    ]
 
 
 def ratios(position: Position, name: str, over: str, seeds: Sequence[int], measure: Measure) -> list[float]:

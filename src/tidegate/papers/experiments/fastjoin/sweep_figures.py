@@ -19,8 +19,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tidegate.papers.experiments.claims import number_line, percent_line
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
-from tidegate.papers.experiments.fastjoin.claims import less_line, more_line, number_line
 from tidegate.papers.experiments.fastjoin.over_time_figures import LATENCY_LABEL, THROUGHPUT_LABEL
 from tidegate.papers.experiments.fastjoin.positions import by_instances, by_size, by_theta
 from tidegate.papers.experiments.fastjoin.scenarios import (
@@ -50,8 +50,10 @@ def figure_5(options: Options) -> Outcome:
     for other, paper in ((HASH, 258), (CONTRAND, 186)):
         few, many = (ratios(p, FASTJOIN, other, options.seeds, throughput) for p in (first, last))
         claim = f"throughput: {FASTJOIN} over {other}"
-        lines.append(more_line("5", f"{claim}, {first.at:g} instances", f"+{paper} %", few, least=paper))
-        lines.append(more_line("5", f"{claim}, {last.at:g} instances", "more, but closer", many, least=0.1))
+        lines.append(percent_line("5", f"{claim}, {first.at:g} instances", f"+{paper} %", few, least=paper))
+        lines.append(
+            percent_line("5", f"{claim}, {last.at:g} instances", "more, but closer", many, least=0.1)
+        )
     return _outcome(
         options, "5", "throughput by number of instances", "instances", positions, throughput, lines
     )
@@ -67,7 +69,7 @@ def figure_6(options: Options) -> Outcome:
         first = replace(positions[0], strategies=pair)
         ratio = ratios(first, FASTJOIN, other, options.seeds, latency_ms([first], options.seeds))
         claim = f"latency: {FASTJOIN} over {other}, {first.at:g} instances"
-        lines.append(less_line("6", claim, f"{paper:g} %", ratio, most=paper))
+        lines.append(percent_line("6", claim, f"{paper:g} %", ratio, most=paper))
     measure = latency_ms(positions, options.seeds)
     return _outcome(options, "6", "latency by number of instances", "instances", positions, measure, lines)
 
@@ -150,11 +152,9 @@ def figure_10(options: Options) -> Outcome:
 
 def _gains(figure: str, positions: Sequence[Position], options: Options, measure: Measure) -> list[Line]:
     """At the smallest and at the largest."""
-    line, sign, told = (
-        (more_line, "more", "throughput") if measure is throughput else (less_line, "less", "latency")
-    )
+    sign, told = ("more", "throughput") if measure is throughput else ("less", "latency")
     return [
-        line(
+        percent_line(
             figure,
             f"{told}: {FASTJOIN} over {other}, size {position.at:g}",
             sign if number else f"little {sign}",
@@ -176,5 +176,5 @@ def _outcome(
 ) -> Outcome:
     label = THROUGHPUT_LABEL if measure is throughput else LATENCY_LABEL
     panel = Panel(x_label, label, curves(positions, options.seeds, measure))
-    name = f"real-figure-{figure}" if options.real else f"figure-{figure}"
+    name = options.plot_name(figure)
     return Outcome(lines, plots=[Plot(name, f"Figure {figure}: {what}", about(options), [panel])])

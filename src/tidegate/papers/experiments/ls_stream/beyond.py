@@ -10,14 +10,13 @@ Ls-Stream's by the square of a partition's rows, FastJoin's by that of an instan
 
 from __future__ import annotations
 
-from statistics import median
-
 import numpy as np
 
+from tidegate.papers.experiments.claims import series_line
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
-from tidegate.papers.experiments.ls_stream.measures import sustained
-from tidegate.papers.experiments.ls_stream.skew_runs import RATE, STEEPEST, runs, skews_of
-from tidegate.papers.experiments.ls_stream.streams import FEW_KEYS, keys_text, many_keys, source
+from tidegate.papers.experiments.ls_stream.measures import median_curves, ratios, sustained
+from tidegate.papers.experiments.ls_stream.skew_runs import STEEPEST, runs, skews_of, sources
+from tidegate.papers.experiments.ls_stream.streams import FEW_KEYS, keys_text, many_keys
 from tidegate.papers.experiments.ls_stream.systems import (
     BISTREAM,
     BY_PARTITION,
@@ -38,74 +37,56 @@ EACH, QUICK_EACH = (1, 2, 4, 8, 16, 32, 64, 128), (4, 16)
 def partitions(options: Options) -> Outcome:
     """Throughput by partitions per instance, Zipf 1.0."""
     each = QUICK_EACH if options.quick else EACH
-    panels, lines = [], []
-    for keys, skew in ((many_keys(options), STEEPEST), (FEW_KEYS, 0.4)):
-        title = f"Zipf {skew:g}, {keys:,} keys"
-        curves = [
-            Curve(
-                system.name,
-                list(range(len(each))),
-                [median(_over_hash(system, options, keys, skew, number)) for number in each],
-                "points",
-                colour=system.colour,
-            )
-            for system in (LS_STREAM, BY_PARTITION)
-        ]
-        ticks = [(float(place), str(number)) for place, number in enumerate(each)]
-        panels.append(
-            Panel("partitions per instance", "throughput over BiStream's", curves, title, ticks=ticks)
+    panels = [
+        _by_partitions(options, each, keys, skew)
+        for keys, skew in ((many_keys(options), STEEPEST), (FEW_KEYS, 0.4))
+    ]
+    claim = f"Ls-Stream over BiStream with {each[0]} … {each[-1]} partitions per instance"
+    lines = [
+        series_line(
+            "partitions", f"{claim}, {panel.title}", "number not printed", panel.curves[0].y, unit=" ×"
         )
-        ls = curves[0].y
-        lines.append(
-            Line(
-                "partitions",
-                f"Ls-Stream over BiStream with {each[0]} … {each[-1]} partitions per instance, {title}",
-                "number not printed",
-                " → ".join(f"{one:.2f}" for one in ls) + " ×",
-                samples=tuple(ls),
-            )
-        )
+        for panel in panels
+    ]
     about = f"20 instances, α = 1\n{options.seeds_text}"
     plot = Plot("partitions", "Throughput by partitions per instance", about, panels)
     return Outcome(lines, plots=[plot])
 
 
+def _by_partitions(options: Options, each: tuple[int, ...], keys: int, skew: float) -> Panel:
+    curves = median_curves(
+        (LS_STREAM, BY_PARTITION),
+        each,
+        lambda system, number: _over_hash(system, options, keys, skew, number),
+        x=list(range(len(each))),
+    )
+    ticks = [(float(place), str(number)) for place, number in enumerate(each)]
+    title = f"Zipf {skew:g}, {keys:,} keys"
+    return Panel("partitions per instance", "throughput over BiStream's", curves, title, ticks=ticks)
+
+
 def _over_hash(system: System, options: Options, keys: int, skew: float, each: int) -> list[float]:
-    return [
-        sustained(run(system, source(options, seed, RATE, keys, skew), 20, each), 1.0) / sustained(plain, 1.0)
-        for seed, plain in zip(options.seeds, runs(BISTREAM, options, keys, skew), strict=True)
-    ]
+    found = [run(system, one, 20, each) for one in sources(options, keys, skew)]
+    return ratios(lambda one: sustained(one, 1.0), found, runs(BISTREAM, options, keys, skew))
 
 
 def with_index(options: Options) -> Outcome:
     """The heaviest instance over perfect balance, by skew, where a row costs its matches."""
     skews = tuple(skew for skew in skews_of(options) if skew >= 0.6)
     keys, compared = many_keys(options), (BISTREAM, FASTJOIN, LS_STREAM)
-    found = {
-        system.name: [
-            median(_over_even(one) for one in runs(indexed(system), options, keys, skew)) for skew in skews
-        ]
-        for system in compared
-    }
-    curves = [
-        Curve(system.name, skews, found[system.name], "points", colour=system.colour) for system in compared
-    ]
+    curves = median_curves(
+        compared,
+        skews,
+        lambda system, skew: map(_over_even, runs(indexed(system), options, keys, skew)),
+    )
     plot = Plot(
         "index",
         "Heaviest instance over perfect balance, with an index",
         f"20 instances, {keys_text(keys)}; counted: rows and matches\n{options.seeds_text}",
         [Panel("Zipf coefficient", "work of the heaviest over the mean", curves)],
     )
-    lines = [
-        Line(
-            "index",
-            f"heaviest over perfect balance with an index, Zipf {skews[0]:g} to {skews[-1]:g}: {name}",
-            "-",
-            " → ".join(f"{one:.2f}" for one in values) + " ×",
-            samples=tuple(values),
-        )
-        for name, values in found.items()
-    ]
+    claim = f"heaviest over perfect balance with an index, Zipf {skews[0]:g} to {skews[-1]:g}"
+    lines = [series_line("index", f"{claim}: {curve.name}", "-", curve.y, unit=" ×") for curve in curves]
     return Outcome(lines, plots=[plot])
 
 

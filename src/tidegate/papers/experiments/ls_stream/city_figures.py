@@ -16,8 +16,9 @@ from statistics import median
 
 import numpy as np
 
+from tidegate.papers.experiments.claims import times_line
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
-from tidegate.papers.experiments.ls_stream.measures import capacity_for, gain_line, sustained
+from tidegate.papers.experiments.ls_stream.measures import capacity_for, median_curves, ratios, sustained
 from tidegate.papers.experiments.ls_stream.streams import place_text, source
 from tidegate.papers.experiments.ls_stream.systems import (
     BISTREAM,
@@ -54,7 +55,7 @@ def figure_2(options: Options) -> Outcome:
     top, bottom = float(100 * ranked[:10].sum()), float(100 * ranked[-10:].sum())
     curve = Curve("BiStream", list(range(1, 101)), (100 * ranked).tolist(), "line", colour=BISTREAM.colour)
     plot = Plot(
-        "figure-2",
+        options.plot_name("2"),
         "Figure 2: join instances ranked by the data they process",
         f"{place_text(options)}, hash routing, 100 instances\n{options.seeds_text}",
         [Panel("rank of the instance", "share of all rows (%)", [curve])],
@@ -85,18 +86,13 @@ def figure_10(options: Options) -> Outcome:
     """Throughput by nodes, 28 instances."""
     nodes = QUICK_NODES if options.quick else NODES
     capacity = node_capacity(options)
-    curves = [
-        Curve(
-            system.name,
-            nodes,
-            [median(sustained(one, capacity, n) for one in city_runs(system, options, 28)) for n in nodes],
-            "points",
-            colour=system.colour,
-        )
-        for system in SYSTEMS
-    ]
+    curves = median_curves(
+        SYSTEMS,
+        nodes,
+        lambda system, n: (sustained(one, capacity, n) for one in city_runs(system, options, 28)),
+    )
     plot = Plot(
-        "figure-10",
+        options.plot_name("10"),
         "Figure 10: system bottleneck by number of nodes",
         f"{place_text(options)}, {_ABOUT}, 28 instances\n{options.seeds_text}",
         [Panel("number of nodes", "maximum throughput (tuples/s)", curves)],
@@ -105,7 +101,7 @@ def figure_10(options: Options) -> Outcome:
         _rises(BISTREAM, options, "9,500 → 15,500"),
         _rises(LS_STREAM, options, "15,000 → 25,500"),
         *(
-            gain_line(
+            times_line(
                 "10",
                 f"Ls-Stream over {over.name}, {n} nodes",
                 f"{paper:.2f} ×",
@@ -119,7 +115,7 @@ def figure_10(options: Options) -> Outcome:
                 (FASTJOIN, 14, 25.5 / 21.5),
             )
         ),
-        gain_line(
+        times_line(
             "10",
             "of it by routing: over BiStream by partition, 14 nodes",
             "-",
@@ -130,12 +126,8 @@ def figure_10(options: Options) -> Outcome:
 
 
 def _gain(over: System, options: Options, instances: int, nodes: int) -> list[float]:
-    return [
-        sustained(one, 1.0, nodes) / sustained(two, 1.0, nodes)
-        for one, two in zip(
-            city_runs(LS_STREAM, options, instances), city_runs(over, options, instances), strict=True
-        )
-    ]
+    ours, theirs = (city_runs(system, options, instances) for system in (LS_STREAM, over))
+    return ratios(lambda one: sustained(one, 1.0, nodes), ours, theirs)
 
 
 def _rises(system: System, options: Options, paper: str) -> Line:
@@ -157,24 +149,19 @@ def figure_11(options: Options) -> Outcome:
     """Throughput by instances, 14 nodes."""
     numbers = QUICK_INSTANCES if options.quick else INSTANCES
     capacity = node_capacity(options)
-    curves = [
-        Curve(
-            system.name,
-            numbers,
-            [median(sustained(one, capacity, 14) for one in city_runs(system, options, n)) for n in numbers],
-            "points",
-            colour=system.colour,
-        )
-        for system in SYSTEMS
-    ]
+    curves = median_curves(
+        SYSTEMS,
+        numbers,
+        lambda system, n: (sustained(one, capacity, 14) for one in city_runs(system, options, n)),
+    )
     plot = Plot(
-        "figure-11",
+        options.plot_name("11"),
         "Figure 11: system bottleneck by number of join instances",
         f"{place_text(options)}, {_ABOUT}, 14 nodes\n{options.seeds_text}",
         [Panel("number of join instances", "maximum throughput (tuples/s)", curves)],
     )
     lines = [
-        gain_line(
+        times_line(
             "11",
             f"Ls-Stream over {over.name}, least of up to 48 instances",
             f"more than {paper:.2f} ×",

@@ -12,9 +12,16 @@ from statistics import median
 
 import numpy as np
 
+from tidegate.papers.experiments.claims import shorter_line
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.ls_stream.city_figures import city_runs
-from tidegate.papers.experiments.ls_stream.measures import capacity_for, latency, less_line, mean_ms
+from tidegate.papers.experiments.ls_stream.measures import (
+    capacity_for,
+    latency,
+    mean_ms,
+    median_curves,
+    ratios,
+)
 from tidegate.papers.experiments.ls_stream.streams import place_text
 from tidegate.papers.experiments.ls_stream.systems import (
     BISTREAM,
@@ -68,7 +75,7 @@ def figure_12(options: Options) -> Outcome:
             )
         )
     lines += [
-        less_line(
+        shorter_line(
             "12",
             f"Ls-Stream against {over.name}",
             f"-{less:g} %",
@@ -78,9 +85,9 @@ def figure_12(options: Options) -> Outcome:
         for over, less in ((BISTREAM, 47.5), (CONTRAND, 36.4), (FASTJOIN, 25.0))
     ]
     by_routing = _ratios(BY_PARTITION, options, 28, OVER_TIME_RATE)
-    lines.append(less_line("12", "of it by routing: against BiStream by partition", "-", by_routing))
+    lines.append(shorter_line("12", "of it by routing: against BiStream by partition", "-", by_routing))
     plot = Plot(
-        "figure-12",
+        options.plot_name("12"),
         f"Figure 12: system latency at {OVER_TIME_RATE:,} tuples/s",
         f"{place_text(options)}, 28 instances, 16 partitions each, α = 1\n{options.seeds_text}",
         [Panel("time (s)", MS_LABEL, curves)],
@@ -90,41 +97,29 @@ def figure_12(options: Options) -> Outcome:
 
 def _ratios(over: System, options: Options, instances: int, rate: int) -> list[float]:
     capacity = core_capacity(options)
-    return [
-        mean_ms(one, capacity) / mean_ms(two, capacity)
-        for one, two in zip(
-            city_runs(LS_STREAM, options, instances, rate),
-            city_runs(over, options, instances, rate),
-            strict=True,
-        )
-    ]
+    ours, theirs = (city_runs(system, options, instances, rate) for system in (LS_STREAM, over))
+    return ratios(lambda one: mean_ms(one, capacity), ours, theirs)
 
 
 def figure_13(options: Options) -> Outcome:
     """Latency by instances at a steady rate."""
     numbers = QUICK_INSTANCES if options.quick else INSTANCES
     capacity = core_capacity(options)
-    curves = [
-        Curve(
-            system.name,
-            numbers,
-            [
-                median(mean_ms(one, capacity) for one in city_runs(system, options, n, BY_INSTANCES_RATE))
-                for n in numbers
-            ],
-            "points",
-            colour=system.colour,
-        )
-        for system in SYSTEMS
-    ]
+    curves = median_curves(
+        SYSTEMS,
+        numbers,
+        lambda system, n: (
+            mean_ms(one, capacity) for one in city_runs(system, options, n, BY_INSTANCES_RATE)
+        ),
+    )
     plot = Plot(
-        "figure-13",
+        options.plot_name("13"),
         f"Figure 13: system latency by number of join instances at {BY_INSTANCES_RATE:,} tuples/s",
         f"{place_text(options)}, 16 partitions per instance, α = 1\n{options.seeds_text}",
         [Panel("number of join instances", MS_LABEL, curves)],
     )
     lines = [
-        less_line(
+        shorter_line(
             "13",
             f"Ls-Stream against {over.name}, worst of all numbers of instances",
             f"-{less:g} %",

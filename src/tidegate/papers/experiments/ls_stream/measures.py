@@ -13,19 +13,22 @@ bytes at 100 Mbit/s), and its old instance pauses for so long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
 
-from tidegate.papers.experiments.experiment import Line
 from tidegate.papers.experiments.ls_stream.streams import WINDOWS, arrivals
-from tidegate.papers.experiments.ls_stream.systems import Run
+from tidegate.papers.experiments.ls_stream.systems import Run, System
+from tidegate.report.plots import Curve
+from tidegate.sim.instance_speed import Speed
 from tidegate.sim.queueing import Latency, latency_per_step
-from tidegate.sim.row_latency import Speed, row_latencies
+from tidegate.sim.row_latency import row_latencies
 
 MOVED_ROW_SECONDS = 1e-5
+_Place = TypeVar("_Place", int, float)
 
 
 def imbalance(run: Run) -> float:
@@ -52,8 +55,15 @@ def capacity_for(runs: Sequence[Run], rate: float, nodes: int | None = None) -> 
 @lru_cache(maxsize=256)
 def latency(run: Run, capacity: float) -> Latency:
     """Per second, from the first row on; rows count where they come."""
-    speed = Speed(1 / capacity, MOVED_ROW_SECONDS, by_partition=run.system.by_partition)
-    times, found = row_latencies(arrivals(run.source), list(run.assignments), WINDOWS, speed, run.source.seed)
+    speed = Speed(1 / capacity, MOVED_ROW_SECONDS)
+    times, found = row_latencies(
+        arrivals(run.source),
+        list(run.assignments),
+        WINDOWS,
+        speed,
+        run.source.seed,
+        run.system.by_partition,
+    )
     return latency_per_step(times, found, 1.0, float(run.source.batches))
 
 
@@ -69,22 +79,25 @@ def longest_ms(run: Run, capacity: float) -> float:
     return 1e3 * float(latency(run, capacity).max[run.source.settled :].max())
 
 
-def gain_line(
-    figure: str, claim: str, paper: str, ratios: Sequence[float], *, least: float | None = None
-) -> Line:
-    """Ratios of two throughputs, told as "times"; `least` is what agrees with the paper."""
-    middle = median(ratios)
-    spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
-    agrees = None if least is None else middle >= least
-    return Line(figure, claim, paper, f"{middle:.2f} ×{spread}", middle, "×", tuple(ratios), agrees)
+def ratios(value: Callable[[Run], float], runs: Sequence[Run], over: Sequence[Run]) -> list[float]:
+    """What is read off one's runs over what is read off another's, seed by seed."""
+    return [value(one) / value(two) for one, two in zip(runs, over, strict=True)]
 
 
-def less_line(
-    figure: str, claim: str, paper: str, ratios: Sequence[float], *, most: float | None = None
-) -> Line:
-    """Ratios of two latencies, told as a change in per cent; `most` is the ratio that agrees."""
-    middle = median(ratios)
-    change, low, high = (round(100 * (ratio - 1)) for ratio in (middle, min(ratios), max(ratios)))
-    spread = f" ({low:+d} to {high:+d})" if len(ratios) > 1 else ""
-    agrees = None if most is None else middle <= most
-    return Line(figure, claim, paper, f"{change:+d} %{spread}", middle, "× as long", tuple(ratios), agrees)
+def median_curves(
+    systems: Sequence[System],
+    places: Sequence[_Place],
+    found: Callable[[System, _Place], Iterable[float]],
+    x: Sequence[float] | None = None,
+) -> list[Curve]:
+    """A curve per system: at each place the median of what seeds gave; `x` where that is not the place."""
+    return [
+        Curve(
+            system.name,
+            places if x is None else x,
+            [median(found(system, place)) for place in places],
+            "points",
+            colour=system.colour,
+        )
+        for system in systems
+    ]

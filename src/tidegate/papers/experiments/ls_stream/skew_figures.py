@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from statistics import median
 
-from tidegate.papers.experiments.experiment import Line, Options, Outcome, bar
-from tidegate.papers.experiments.ls_stream.measures import gain_line, imbalance, less_line, sustained
+from tidegate.papers.experiments.claims import bar, series_line, shorter_line, times_line
+from tidegate.papers.experiments.experiment import Line, Options, Outcome
+from tidegate.papers.experiments.ls_stream.measures import imbalance, ratios, sustained
 from tidegate.papers.experiments.ls_stream.skew_runs import (
     BAR_INSTANCES,
     STEEPEST,
@@ -71,25 +72,14 @@ def _keys(options: Options) -> tuple[int, int]:
 def _imbalance_line(system: System, keys: int, options: Options, paper: str, rises: bool) -> Line:
     skews = skews_of(options)
     found = [median(imbalance(one) for one in runs(system, options, keys, skew)) for skew in skews]
-    return Line(
-        "7",
-        f"LI of {system.name}, Zipf {skews[0]:g} to {skews[-1]:g}, {keys_text(keys)}",
-        paper,
-        " → ".join(f"{one:.2f}" for one in found),
-        samples=tuple(found),
-        agrees=(found[-1] > found[0] + 1) is rises,
-    )
+    claim = f"LI of {system.name}, Zipf {skews[0]:g} to {skews[-1]:g}, {keys_text(keys)}"
+    return series_line("7", claim, paper, found, agrees=(found[-1] > found[0] + 1) is rises)
 
 
 def _contrand_line(options: Options) -> Line:
     keys = many_keys(options)
-    ratios = [
-        imbalance(one) / imbalance(two)
-        for one, two in zip(
-            runs(CONTRAND, options, keys, STEEPEST), runs(BISTREAM, options, keys, STEEPEST), strict=True
-        )
-    ]
-    return less_line("7", "LI of ContRand against BiStream, Zipf 1.0", "lower", ratios, most=1.0)
+    found = ratios(imbalance, *(runs(one, options, keys, STEEPEST) for one in (CONTRAND, BISTREAM)))
+    return shorter_line("7", "LI of ContRand against BiStream, Zipf 1.0", "lower", found, most=1.0)
 
 
 def figure_8(options: Options) -> Outcome:
@@ -104,28 +94,28 @@ def figure_8(options: Options) -> Outcome:
     many = many_keys(options)
     at_bar = [gains(LS_STREAM, BISTREAM, options, many, STEEPEST, number) for number in BAR_INSTANCES]
     over_hash = [
-        gain_line(
+        times_line(
             "8", f"Ls-Stream over BiStream, Zipf 1.0, {number} instances", "more than 2 ×", found, least=2.0
         )
         for number, found in zip(BAR_INSTANCES, at_bar, strict=True)
     ]
     lines = [
         *over_hash,
-        gain_line(
+        times_line(
             "8",
             f"the same with {FEW_KEYS} keys, 20 instances",
             "more than 2 ×",
             gains(LS_STREAM, BISTREAM, options, FEW_KEYS, STEEPEST),
             least=2.0,
         ),
-        gain_line(
+        times_line(
             "8",
             "of it by routing: Ls-Stream over BiStream by partition",
             "-",
             gains(LS_STREAM, BY_PARTITION, options, many, STEEPEST),
         ),
         *(
-            gain_line(
+            times_line(
                 "8",
                 f"the same, Zipf {skew:g}, {FEW_KEYS} keys",
                 "-",
@@ -134,14 +124,14 @@ def figure_8(options: Options) -> Outcome:
             for skew in (0.4, 0.6)
             if skew in skews_of(options)
         ),
-        gain_line(
+        times_line(
             "8",
             "Ls-Stream over FastJoin, Zipf 1.0",
             "more than 1 ×",
             gains(LS_STREAM, FASTJOIN, options, many, STEEPEST),
             least=1.0,
         ),
-        gain_line(
+        times_line(
             "8",
             "BiStream-ContRand over BiStream, Zipf 1.0",
             "1.32 ×",

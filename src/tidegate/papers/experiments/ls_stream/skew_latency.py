@@ -9,8 +9,9 @@ is comparing, and Ls-Stream compares with less. What its routing adds is told ap
 
 from __future__ import annotations
 
+from tidegate.papers.experiments.claims import shorter_line
 from tidegate.papers.experiments.experiment import Options, Outcome
-from tidegate.papers.experiments.ls_stream.measures import less_line, longest_ms, mean_ms
+from tidegate.papers.experiments.ls_stream.measures import longest_ms, mean_ms, ratios
 from tidegate.papers.experiments.ls_stream.skew_runs import (
     BAR_INSTANCES,
     RATE,
@@ -43,7 +44,7 @@ def figure_9(options: Options) -> Outcome:
     keys = many_keys(options)
     longest = [_longest(BISTREAM, options, keys, number) for number in BAR_INSTANCES]
     against_hash = [
-        less_line(
+        shorter_line(
             "9",
             f"longest latency, Ls-Stream against BiStream, Zipf 1.0, {number} instances",
             "-49.3 %",
@@ -54,23 +55,23 @@ def figure_9(options: Options) -> Outcome:
     ]
     lines = [
         *against_hash,
-        less_line(
+        shorter_line(
             "9",
             f"the same with {FEW_KEYS} keys, 20 instances",
             "-49.3 %",
             _longest(BISTREAM, options, FEW_KEYS, 20),
             most=0.51,
         ),
-        less_line(
+        shorter_line(
             "9",
             "average latency, Ls-Stream against BiStream, Zipf 1.0",
             "-49.3 %",
             _average(BISTREAM, options, keys),
             most=0.51,
         ),
-        less_line("9", "… against ContRand", "-39.2 %", _average(CONTRAND, options, keys), most=0.61),
-        less_line("9", "… against FastJoin", "-18.1 %", _average(FASTJOIN, options, keys), most=0.82),
-        less_line(
+        shorter_line("9", "… against ContRand", "-39.2 %", _average(CONTRAND, options, keys), most=0.61),
+        shorter_line("9", "… against FastJoin", "-18.1 %", _average(FASTJOIN, options, keys), most=0.82),
+        shorter_line(
             "9", "of it by routing: against BiStream by partition", "-", _average(BY_PARTITION, options, keys)
         ),
     ]
@@ -80,21 +81,11 @@ def figure_9(options: Options) -> Outcome:
 
 def _longest(over: System, options: Options, keys: int, instances: int) -> list[float]:
     capacity = capacity_of(options, keys, instances)
-    return [
-        longest_ms(one, capacity) / longest_ms(two, capacity)
-        for one, two in zip(
-            runs(LS_STREAM, options, keys, STEEPEST, instances),
-            runs(over, options, keys, STEEPEST, instances),
-            strict=True,
-        )
-    ]
+    ours, theirs = (runs(system, options, keys, STEEPEST, instances) for system in (LS_STREAM, over))
+    return ratios(lambda one: longest_ms(one, capacity), ours, theirs)
 
 
 def _average(over: System, options: Options, keys: int) -> list[float]:
     capacity = capacity_of(options, keys)
-    return [
-        mean_ms(one, capacity) / mean_ms(two, capacity)
-        for one, two in zip(
-            runs(LS_STREAM, options, keys, STEEPEST), runs(over, options, keys, STEEPEST), strict=True
-        )
-    ]
+    ours, theirs = (runs(system, options, keys, STEEPEST) for system in (LS_STREAM, over))
+    return ratios(lambda one: mean_ms(one, capacity), ours, theirs)

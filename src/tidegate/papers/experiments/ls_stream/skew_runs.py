@@ -6,10 +6,10 @@ Paper: Ls-Stream, section VI-B. Capacity is such that BiStream sustains at Zipf 
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
+from dataclasses import replace
 
 from tidegate.papers.experiments.experiment import Options
-from tidegate.papers.experiments.ls_stream.measures import capacity_for, sustained
+from tidegate.papers.experiments.ls_stream.measures import capacity_for, median_curves, ratios, sustained
 from tidegate.papers.experiments.ls_stream.streams import (
     FEW_KEYS,
     QUICK_SKEWS,
@@ -20,7 +20,7 @@ from tidegate.papers.experiments.ls_stream.streams import (
     source,
 )
 from tidegate.papers.experiments.ls_stream.systems import BISTREAM, BY_PARTITION, SYSTEMS, Run, System, run
-from tidegate.report.plots import Curve, Panel, Plot
+from tidegate.report.plots import Panel, Plot
 
 RATE = 5_000
 #: BiStream's throughput at Zipf 1.0 in the paper, rows per second: what capacity is chosen for.
@@ -52,19 +52,18 @@ def by_skew_plot(
     name: str, title: str, y_label: str, options: Options, value: Callable[[Run, int], float]
 ) -> Plot:
     """A panel per number of keys, a curve per system; `value` gets a run and the number of keys."""
-    skews, panels = skews_of(options), []
-    for keys in (many_keys(options), FEW_KEYS):
-        curves = [
-            Curve(
-                system.name,
-                skews,
-                [median(value(one, keys) for one in runs(system, options, keys, skew)) for skew in skews],
-                "dashed" if system is BY_PARTITION else "points",
-                colour=system.colour,
-            )
-            for system in (*SYSTEMS, BY_PARTITION)
-        ]
-        panels.append(Panel(SKEW_LABEL, y_label, curves, title=keys_text(keys)))
+    skews = skews_of(options)
+
+    def panel(keys: int) -> Panel:
+        curves = median_curves(
+            (*SYSTEMS, BY_PARTITION),
+            skews,
+            lambda system, skew: (value(one, keys) for one in runs(system, options, keys, skew)),
+        )
+        curves[-1] = replace(curves[-1], style="dashed")
+        return Panel(SKEW_LABEL, y_label, curves, title=keys_text(keys))
+
+    panels = [panel(keys) for keys in (many_keys(options), FEW_KEYS)]
     return Plot(name, title, f"{_ABOUT}\n{options.seeds_text}", panels)
 
 
@@ -72,11 +71,5 @@ def gains(
     system: System, over: System, options: Options, keys: int, skew: float, instances: int = 20
 ) -> list[float]:
     """Throughput of one over that of the other, seed by seed."""
-    return [
-        sustained(one, 1.0) / sustained(two, 1.0)
-        for one, two in zip(
-            runs(system, options, keys, skew, instances),
-            runs(over, options, keys, skew, instances),
-            strict=True,
-        )
-    ]
+    ours, theirs = (runs(one, options, keys, skew, instances) for one in (system, over))
+    return ratios(lambda one: sustained(one, 1.0), ours, theirs)

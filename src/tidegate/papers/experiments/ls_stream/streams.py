@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from tidegate.papers.experiments.experiment import Options
-from tidegate.papers.experiments.fastjoin.taxis import TaxiStreams, taxi_batches
+from tidegate.papers.experiments.taxis import TaxiStreams, taxi_batches
 from tidegate.papers.skew import Batch, ZipfStreams, city_streams, zipf_batches
 from tidegate.sim.key_counts import Arrivals, count_arrivals
 

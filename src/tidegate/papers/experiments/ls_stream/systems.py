@@ -20,13 +20,13 @@ from functools import lru_cache
 from tidegate.papers.experiments.ls_stream.streams import WINDOWS, Source, arrivals
 from tidegate.route.assignment import Assignment
 from tidegate.route.contrand import ContRand
-from tidegate.route.fastjoin import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
-from tidegate.route.ls_stream import LsStream
+from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.strategy import Strategy
 from tidegate.sim.join_costs import ComparedWithInstance, ComparedWithPartition, Indexed, JoinCosts
 from tidegate.sim.join_trace import JoinTrace
-from tidegate.sim.row_latency import KeepsAssignments
+from tidegate.sim.recorded import Recorded
 from tidegate.sim.skewed_join import SkewedJoin, simulate
 
 PARTITIONS_EACH = 16
@@ -81,7 +81,7 @@ class Run:
 @lru_cache(maxsize=1024)
 def run(system: System, source: Source, instances: int = 20, partitions_each: int = PARTITIONS_EACH) -> Run:
     """One run; the same system on the same streams is measured once for all figures."""
-    kept = KeepsAssignments(system.strategy)
+    recorded = Recorded(system.strategy)
     join = SkewedJoin(
         instances=instances,
         partitions=instances * partitions_each,
@@ -89,5 +89,5 @@ def run(system: System, source: Source, instances: int = 20, partitions_each: in
         costs=system.costs,
         watch_share=system.watch_share,
     )
-    trace = simulate(arrivals(source), kept, join)
-    return Run(system, source, instances, trace, tuple(kept.assignments))
+    trace = simulate(arrivals(source), recorded, join)
+    return Run(system, source, instances, trace, tuple(recorded.assignments))

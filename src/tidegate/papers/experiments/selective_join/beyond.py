@@ -20,7 +20,8 @@ from statistics import median
 from tidegate.control.rate import FixedRate
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import RandomDrop
-from tidegate.papers.experiments.experiment import Line, Options, Outcome, bar
+from tidegate.papers.experiments.claims import bar, told
+from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.selective_join.steady import (
     MATCH,
     SETTLED_SECONDS,
@@ -126,5 +127,4 @@ def beyond(options: Options) -> Outcome:
 
 
 def _share(claim: str, found: list[float]) -> Line:
-    spread = f" ({min(found):.3f} to {max(found):.3f})" if len(found) > 1 else ""
-    return Line("beyond", claim, "-", f"{median(found):.3f}{spread}", median(found), "x", tuple(found))
+    return Line("beyond", claim, "-", told(found, "{:.3f}".format), median(found), "x", tuple(found))

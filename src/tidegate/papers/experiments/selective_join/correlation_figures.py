@@ -19,7 +19,8 @@ from statistics import median
 
 import numpy as np
 
-from tidegate.papers.experiments.experiment import Line, Options, Outcome, bar, percent_line
+from tidegate.papers.experiments.claims import bar, percent_line
+from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.selective_join.over_time import (
     fraction_curve,
     fractions,

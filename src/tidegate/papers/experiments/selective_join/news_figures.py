@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tidegate.papers.experiments.experiment import Line, Options, Outcome, percent_line
+from tidegate.papers.experiments.claims import percent_line
+from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.selective_join.news import DESKS, WIRE, News, item_count
 from tidegate.papers.experiments.selective_join.over_time import (
     fraction_curve,

@@ -1,0 +1,177 @@
+"""One plan of the `auto` strategy: who lies where, what that weighs, and what it takes to get there.
+
+A plan starts from what is: partitions in their places, keys that were moved, keys that are split. Every
+change of it (`moves.py` has them) keeps the loads of the instances and the rows that move up to date,
+so that plans can be compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.route.assignment import Assignment
+from tidegate.route.auto.work_costs import UnitCosts, own_keys, price, serves_both
+from tidegate.route.load import Load
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass
+class Plan:
+    """A draft of the next assignment; a key is named by its number among the watched ones."""
+
+    load: Load
+    base: UnitCosts
+    keys: UnitCosts
+    instances: int
+    #: Partition → instance; -1: homeless.
+    table: NDArray[np.int64]
+    #: Watched key → its instances, for those with a place of their own.
+    own: dict[int, tuple[int, ...]]
+    #: What each partition weighs and stores, without keys that have a place of their own.
+    cost: NDArray[np.float64] = field(init=False)
+    rows: NDArray[np.float64] = field(init=False)
+    #: Instance → work.
+    loads: NDArray[np.float64] = field(init=False)
+    moved_rows: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.cost, self.rows = self.base.whole.copy(), self.base.rows.copy()
+        self._sum_loads()
+
+    def _sum_loads(self) -> None:
+        housed = self.table >= 0
+        self.loads = np.bincount(self.table[housed], self.cost[housed], self.instances).astype(np.float64)
+        for key, places in self.own.items():
+            self.loads[list(places)] += self.piece(key, len(places))
+
+    @property
+    def fair(self) -> float:
+        """A fair share of an instance."""
+        return float(self.loads.mean())
+
+    @property
+    def state_rows(self) -> float:
+        """All rows in the state."""
+        return float(self.rows.sum() + self.keys.rows[list(self.own)].sum())
+
+    @property
+    def new_rows(self) -> float:
+        """Rows that looked for partners in this batch."""
+        return float(self.base.new.sum() + self.keys.new[list(self.own)].sum())
+
+    @property
+    def makespan(self) -> float:
+        return float(self.loads.max())
+
+    def piece(self, key: int, places: int) -> float:
+        """What a key costs each of its instances."""
+        return float(self.keys.repeated[key] + self.keys.divided[key] / places)
+
+    def copy(self) -> Plan:
+        """A plan to try something on, with the same loads to the last bit."""
+        twin = Plan(self.load, self.base, self.keys, self.instances, self.table.copy(), dict(self.own))
+        twin.cost, twin.rows, twin.loads = self.cost.copy(), self.rows.copy(), self.loads.copy()
+        twin.moved_rows = self.moved_rows
+        return twin
+
+    def resized(self, instances: int) -> Plan:
+        """The same on another number of instances; what lay on those that are gone is homeless."""
+        twin = self.copy()
+        for key, places in self.own.items():
+            stays = tuple(one for one in places if one < instances)
+            twin.put(key, stays)
+        twin.instances = instances
+        twin.table = np.where(twin.table < instances, twin.table, -1)
+        twin._sum_loads()
+        return twin
+
+    def put(self, key: int, places: tuple[int, ...]) -> None:
+        """Give a watched key these instances. No instances: back into its partition."""
+        home = int(self.load.homes[key])
+        was = self.own.pop(key, None)
+        now = places or (int(self.table[home]),)
+        if was is None:
+            was = (int(self.table[home]),)
+            self.cost[home] -= self.keys.whole[key]
+            self.rows[home] -= self.keys.rows[key]
+        stays = len(set(was) & set(now)) * min(1 / len(was), 1 / len(now))
+        self.moved_rows += (1 - stays) * float(self.keys.rows[key])
+        self.loads[list(was)] -= self.piece(key, len(was))
+        self.loads[list(now)] += self.piece(key, len(now))
+        if places:
+            self.own[key] = places
+        else:
+            self.cost[home] += self.keys.whole[key]
+            self.rows[home] += self.keys.rows[key]
+
+    def move_partitions(self, moved: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+        """Take partitions to other instances."""
+        was = self.table[moved]
+        housed = was >= 0
+        self.loads -= np.bincount(was[housed], self.cost[moved[housed]], self.instances)
+        self.table[moved] = places
+        self.loads += np.bincount(self.table[moved], self.cost[moved], self.instances)
+        self.moved_rows += float(self.rows[moved].sum())
+
+    def noise(self) -> NDArray[np.float64]:
+        """Deviation of each instance's load by chance: n rows are taken for n give or take sqrt(n).
+
+        Watched keys are taken one by one: chance in one of them does not even out over its partition.
+        """
+        inside = np.ones(len(self.keys.rows), np.bool_)
+        inside[list(self.own)] = False
+        homes, partitions = self.load.homes[inside], self.table.size
+        # Keys that are not watched: many, and each of them light.
+        rest = np.maximum(self.cost - np.bincount(homes, self.keys.whole[inside], partitions), 0)
+        new = np.maximum(self.base.new - np.bincount(homes, self.keys.new[inside], partitions), 1)
+        parts = rest**2 / new + np.bincount(homes, self.keys.chance[inside], partitions)
+        variance = np.bincount(self.table, parts, self.instances)
+        for key, places in self.own.items():
+            variance[list(places)] += self.keys.chance[key] / len(places) ** 2
+        return np.sqrt(variance)
+
+    def likely_makespan(self) -> float:
+        """The heaviest instance, with one deviation of bad luck."""
+        return float((self.loads + self.noise()).max())
+
+    def assignment(self, current: Assignment) -> Assignment:
+        """The plan as an assignment. A key that lies where its partition does needs no place of its own."""
+        keys = {
+            int(self.load.codes[key]): places
+            for key, places in self.own.items()
+            if places != (int(self.table[self.load.homes[key]]),)
+        }
+        table = tuple(self.table.tolist())
+        if (self.instances, table, keys) == (current.instances, current.table, dict(current.keys)):
+            return current
+        return Assignment(self.instances, table, 1, keys)
+
+
+def plan_of(load: Load, current: Assignment, prices: NDArray[np.float64], least: float = 0.0) -> Plan:
+    """The plan that changes nothing. Keys that the load does not know did nothing and lose their place.
+
+    Watched keys that weigh less than `least` fair shares stay unseen in their partitions: there may be very
+    many of them, and no plan would touch them.
+    """
+    both, own = serves_both(load), own_keys(load, current)
+    base, keys = price(load.partitions, prices, both), price(load.keys, prices, both)
+    mine = np.array(list(own), np.int64)
+    fair = (base.whole.sum() + keys.whole[mine].sum()) / current.instances
+    heavy = keys.whole >= least * fair
+    heavy[mine] = True
+    chosen = np.flatnonzero(heavy)
+    seen = Load(
+        load.batch,
+        load.partitions,
+        load.seconds,
+        load.codes[chosen],
+        load.homes[chosen],
+        load.keys.at(chosen),
+    )
+    table = np.array(current.table, np.int64)
+    return Plan(seen, base, keys.at(chosen), current.instances, table, own_keys(seen, current))

@@ -1,0 +1,172 @@
+"""The `auto` strategy (ours): measured cost, the least state moved, hot keys split.
+
+Where FastJoin moves keys between the heaviest and the lightest instance, and Ls-Stream moves partitions, this
+strategy may do both, and may also split a key over several instances, which no migration can replace once a
+key weighs more than a fair share. After each batch:
+
+1. Prices of rows and pairs are learnt from the seconds that instances took (`learnt_costs.py`).
+2. With them, every partition, watched key and instance gets a cost (`work_costs.py`); while windows are still
+   filling, the cost that it is going to have (`foresight.py`).
+3. Split keys that cooled down get fewer instances, if what that saves is worth the rows it moves.
+4. If an instance is heavier than `trigger` fair shares, beyond what chance explains, plans are drawn up
+   (`moves.py`): one for each size of `pieces` that keys may be cut into, and each of the `levels` that
+   instances may be evened out to. The plan that costs least wins:
+
+       likely makespan + reluctance · fair share · rows moved / rows that a batch brings
+
+   (likely: a deviation of chance on top, so that keys whose work swings are rather split than moved).
+   It is taken only if it beats staying by `gain_least`. So the gain is judged against what moves: with a
+   reluctance of 0.2, moving as many rows as half a batch brings must make batches shorter by a tenth.
+
+Guarantees: without an instance above the trigger nothing moves, except keys that cool down. A plan that is
+taken makes the likely makespan shorter, by the costs of the last batch. A function of the loads so far;
+what is remembered is plain JSON of constant size, plus one number per key with a place of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.errors import FlowError, explain
+from tidegate.route.assignment import Assignment
+from tidegate.route.auto.foresight import prices_ahead
+from tidegate.route.auto.lasting import observe, too_heavy
+from tidegate.route.auto.learnt_costs import learn, prices_in
+from tidegate.route.auto.moves import level_out, shift_pieces, split
+from tidegate.route.auto.plan import Plan, plan_of
+from tidegate.route.auto.splitting import instances_needed
+from tidegate.route.auto.work_costs import STORE, UPKEEP, counts_per_instance
+from tidegate.route.hash import first_table
+from tidegate.route.load import Load
+from tidegate.route.resizing import evened_table
+from tidegate.route.strategy import Memory
+
+#: A key that cooled down goes home if that moves no more than this part of the state.
+#: So no more than 1 / _NEGLIGIBLE keys can keep a place that they no longer need.
+_NEGLIGIBLE = 1e-4
+
+
+@dataclass(frozen=True)
+class Auto:
+    """A lower trigger balances better and moves more; so does less reluctance."""
+
+    #: An instance that weighs more than this many fair shares calls for a plan.
+    trigger: float = 1.08
+    #: Plans level down to so many fair shares: the plans that compete. A rough one moves few rows.
+    levels: tuple[float, ...] = (1.03, 1.07, 1.2)
+    gain_least: float = 0.03
+    #: What moving as many rows as a batch brings counts for, in batches of perfect balance.
+    reluctance: float = 0.2
+    #: Plans cut keys into pieces of at most this many fair shares.
+    pieces: tuple[float, ...] = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1)
+    #: The least part of a fair share for which a key gets a place of its own.
+    alone: float = 0.02
+    #: Batches for which a key must be cool before its places are taken back.
+    patience: int = 3
+
+    def __post_init__(self) -> None:
+        good = (
+            1 <= min(self.levels, default=0) <= self.trigger
+            and 0 <= self.gain_least < 1
+            and self.reluctance >= 0
+        )
+        if not (good and self.pieces and all(0 < piece <= 1 for piece in self.pieces) and self.patience >= 1):
+            raise FlowError(
+                explain(
+                    "Auto needs levels from 1 on, the least up to its trigger, gain_least in [0, 1),"
+                    " reluctance >= 0, pieces in (0, 1] and a patience of at least one batch",
+                    got=self,
+                    do="The defaults suit most joins",
+                )
+            )
+
+    @property
+    def name(self) -> str:
+        return "auto"
+
+    def first(self, partitions: int, instances: int) -> Assignment:
+        return Assignment(instances, first_table(partitions, instances))
+
+    def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
+        counts = counts_per_instance(load, current)
+        learnt = learn(memory.get("costs", {}), counts, load.seconds)
+        stored, new = float(counts[UPKEEP].sum()), float(counts[STORE].sum())
+        before = float(memory.get("stored", 0.0))
+        prices = prices_ahead(prices_in(learnt), stored=stored, before=before, new=new)
+        stay = plan_of(load, current, prices, min(self.alone, *self.pieces) / 2)
+        if not stay.fair > 0:
+            return current, {**memory, "costs": learnt}
+        cool = self._cool_down(stay, memory.get("cool", {}))
+        recent = observe(memory.get("recent", {}), stay.loads / stay.fair)
+        best = stay
+        if too_heavy(recent, stay.loads / stay.fair, stay.noise() / stay.fair, self.trigger):
+            best = min([stay, *self._plans(stay)], key=lambda plan: self._price(plan, stay))
+            if self._price(best, stay) > (1 - self.gain_least) * self._price(stay, stay):
+                best = stay
+        after = best.assignment(current)
+        remembered = {
+            "costs": learnt,
+            "stored": stored,
+            "cool": {code: batches for code, batches in cool.items() if int(code) in after.keys},
+            # Loads from before a migration say nothing about those after it.
+            "recent": recent if after is current else {},
+        }
+        return after, remembered
+
+    def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
+        evened = evened_table(current.table, instances)
+        plan = plan_of(load, current, prices_in({}))
+        if not plan.fair > 0:
+            return Assignment(instances, evened)
+        resized = plan.resized(instances)
+        level_out(resized, math.inf, self.alone)  # a place for the homeless, and nothing else
+        best = min([resized, *self._plans(resized)], key=lambda plan: self._price(plan, resized))
+        return best.assignment(current)
+
+    def _plans(self, stay: Plan) -> list[Plan]:
+        plans = []
+        for level in self.levels:
+            tried: list[dict[int, tuple[int, ...]]] = []
+            for piece in self.pieces:
+                plan = stay.copy()
+                split(plan, piece, level)
+                if plan.own not in tried:
+                    tried.append(dict(plan.own))
+                    shift_pieces(plan, level)
+                    level_out(plan, level, self.alone)
+                    plans.append(plan)
+        return plans
+
+    def _price(self, plan: Plan, stay: Plan) -> float:
+        return plan.likely_makespan() + self._moving(stay) * (plan.moved_rows - stay.moved_rows)
+
+    def _moving(self, plan: Plan) -> float:
+        """What moving a row counts for."""
+        return self.reluctance * plan.fair / max(plan.new_rows, 1.0)
+
+    def _cool_down(self, plan: Plan, before: Mapping[str, Any]) -> dict[str, int]:
+        """Take places back from keys that have been cool for long enough; batches that each was cool."""
+        needed = instances_needed(plan.keys, plan.fair, min(self.pieces), plan.instances)
+        moving = self._moving(plan)
+        cool: dict[str, int] = {}
+        for key, places in list(plan.own.items()):
+            fewer = int(needed[key])
+            light = (
+                plan.keys.whole[key] < self.alone * plan.fair
+                if len(places) == 1
+                else 2 * fewer <= len(places)
+            )
+            if not light:
+                continue
+            code = str(int(plan.load.codes[key]))
+            cool[code] = int(before.get(code, 0)) + 1
+            saved = (len(places) - fewer) * float(plan.keys.repeated[key])
+            moved = float(plan.keys.rows[key]) * (1 - fewer / len(places) if fewer > 1 else 1)
+            worth = moved * moving <= saved or moved <= _NEGLIGIBLE * plan.state_rows
+            if cool[code] >= self.patience and worth:
+                keep = sorted(places, key=lambda one: (plan.loads[one], one))[:fewer]
+                plan.put(key, tuple(keep) if fewer > 1 else ())
+        return cool

@@ -1,0 +1,120 @@
+"""What work costs: prices per row and pair, and from them the cost of every partition, key and instance.
+
+Five prices, in seconds where seconds were measured, else in units of one pair found:
+
+    fixed      an instance's batch, whatever it does: no balancing changes it
+    store      a new row that is stored                  divided among the instances of a split key
+    match      a pair that is found                      divided as well
+    upkeep     a row that lies in the state              divided as well
+    probe      a new row that looks for partners         repeated at each instance of a split key
+
+So a key on k instances costs each of them repeated + divided / k. A group of the biclique does not see the
+rows that it stores as anybody's probes, so there `store` stays unknown and upkeep stands for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.route.assignment import Assignment
+from tidegate.route.load import Load, Work
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: fixed, store, match, upkeep, probe: ratios measured on the kernels (about 100 ns to sort and store a row,
+#: the same to look for partners, some 25 ns a pair), and a little for what lies there.
+COUNTED = np.array([0.0, 4.0, 1.0, 0.01, 4.0])
+FIXED, STORE, MATCH, UPKEEP, PROBE = range(5)
+_DIVIDED = np.array([STORE, MATCH, UPKEEP])
+
+
+@dataclass(frozen=True)
+class UnitCosts:
+    """Costs of n partitions or keys; see the module docstring for the two parts."""
+
+    divided: NDArray[np.float64]
+    repeated: NDArray[np.float64]
+    #: Rows in the state, which is what moving costs.
+    rows: NDArray[np.float64]
+    #: New rows.
+    new: NDArray[np.float64]
+    #: Variance of the cost by chance, if rows come independently; for single keys (see `_chance`).
+    chance: NDArray[np.float64]
+
+    @property
+    def whole(self) -> NDArray[np.float64]:
+        """On one instance."""
+        return self.divided + self.repeated
+
+    def at(self, chosen: NDArray[np.int64]) -> UnitCosts:
+        """The same of some of them."""
+        parts = (self.divided, self.repeated, self.rows, self.new, self.chance)
+        return UnitCosts(*(part[chosen] for part in parts))
+
+
+def counts_of(work: Work, both: bool) -> NDArray[np.float64]:
+    """Shape (5, n): what each price is paid for. `both`: the group serves both directions."""
+    probes = work.probes.sum(axis=0, dtype=np.float64)
+    # Rows that probe one side are stored on the other, if this group stores it at all.
+    store = probes if both else np.zeros_like(probes)
+    return np.stack([np.zeros_like(probes), store, work.matches, work.stored.sum(axis=0), probes])
+
+
+def serves_both(load: Load) -> bool:
+    """Whether a load is that of a co-located join: a group of the biclique leaves one side at zero."""
+    base, keys = load.partitions, load.keys
+    used = [
+        int(work.stored[side].sum() + work.probes[side].sum()) for side in (0, 1) for work in (base, keys)
+    ]
+    return used[0] + used[1] > 0 and used[2] + used[3] > 0
+
+
+def price(work: Work, prices: NDArray[np.float64], both: bool) -> UnitCosts:
+    """The cost of each partition or key."""
+    counts = counts_of(work, both)
+    return UnitCosts(
+        divided=prices[_DIVIDED] @ counts[_DIVIDED],
+        repeated=prices[PROBE] * counts[PROBE],
+        rows=counts[UPKEEP],
+        new=counts[PROBE],
+        chance=_chance(work, prices),
+    )
+
+
+def _chance(work: Work, prices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A key had n new rows: by chance, give or take sqrt(n), of which each found all stored rows of its key.
+
+    So a single row that meets a thousand stored ones counts as an accident, a thousand that meet one do not.
+    """
+    pairs = prices[MATCH] ** 2 * (work.probes * work.stored.astype(np.float64) ** 2).sum(axis=0)
+    return np.asarray(pairs + (prices[STORE] + prices[PROBE]) ** 2 * work.probes.sum(axis=0))
+
+
+def own_keys(load: Load, assignment: Assignment) -> dict[int, tuple[int, ...]]:
+    """Watched key → its places, of those with a place of their own; keys not watched did nothing."""
+    found = np.flatnonzero(assignment.listed(load.codes) >= 0)
+    return {key: assignment.keys[int(load.codes[key])] for key in found.tolist()}
+
+
+def counts_per_instance(load: Load, assignment: Assignment) -> NDArray[np.float64]:
+    """Shape (5, instances): what each price was paid for, under the assignment that the batch ran under."""
+    both, n, spread = serves_both(load), assignment.instances, assignment.spread
+    table = np.array(assignment.table, np.int64)
+    base = counts_of(load.partitions, both)
+    base[_DIVIDED] /= spread
+    own = own_keys(load, assignment)
+    sizes = np.array([len(places) for places in own.values()], np.int64)
+    places = np.array([one for places in own.values() for one in places], np.int64)
+    keys = counts_of(load.keys.at(np.array(list(own), np.int64)), both)
+    keys[_DIVIDED] /= np.maximum(sizes, 1)
+    keys = np.repeat(keys, sizes, axis=1)
+    sums = np.ones((5, n))
+    for kind in range(1, 5):
+        sums[kind] = np.bincount(places, keys[kind], n)
+        for step in range(spread):
+            sums[kind] += np.bincount((table + step) % n, base[kind], n)
+    return sums

@@ -1,0 +1,71 @@
+"""Partitions and keys on another number of instances: what each weighs, then `route/resizing.py`.
+
+What weighs how much is told by FastJoin's migration benefit (equation 8) with the totals of all instances:
+a partition or key weighs its share of all stored rows plus its share of all probes, per side of the join.
+Such weights add up, unlike loads. Where nothing is known yet, partitions weigh the same.
+
+Guarantee: partitions and keys of instances that stay only move to new instances; every instance named
+exists. A key that arrives where its partition lies loses its entry. Keys that are split keep those of
+their instances that stay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.route.assignment import Assignment
+from tidegate.route.hash import check_instances, partition_of
+from tidegate.route.load import Load, Work
+from tidegate.route.resizing import resettled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def resized(load: Load, current: Assignment, instances: int) -> Assignment:
+    """The same partitions and keys on `instances` instances."""
+    partitions = len(current.table)
+    check_instances(partitions, instances)
+    staying = {
+        code: tuple(place for place in places if place < instances)
+        for code, places in current.keys.items()
+        if len(places) > 1
+    }
+    # A split key that loses all its instances is one thing to place, as a key with one place is.
+    single = [code for code in current.keys if not staying.get(code)]
+    places = np.array([*current.table, *(current.keys[code][0] for code in single)], np.int64)
+    owners = resettled(places, _weights(load, partitions, single), current.instances, instances)
+    table = tuple(owners[:partitions].tolist())
+    codes = np.array(single, np.uint64)
+    homes = partition_of(codes, partitions).tolist()
+    keys: dict[int, tuple[int, ...]] = {
+        code: (place,)
+        for code, place, home in zip(single, owners[partitions:].tolist(), homes, strict=True)
+        if table[home] != place
+    }
+    keys |= {code: places for code, places in staying.items() if places}
+    return Assignment(instances, table, min(current.spread, instances), keys)
+
+
+def _weights(load: Load, partitions: int, keys: list[int]) -> NDArray[np.float64]:
+    """Of each partition, then of each key: shares of all rows and probes."""
+    position = {code: k for k, code in enumerate(load.codes.tolist())} if keys else {}
+    known = [k for k, code in enumerate(keys) if code in position]
+    watched = load.keys.at(np.array([position[keys[k]] for k in known], np.int64))
+    weights = np.zeros(partitions + len(keys))
+    if len(load.partitions) == partitions:
+        weights[:partitions] = _shares(load.partitions, load)
+    weights[partitions + np.array(known, np.int64)] = _shares(watched, load)
+    if not weights.any():
+        weights[:partitions] = 1.0
+    return weights
+
+
+def _shares(work: Work, load: Load) -> NDArray[np.float64]:
+    found = np.zeros(len(work))
+    for counts, everything in ((work.stored, load.partitions.stored), (work.probes, load.partitions.probes)):
+        totals = np.maximum(everything.sum(axis=1), 1)
+        found += (counts / totals[:, None]).sum(axis=0)
+    return found
