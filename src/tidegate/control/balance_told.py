@@ -78,12 +78,17 @@ def _moved_rows(
 ) -> dict[int, int]:
     """Per partition: rows that now belong to another instance."""
     gone: dict[int, int] = {}
-    before = piece.ranges
-    for partition, start, stop in recut.get(piece.name, before):
-        for was, first, behind in before:
-            shared = min(stop, behind) - max(start, first)
-            if shared > 0 and old[was] != new[partition]:
+    before = iter(piece.ranges)
+    was, _, behind = next(before)
+    # Cuts keep the order of rows, so both lists are walked once.
+    for partition, start, stop in recut.get(piece.name, piece.ranges):
+        while start < stop:
+            while behind <= start:
+                was, _, behind = next(before)
+            shared = min(stop, behind) - start
+            if old[was] != new[partition]:
                 gone[partition] = gone.get(partition, 0) + shared
+            start += shared
     return gone
 
 

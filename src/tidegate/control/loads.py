@@ -105,7 +105,7 @@ def _stored(
     rows = np.zeros(partitions, np.int64)
     for piece in after.pieces:
         if piece.operator == name and piece.side == side and not piece.keyless and not piece.marks:
-            for partition, start, stop in piece.ranges:
-                if base[partition] >= 0:
-                    rows[base[partition]] += stop - start
+            bounds = np.array(piece.bounds, np.int64)
+            home = base[np.array(piece.partitions, np.int64)]
+            np.add.at(rows, home[home >= 0], (bounds[1::2] - bounds[::2])[home >= 0])
     return rows

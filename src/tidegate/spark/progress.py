@@ -109,7 +109,7 @@ def _rows(bounds: Sequence[int]) -> int:
 
 def _operator(report: TaskReport) -> dict[str, Any]:
     told = report.to_json()
-    for name in ("added", "merged", "matched", "seen_us", "looks"):
+    for name in ("added", "merged", "matched", "seen_us", "looks", "recut"):
         del told[name]
     return told
 

@@ -1,0 +1,64 @@
+"""Which keys a task tells of: all that make much of its work, few of the others."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate.route.targets import PROBE, STORE
+from tidegate.routing import Place, Placement, Routing
+from tidegate.spark import key_loads as module
+from tidegate.spark.key_loads import KEYS_MAX, SHARE, key_loads
+from tidegate.spark.runs import NewRun
+
+EVEN = Routing(0, 2, Placement((0, 1)))
+
+
+def run(codes: list[int], pairs: list[int], side: int = 0, role: int = STORE | PROBE) -> NewRun:
+    order = np.argsort(codes, kind="stable")
+    made = NewRun(side, False, 0, 0, 0, (), role)
+    made.codes = np.array(codes, np.uint64)[order]
+    made.pairs = np.array(pairs, np.int64)[order]
+    return made
+
+
+def batch(routing: Routing = EVEN, watch: bool = True) -> SimpleNamespace:
+    return SimpleNamespace(watch_keys=watch, routing=routing)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 50)), min_size=1, max_size=60))
+@settings(max_examples=50)
+def test_a_key_that_makes_much_of_the_work_is_told_exactly(rows: list[tuple[int, int]]) -> None:
+    codes, pairs = [code for code, _ in rows], [count for _, count in rows]
+    told = {key.code: key for key in key_loads(batch(), 0, [], [run(codes, pairs)])}  # type: ignore[arg-type]
+    for code in set(codes):
+        came = codes.count(code)
+        compared = sum(count for key, count in rows if key == code)
+        if came >= SHARE * len(rows) or compared > SHARE * sum(pairs):
+            key = told[code]
+            assert (key.arrived, key.stored, key.comparisons) == ((came, 0), (came, 0), compared)
+
+
+def test_rows_that_are_only_borrowed_do_not_count_as_arrived() -> None:
+    (key,) = key_loads(batch(), 0, [], [run([5, 5], [3, 4], side=1, role=PROBE)])  # type: ignore[arg-type]
+    assert (key.arrived, key.comparisons) == ((0, 0), 7)
+
+
+def test_keys_with_a_place_here_are_told_even_when_they_are_cold() -> None:
+    routing = Routing(1, 2, Placement((0, 1, 1), keys={77: Place((2,), (2,))}))
+    assert [key.code for key in key_loads(batch(routing), 1, [], [])] == [77]  # type: ignore[arg-type]
+    assert key_loads(batch(routing), 0, [], []) == ()  # type: ignore[arg-type]
+
+
+def test_no_more_keys_are_told_than_a_report_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = list(range(3 * KEYS_MAX))
+    monkeypatch.setattr(module, "SHARE", 0.0)
+    assert len(key_loads(batch(), 0, [], [run(many, many)])) == KEYS_MAX  # type: ignore[arg-type]
+
+
+def test_nothing_is_counted_where_nobody_asks() -> None:
+    assert key_loads(batch(watch=False), 0, [], [run([1], [1])]) == ()  # type: ignore[arg-type]
