@@ -340,7 +340,12 @@ class TaskReport:
     keys: tuple[KeyLoad, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(replace(self, added=())), "added": [p.to_json() for p in self.added]}
+        # Keys are many, and `asdict` is slow: they become JSON by hand.
+        return {
+            **asdict(replace(self, added=(), keys=())),
+            "added": [p.to_json() for p in self.added],
+            "keys": [vars(key) for key in self.keys],
+        }
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> TaskReport:

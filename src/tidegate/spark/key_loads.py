@@ -18,8 +18,8 @@ from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.runs import NewRun, StoredRun
 from tidegate.values import LEFT, RIGHT, KeyLoad
 
-#: A key with less of the rows and of the comparisons of an instance is not worth a word.
-SHARE = 1e-3
+#: A key with less of the work of an instance (its rows and comparisons together) is not worth a word.
+SHARE = 2e-3
 KEYS_MAX = 256
 
 
@@ -61,12 +61,13 @@ def key_loads(
 
 
 def _heaviest(runs: Sequence[NewRun], rows: int, pairs: int) -> NDArray[np.uint64]:
-    """Codes of the keys with the largest part of the rows or of the pairs."""
+    """Codes of the keys with the largest part of rows and pairs together."""
     codes, weights = [np.zeros(0, np.uint64)], [np.zeros(0)]
     for run in runs:
         starts = np.flatnonzero(np.diff(run.codes, prepend=~run.codes[:1]))
-        count = np.diff(starts, append=len(run.codes)) / max(1, rows)
-        weight = np.maximum(count, np.add.reduceat(run.pairs, starts) / max(1, pairs))
+        weight = (np.diff(starts, append=len(run.codes)) + np.add.reduceat(run.pairs, starts)) / (
+            rows + pairs
+        )
         chosen = np.flatnonzero(weight >= SHARE)
         codes.append(run.codes[starts[chosen]])
         weights.append(weight[chosen])

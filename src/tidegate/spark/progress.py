@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,8 @@ from tidegate.spark.observed import Observed
 from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
 Progress = dict[str, Any]
+#: Keys of an instance that are shown.
+KEYS_TOLD = 10
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -108,7 +111,9 @@ def _rows(bounds: Sequence[int]) -> int:
 
 
 def _operator(report: TaskReport) -> dict[str, Any]:
-    told = report.to_json()
+    # The keys that made most of the work are enough for people; balancing has seen them all.
+    most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_TOLD]
+    told = replace(report, added=(), recut={}, matched={}, looks=(), keys=tuple(most)).to_json()
     for name in ("added", "merged", "matched", "seen_us", "looks", "recut"):
         del told[name]
     return told
