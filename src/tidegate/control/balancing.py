@@ -20,7 +20,7 @@ import numpy as np
 
 from tidegate.balance import BICLIQUE, Balance
 from tidegate.control.loads import loads_of
-from tidegate.control.rerouting import first_routing, rerouted
+from tidegate.control.rerouting import check_topology, first_routing, rerouted
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
@@ -222,6 +222,7 @@ def reroute(
     """
     routing, cuts, known = {}, {}, {}
     for name, current in manifest.routing.items():
+        check_topology(current, settings.groups(name))
         before = _remembered(settings, name, manifest.control.get(CONTROL, {}).get(name), current.instances)
         if instances is not None and instances != current.instances:
             counts = _split(instances, settings.groups(name))

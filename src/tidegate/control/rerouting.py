@@ -27,13 +27,7 @@ def rerouted(
     current: Routing, wanted: Sequence[Assignment], operator: str, pieces: Iterable[Piece]
 ) -> tuple[Routing, tuple[Cut, ...]]:
     """The routing that does what is wanted, and which keys must be cut out of stored rows for it."""
-    if (current.apart is None) != (len(wanted) == 1):
-        raise StateError(
-            explain(
-                "A join cannot change between lying together and lying apart while it holds rows",
-                do="Keep the topology that the checkpoint began with",
-            )
-        )
+    check_topology(current, len(wanted))
     held = held_partitions(operator, pieces)
     both = held[LEFT] | held[RIGHT]
     together = current.apart is None
@@ -48,6 +42,17 @@ def rerouted(
     if (changed.instances, changed.left, changed.apart) == (current.instances, current.left, current.apart):
         return current, ()
     return changed, cuts
+
+
+def check_topology(current: Routing, groups: int) -> None:
+    """Refuse one group of instances where the checkpoint has two, or the other way round."""
+    if (current.apart is None) != (groups == 1):
+        raise StateError(
+            explain(
+                "A join cannot change between lying together and lying apart while it holds rows",
+                do="Keep the topology that the checkpoint began with",
+            )
+        )
 
 
 def held_partitions(operator: str, pieces: Iterable[Piece]) -> tuple[set[int], set[int]]:

@@ -11,7 +11,7 @@ from tidegate.balance import Balance
 from tidegate.control import balancing
 from tidegate.control.balancing import Balanced, BalanceSettings
 from tidegate.control.loads import loads_of
-from tidegate.errors import FlowError
+from tidegate.errors import FlowError, StateError
 from tidegate.route.load import Load, no_work
 from tidegate.routing import Place, Placement, Routing
 from tidegate.values import ByteRange, KeyLoad, Manifest, PartitionLoad, Piece, TaskReport
@@ -131,3 +131,10 @@ def test_more_instances_are_asked_for_at_once_where_the_heaviest_takes_too_long(
     assert count is not None
     assert count > 2
     assert balancing.scaled(settings(Balance()), loads, {}) == (None, {})
+
+
+def test_another_topology_than_the_checkpoint_has_is_refused() -> None:
+    apart = balancing.first(settings(Balance(topology="biclique")), 4)["near"]
+    state = manifest(apart, piece(0, (1,), (0, 4)))
+    with pytest.raises(StateError, match="lying together and lying apart"):
+        balancing.reroute(settings(Balance()), state, 2, {})
