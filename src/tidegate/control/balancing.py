@@ -36,6 +36,8 @@ from tidegate.route.strategy import Memory, Strategy
 from tidegate.routing import Cut, Routing
 from tidegate.values import Manifest, Plan, TaskReport
 
+#: Heaviest instance over an even share, in rows and pairs: below it no strategy would move anything.
+UNEVEN = 1.05
 #: Where the manifest keeps what is remembered: of where rows lie, and of the number of instances.
 CONTROL, SCALE = "balance", "scale"
 
@@ -199,6 +201,18 @@ def measured(
 ) -> dict[str, tuple[Load, ...]]:
     """What the batch that left this manifest did."""
     return {name: loads_of(name, reports, after, settings.partitions) for name in settings.joins}
+
+
+def watches_keys(settings: BalanceSettings, manifest: Manifest, loads: Mapping[str, Sequence[Load]]) -> bool:
+    """Do the tasks of the next batch have to tell which keys make their work?
+
+    Counting costs a few per cent, so only where somebody could move something: where rows and pairs were
+    uneven over instances, or a key has a place of its own.
+    """
+    if not settings.moves:
+        return False
+    placed = any(one.keys for routing in manifest.routing.values() for one in routing.sides)
+    return placed or any(load.unevenness > UNEVEN for groups in loads.values() for load in groups)
 
 
 def _remembered(

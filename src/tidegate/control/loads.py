@@ -52,10 +52,11 @@ def _load(
 ) -> Load:
     """The load of one group of instances, which stores these sides."""
     here = [report for report in reports if report.instance in group]
-    seconds = np.zeros(len(group))
+    seconds, done = np.zeros(len(group)), np.zeros(len(group))
     compared = np.zeros(partitions, np.int64)
     for report in here:
         seconds[report.instance - group.start] += report.cpu_seconds
+        done[report.instance - group.start] += report.stored + report.probed + report.comparisons
         for one in report.partitions:
             compared[one.partition] += one.comparisons
     codes, keys = _keys(reports, here)
@@ -68,7 +69,8 @@ def _load(
         np.subtract.at(rest[side], homes[placed], own.probes[side])
     np.subtract.at(compared, homes[placed], own.matches)
     whole = Work(stored, np.maximum(rest, 0), np.maximum(compared, 0))
-    return Load(batch, _of_sides(whole, sides), seconds, codes, homes, _of_sides(keys, sides))
+    uneven = float(done.max() / done.mean()) if done.any() else 1.0
+    return Load(batch, _of_sides(whole, sides), seconds, codes, homes, _of_sides(keys, sides), uneven)
 
 
 def _keys(reports: Sequence[TaskReport], here: Sequence[TaskReport]) -> tuple[NDArray[np.uint64], Work]:

@@ -56,3 +56,5 @@ class Load:
     codes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
     homes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     keys: Work = field(default_factory=lambda: no_work(0))
+    #: The largest number of rows and pairs of an instance over that of an even share.
+    unevenness: float = 1.0

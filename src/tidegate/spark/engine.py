@@ -111,6 +111,8 @@ class Engine:
         #: How many instances the next batch is to have, and what the last one did.
         self.instances = settings.instances
         self._loads: dict[str, tuple[Load, ...]] | None = None
+        #: Do tasks tell which keys make their work?
+        self._watching = settings.balance.moves
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
@@ -230,7 +232,9 @@ class Engine:
         count, asked = balancing.scaled(settings, self._loads, self.manifest.control.get(balancing.SCALE, {}))
         if count is not None:
             self.instances = count
-        learnt = balancing.learn(settings, plan, self._loads, after)
+        # What was not watched says too little to decide by; what is uneven is watched from now on.
+        learnt = balancing.learn(settings, plan, self._loads, after) if self._watching else plan.balance
+        self._watching = balancing.watches_keys(settings, after, self._loads)
         return {balancing.CONTROL: learnt, balancing.SCALE: asked}
 
     def _measure_outside(self, duration: float) -> None:
@@ -293,7 +297,7 @@ class Engine:
             run=self._run,
             stage_root=self._stage_root,
             kept_as=self._codec if self._linked else None,
-            watch_keys=self.settings.balance.moves,
+            watch_keys=self._watching,
         )
 
     def _observed(self) -> dict[str, Observed]:

@@ -138,3 +138,12 @@ def test_another_topology_than_the_checkpoint_has_is_refused() -> None:
     state = manifest(apart, piece(0, (1,), (0, 4)))
     with pytest.raises(StateError, match="lying together and lying apart"):
         balancing.reroute(settings(Balance()), state, 2, {})
+
+
+def test_keys_are_watched_only_where_something_could_move() -> None:
+    even, uneven = (Load(0, no_work(8), unevenness=value) for value in (1.01, 1.2))
+    empty = manifest(Routing(0, 2, Placement((0,) * 4 + (1,) * 4)))
+    placed = manifest(Routing(1, 2, Placement((0,) * 4 + (1,) * 5, keys={KEY: Place((8,), (8,))})))
+    for state, load, watched in ((empty, even, False), (empty, uneven, True), (placed, even, True)):
+        assert balancing.watches_keys(settings(Balance()), state, {"near": (load,)}) is watched
+    assert not balancing.watches_keys(settings(Balance(strategy="hash")), empty, {"near": (uneven,)})

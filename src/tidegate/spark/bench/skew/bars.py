@@ -55,10 +55,10 @@ def _moving(workload: str, by_strategy: Mapping[str, Run], ours: Run) -> list[Ba
 
 
 def _slowest(run: Run, jump: int) -> int:
-    """After the worst jump: batches until the work is nearly even again."""
+    """After the worst jump: batches until the counted work is nearly even again."""
     slowest = 0
     for begin in range(jump, len(run.rows), jump):
-        after = run.imbalance[begin : begin + jump]
+        after = run.counted_imbalance[begin : begin + jump]
         even = [number for number, one in enumerate(after) if one <= AFTER_A_JUMP]
         slowest = max(slowest, even[0] if even else len(after))
     return slowest
@@ -86,6 +86,7 @@ def _row(run: Run) -> dict[str, Any]:
         "batch_seconds": _median(run.batch_seconds[settled]),
         "batches": {
             "seconds": run.seconds.tolist(),
+            "compared": run.compared.tolist(),
             "rows": run.rows,
             "pairs": run.pairs,
             "moved": run.moved,

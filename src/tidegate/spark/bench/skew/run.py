@@ -30,6 +30,8 @@ class Run:
     rows: list[int]
     #: Shape (batches, instances): processor time.
     seconds: NDArray[np.float64]
+    #: Shape (batches, instances): comparisons.
+    compared: NDArray[np.float64]
     pairs: list[int]
     #: Per batch: rows whose owner changed, rows in the state, entries of the routing table, split keys.
     moved: list[int]
@@ -46,6 +48,11 @@ class Run:
     def imbalance(self) -> NDArray[np.float64]:
         """Per batch: heaviest instance over an even share."""
         return np.asarray(self.seconds.max(axis=1) / self.seconds.mean(axis=1))
+
+    @property
+    def counted_imbalance(self) -> NDArray[np.float64]:
+        """The same in comparisons: exact for single batches, whose times scatter by a third."""
+        return np.asarray(self.compared.max(axis=1) / self.compared.mean(axis=1))
 
     @property
     def steady_imbalance(self) -> float:
@@ -113,6 +120,7 @@ def _measured(workload: str, strategy: str, query: Query) -> Run:
         strategy,
         rows=[progress["input_rows"] for progress in told],
         seconds=np.array([one["seconds"] for one in balance]),
+        compared=np.array([one["comparisons"] for one in balance], np.float64),
         pairs=[progress["emitted"]["join1"] for progress in told],
         moved=[one["moved"]["rows"] if one["moved"] else 0 for one in balance],
         stored=[progress["state_rows"] for progress in told],
