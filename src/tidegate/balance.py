@@ -59,6 +59,15 @@ class Balance:
                     do="Leave it out, or choose fastjoin or ls-stream",
                 )
             )
+        if self.weights is not None and self.strategy != "ls-stream":
+            raise FlowError(
+                explain(
+                    f"The strategy {self.strategy!r} knows no weights of instances",
+                    got=f"weights={self.weights}",
+                    why="They would be ignored",
+                    do="Leave them out (auto measures what instances take), or choose ls-stream",
+                )
+            )
         if self.scale is not None and not 1 <= self.scale[0] <= self.scale[1]:
             raise FlowError(
                 explain(

@@ -108,6 +108,7 @@ def test_a_join_without_a_key_lies_together_whatever_is_asked() -> None:
         ({"strategy": "best"}, "does not know strategy='best'"),
         ({"topology": "ring"}, "does not know topology='ring'"),
         ({"threshold": 2.0}, "has no threshold"),
+        ({"weights": (1.0, 2.0)}, "knows no weights"),
         ({"scale": (4, 2)}, "wrong way round"),
         ({"scale": (0, 2)}, "below one"),
     ],
