@@ -20,6 +20,7 @@ from tests.spark.crash_runner import source
 
 import tidegate as tg
 from tidegate.errors import CheckpointInUse, StateError
+from tidegate.route.assignment import Assignment
 from tidegate.routing import together
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.values import ByteRange, Piece
@@ -214,7 +215,10 @@ def test_a_changed_number_of_partitions_is_refused_even_when_only_the_first_batc
     assert begun is not None
     fresh = Home(home.spark, home.input, home.folder / "fresh")
     routing = {name: together(0, 2, (0, 1) * 3) for name in begun.routing}
-    Checkpoint(str(fresh.checkpoint)).plans.write(replace(begun, routing=routing))
+    wanted = [Assignment(2, (0, 1) * 3).to_json()]
+    balance = {name: {**known, "wanted": wanted} for name, known in begun.balance.items()}
+    assert set(balance) == set(routing)
+    Checkpoint(str(fresh.checkpoint)).plans.write(replace(begun, routing=routing, balance=balance))
     with pytest.raises(StateError, match=r"written by another flow.*partitions\.\w+: 6 → 4"):
         fresh.run()
     assert not (fresh.folder / "out").exists()
