@@ -10,15 +10,12 @@ several times as much on any machine.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from math import sqrt
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tidegate.cli.arguments import positive_number, whole_number
-from tidegate.cli.quiet import standard_error_in
+from tidegate.cli.quiet import console_beside_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,18 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from tidegate.report.bars import print_bars
     from tidegate.report.frame import Frame, write_frame
     from tidegate.spark.bench.overload.bars import overload_bars, rows_of_report
     from tidegate.spark.bench.overload.capacity import rush_rate
 
-    # A copy of the descriptor: what Spark writes to standard error is turned away, what we write is not.
-    told = os.fdopen(os.dup(2 if arguments.json == "-" else 1), "w", buffering=1)
-    console = Console(file=told, highlight=False)
-    sys.stdout.flush()
-    with TemporaryDirectory(prefix="tidegate-log-") as logs, standard_error_in(Path(logs) / "spark.log"):
+    with console_beside_spark(arguments.json) as console:
         rate = arguments.rate or rush_rate(arguments.times, arguments.seed, arguments.temp, _teller(console))
         alone, together = _runs(arguments, rate, console)
     rows, bars = rows_of_report(alone, together), overload_bars(alone, together, GOAL_SECONDS)

@@ -8,14 +8,12 @@ which is what as many one-core machines would give. The time of a batch on this 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tidegate.cli.arguments import positive_int, positive_number, whole_number
-from tidegate.cli.quiet import standard_error_in
+from tidegate.cli.quiet import console_beside_spark
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,17 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from tidegate.report.bars import print_bars
     from tidegate.report.frame import Frame, write_frame
     from tidegate.spark.bench.skew.bars import rows_of_report, skew_bars
 
-    # A copy of the descriptor: what Spark writes to standard error is turned away, what we write is not.
-    told = os.fdopen(os.dup(2 if arguments.json == "-" else 1), "w", buffering=1)
-    console = Console(file=told, highlight=False)
-    sys.stdout.flush()
-    with TemporaryDirectory(prefix="tidegate-log-") as logs, standard_error_in(Path(logs) / "spark.log"):
+    with console_beside_spark(arguments.json) as console:
         runs = _runs(arguments, console)
     rows, bars = rows_of_report(runs), skew_bars(runs, arguments.jump)
     _print_rows(console, rows)

@@ -15,7 +15,7 @@ import numpy as np
 from tidegate.route.fastjoin.imbalance import imbalance
 from tidegate.route.ls_stream.deviation import deviation
 from tidegate.routing import Routing
-from tidegate.values import Manifest, Piece, Plan, TaskReport
+from tidegate.values import LEFT, Manifest, Piece, Plan, TaskReport
 
 
 def balance_told(before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]
     if old.version == new.version:
         return None
     recut = {piece: ranges for report in reports for piece, ranges in report.recut.items()}
-    rows, size, partitions = 0, 0.0, set()
+    rows, size, partitions = 0, 0.0, set[tuple[int, int]]()
     for piece in before.pieces:
         if piece.operator != name or piece.marks:
             continue
@@ -61,9 +61,11 @@ def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]
         gone = _moved_rows(piece, recut, *tables)
         rows += sum(gone.values())
         size += piece.data.length * sum(gone.values()) / max(1, piece.rows)
-        partitions |= {(piece.side, partition) for partition in gone}
+        # Together, both sides of a partition are one.
+        table = LEFT if new.apart is None else piece.side
+        partitions |= {(table, partition) for partition in gone}
     return {
-        "partitions": len({partition for _, partition in partitions}),
+        "partitions": len(partitions),
         "keys": len({cut.code for cut in plan.cuts.get(name, ())} | _keys_moved(old, new)),
         "rows": rows,
         "bytes": int(size),

@@ -58,6 +58,8 @@ class _Step:
     held: Container[int]
     side: int
     used: set[int] = field(default_factory=set)
+    #: No number below this is free; what becomes free on the way is found by the next step.
+    searched: int = 0
     cuts: list[Cut] = field(default_factory=list)
 
     def use(self, partitions: Iterable[int]) -> None:
@@ -65,12 +67,13 @@ class _Step:
 
     def new(self, instance: int) -> int:
         """A partition number that nobody uses and no stored row has."""
-        for number in range(self.base, len(self.table)):
+        for number in range(max(self.base, self.searched), len(self.table)):
             if number not in self.used and number not in self.held:
                 break
         else:
             number = len(self.table)
             self.table.append(NOBODY)
+        self.searched = number + 1
         self.used.add(number)
         self.table[number] = instance
         return number

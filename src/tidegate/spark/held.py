@@ -30,7 +30,9 @@ class Held:
     def __init__(self, work: JoinBatch, instance: int, cache: SegmentCache) -> None:
         self._work, self._cache = work, cache
         self.owned = tuple(placement.owned_by(instance) for placement in work.routing.sides)
-        self._seen = (self.owned[LEFT], self.owned[RIGHT] | self._whole_places(instance))
+        whole = self._whole_places(instance)
+        #: Per side: partitions to look at. The very same set as `owned` where there are no others.
+        self._seen = (self.owned[LEFT], self.owned[RIGHT] | whole if whole else self.owned[RIGHT])
         #: Piece name → its ranges, where the plan cut it.
         self.recut: dict[str, tuple[tuple[int, int, int], ...]] = {}
         #: Runs of identities of rows that matched elsewhere; looked at by whoever holds such rows.

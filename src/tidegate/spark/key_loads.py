@@ -26,7 +26,7 @@ KEYS_MAX = 256
 def key_loads(
     work: JoinBatch, instance: int, stored: Sequence[StoredRun], new: Sequence[NewRun]
 ) -> tuple[KeyLoad, ...]:
-    """The keys that matter, heaviest first; none where nobody asks."""
+    """The keys that matter, by code; none where nobody asks."""
     if not work.watch_keys:
         return ()
     rows, pairs = sum(len(run.codes) for run in new), sum(int(run.pairs.sum()) for run in new)

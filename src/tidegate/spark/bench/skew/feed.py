@@ -67,7 +67,8 @@ def _pairs(streams: ZipfStreams) -> float:
 def _jumping(streams: ZipfStreams, every: int) -> Iterator[Batch]:
     """Every so many batches all keys are others, so what was learnt of the hot one is worth nothing."""
     for batch, (left, right) in enumerate(zipf_batches(streams)):
-        mask = key_codes(np.array([batch // every]), streams.seed)[0]
+        # Of another seed: a code of these keys would make one of them 0, the same key after every jump.
+        mask = key_codes(np.array([batch // every]), streams.seed + 1)[0]
         yield left ^ mask, right ^ mask
 
 

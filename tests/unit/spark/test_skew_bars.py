@@ -1,0 +1,91 @@
+"""What the skew benchmark makes of its runs, and the rows it feeds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from tidegate.spark.bench.skew.bars import rows_of_report, skew_bars
+from tidegate.spark.bench.skew.feed import Workload, write
+from tidegate.spark.bench.skew.run import Run
+
+BATCHES, INSTANCES = 12, 4
+
+
+def run(strategy: str, heaviest: float, moved: int = 0, workload: str = "zipf-1.0") -> Run:
+    """A run whose first instance takes so many even shares of a second, batch after batch."""
+    seconds = np.full((BATCHES, INSTANCES), (INSTANCES - heaviest) / (INSTANCES - 1) / INSTANCES)
+    seconds[:, 0] = heaviest / INSTANCES
+    return Run(
+        workload,
+        strategy,
+        rows=[1000] * BATCHES,
+        seconds=seconds,
+        compared=1e6 * seconds,
+        pairs=[10] * BATCHES,
+        moved=[moved, *[0] * (BATCHES - 1)],
+        stored=[5000] * BATCHES,
+        entries=[32] * BATCHES,
+        split_keys=[1] * BATCHES,
+        batch_seconds=[1.0] * BATCHES,
+    )
+
+
+def told(runs: dict[str, Run], workload: str = "zipf-1.0", jump: int = 20) -> dict[str, tuple[float, bool]]:
+    bars = skew_bars({workload: runs}, jump)
+    return {bar.id: (bar.value or 0.0, bool(bar.holds)) for bar in bars}
+
+
+def test_ours_is_held_against_an_even_share_the_better_paper_and_what_fastjoin_moves() -> None:
+    runs = {"auto": run("auto", 1.1, 200), "fastjoin": run("fastjoin", 2.2, 100), "hash": run("hash", 3.0)}
+    bars = told(runs)
+    assert np.isclose(bars["skew.zipf-1.0.imbalance"][0], 1.1)
+    assert bars["skew.zipf-1.0.imbalance"][1]
+    assert np.isclose(bars["skew.zipf-1.0.over_papers"][0], 2.0)
+    assert bars["skew.zipf-1.0.moved_of_fastjoin"] == (2.0, False)
+
+
+def test_where_fastjoin_moves_nothing_a_part_of_the_state_may_move() -> None:
+    bars = told({"auto": run("auto", 1.3, 100), "fastjoin": run("fastjoin", 1.2)})
+    assert not bars["skew.zipf-1.0.imbalance"][1]
+    assert not bars["skew.zipf-1.0.over_papers"][1]
+    assert bars["skew.zipf-1.0.moved_of_state"] == (0.02, True)
+
+
+def test_even_keys_must_not_move_at_all() -> None:
+    bars = told({"auto": run("auto", 1.0, 1), "hash": run("hash", 1.0)}, "zipf-0")
+    assert bars["skew.uniform.migrations"] == (1.0, False)
+    assert bars["skew.uniform.over_hash"] == (1.0, True)
+
+
+def test_after_a_jump_batches_are_counted_until_the_work_is_even() -> None:
+    jumped = run("auto", 1.0)
+    jumped.compared[4:6, 0] *= 9
+    jumped.compared[8:9, 0] *= 9
+    assert told({"auto": jumped}, "jump", jump=4)["skew.jump.batches_to_even"] == (2.0, True)
+
+
+def test_every_run_is_a_line_with_its_samples() -> None:
+    (line,) = rows_of_report({"zipf-1.0": {"auto": run("auto", 1.1, 200)}})
+    assert (line["strategy"], line["moved_share"], line["migrations"]) == ("auto", 0.04, 1)
+    assert len(line["batches"]["seconds"]) == BATCHES
+
+
+def test_the_same_seed_writes_the_same_rows_and_more_skew_needs_fewer(tmp_path: Path) -> None:
+    rows = {}
+    for name in ("zipf-0.5", "zipf-1.5"):
+        for copy in ("a", "b"):
+            workload = Workload(name, pairs=1e4, batches=2, seed=3)
+            rows[name] = write(tmp_path / copy / name, workload.batch_codes())
+        first, again = (pq.read_table(tmp_path / copy / name / "left/0001.parquet") for copy in ("a", "b"))
+        assert first.equals(again)
+    assert rows["zipf-0.5"][0] > rows["zipf-1.5"][0]
+
+
+def test_a_jump_makes_all_keys_others() -> None:
+    batches = list(Workload("jump", pairs=1e4, batches=4, seed=3, jump=2).batch_codes())
+    before, after = set(batches[1][0].tolist()), set(batches[2][0].tolist())
+    assert set(batches[0][0].tolist()) & before
+    assert not before & after
