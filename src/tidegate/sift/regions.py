@@ -1,0 +1,98 @@
+"""Regions: a complete partitioning of the data space, without overlaps, as a tree of cuts.
+
+Paper: sifters, section IV-A. Whatever a partitioner does (grid, equi-depth, flexible, ours), its result is
+this: inner node i sends a row left where its coordinate on axis `axis[i]` is below `at[i]`, else right;
+`children[i]` holds the two successors, an inner node j as j, region r as ~r. Node 0 is the root; without any
+node there is one region. Cuts of whole-number and category axes are whole numbers.
+
+Guarantee: every row whose coordinates are numbers lies in exactly one region. The outermost regions have no
+outer wall: a row outside of the domain belongs to the region nearest to it in the tree. The domain bounds
+volumes only. A row with a NaN or null coordinate is in no region (number `count`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The box in which data and queries lie: lower and upper coordinates per axis."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if len(self.low) != len(self.high) or not len(self.low):
+            raise FlowError(
+                explain("A domain has a lower and an upper bound per axis", got=f"{self.low}, {self.high}")
+            )
+        for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise FlowError(
+                    explain(
+                        f"Axis {k} of the domain has no width",
+                        got=f"from {low} to {high}",
+                        why="Densities are counts by volume, and there is none",
+                        do="Leave the column out, or give finite bounds with low < high",
+                    )
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """A tree of cuts over a domain; see the module docstring."""
+
+    domain: Domain
+    axis: NDArray[np.int32]
+    at: NDArray[np.float64]
+    children: NDArray[np.int32]
+
+    @property
+    def count(self) -> int:
+        return len(self.axis) + 1
+
+    @cached_property
+    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper coordinates of every region, walled by the domain: two arrays (regions, axes)."""
+        n = len(self.domain.low)
+        low, high = np.empty((self.count, n)), np.empty((self.count, n))
+        waiting = [(0 if len(self.axis) else ~0, self.domain.low, self.domain.high)]
+        while waiting:
+            node, lower, upper = waiting.pop()
+            if node < 0:
+                low[~node], high[~node] = lower, upper
+                continue
+            k, at = self.axis[node], min(max(self.at[node], lower[self.axis[node]]), upper[self.axis[node]])
+            middle_high, middle_low = upper.copy(), lower.copy()
+            middle_high[k] = middle_low[k] = at
+            waiting.append((int(self.children[node, 0]), lower, middle_high))
+            waiting.append((int(self.children[node, 1]), middle_low, upper))
+        return low, high
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "low": self.domain.low.tolist(),
+            "high": self.domain.high.tolist(),
+            "axis": self.axis.tolist(),
+            "at": self.at.tolist(),
+            "children": self.children.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Regions:
+        return cls(
+            Domain(np.array(raw["low"], np.float64), np.array(raw["high"], np.float64)),
+            np.array(raw["axis"], np.int32),
+            np.array(raw["at"], np.float64),
+            np.array(raw["children"], np.int32).reshape(-1, 2),
+        )
