@@ -17,9 +17,10 @@ from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError,
 from tidegate.flow import Output, Stream, stream, tumbling
 from tidegate.goals import Goal, Shed
 from tidegate.on import inner_product, overlap, pairwise
+from tidegate.queries import Query
 
 if TYPE_CHECKING:
-    from tidegate.spark.query import Query
+    from tidegate.spark.query import Query as RunningQuery
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,7 @@ __all__ = [
     "FlowError",
     "Goal",
     "Output",
+    "Query",
     "Shed",
     "StateError",
     "Stream",
@@ -62,7 +64,7 @@ def hilbert(lat: Any, lon: Any, bits: int) -> Any:
     return of_columns(lat, lon, bits)
 
 
-def start(*outputs: Output, **settings: Any) -> Query:
+def start(*outputs: Output, **settings: Any) -> RunningQuery:
     """Run a flow; see `tidegate.spark.query.start` for all settings."""
     # Spark is imported only here, so that describing a flow, and the stages, need no Java.
     from tidegate.spark.query import start as run

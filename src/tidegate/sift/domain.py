@@ -1,0 +1,71 @@
+"""The domain: where the data space ends, so that regions and queries have volumes.
+
+Paper: sifters, section II-A, has D as given. Nobody knows the bounds of a stream, so they are what sample
+rows and queries reach: on each axis from the lowest to the highest of all finite coordinates and finite
+bounds of boxes. Whole numbers keep whole cells ([3, 8) for 3 to 7), categories all of their cells. Rows
+outside of the domain are not lost: they belong to the region nearest to them (`regions.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+from tidegate.sift.axes import Axis
+from tidegate.sift.boxes import Boxes
+from tidegate.sift.regions import Domain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def domain_of(boxes: Boxes, rows: NDArray[np.float64]) -> Domain:
+    """The domain of queries and of sample rows: coordinates (rows, axes), NaN also where there is null."""
+    if rows.ndim != 2 or rows.shape[1] != len(boxes.axes):
+        raise FlowError(
+            explain(
+                "Sample rows have a coordinate per axis", got=f"shape {rows.shape}, {len(boxes.axes)} axes"
+            )
+        )
+    low, high = boxes.extents
+    bounds = [
+        _bounds(axis, rows[:, k], np.concatenate([low[:, k], high[:, k]]))
+        for k, axis in enumerate(boxes.axes)
+    ]
+    return Domain(np.array([lower for lower, _ in bounds]), np.array([upper for _, upper in bounds]))
+
+
+def extents_in(boxes: Boxes, domain: Domain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper coordinates of boxes, clipped to the domain.
+
+    Of a box that holds nothing but NaN or null, which have no volume, both are the same.
+    """
+    low, high = boxes.extents
+    return np.clip(low, domain.low, domain.high), np.clip(high, domain.low, domain.high)
+
+
+def _bounds(axis: Axis, values: NDArray[np.float64], sides: NDArray[np.float64]) -> tuple[float, float]:
+    if axis.kind == "category":
+        return 0.0, float(axis.other + 1)
+    values, sides = values[np.isfinite(values)], sides[np.isfinite(sides)]
+    if axis.kind == "integer":
+        values = np.concatenate([np.floor(values), np.floor(values) + 1])
+    reached = np.concatenate([values, sides])
+    low, high = (float(reached.min()), float(reached.max())) if reached.size else (0.0, 0.0)
+    if axis.kind == "integer" and reached.size and low == high:
+        return low, low + 1  # `x < 5` alone, and no row: one cell is as good a guess as any
+    # A single value is no width either, though the box `x = 5` reaches up to the next float.
+    if np.nextafter(low, np.inf) >= high:
+        raise FlowError(
+            explain(
+                f"Column {axis.column!r} has no width in the data space",
+                got=f"only the value {low:g}"
+                if reached.size
+                else "neither a finite sample nor a finite bound",
+                why="Densities are counts by volume, and there is none",
+                do="Take more samples, or leave the column out of the queries",
+            )
+        )
+    return low, high

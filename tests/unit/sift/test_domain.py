@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidegate.errors import FlowError
+from tidegate.queries import Query
+from tidegate.sift.boxes import Boxes
+from tidegate.sift.domain import domain_of, extents_in
+from tidegate.sift.query_boxes import boxes_of
+
+SCHEMA = {"x": "number", "i": "integer", "s": "category"}
+
+
+def asked(*wheres: str) -> Boxes:
+    return boxes_of([Query(str(n), where) for n, where in enumerate(wheres)], SCHEMA)
+
+
+def rows(*values: float) -> np.ndarray:
+    return np.array(values, np.float64)[:, None]
+
+
+def test_the_domain_holds_all_finite_samples_and_all_finite_bounds() -> None:
+    domain = domain_of(asked("x > 3", "x between -1 and 2"), rows(0.5, 7, np.nan, np.inf, -np.inf))
+    assert (domain.low.tolist(), domain.high.tolist()) == ([-1.0], [7.0])
+
+
+def test_whole_numbers_keep_whole_cells() -> None:
+    domain = domain_of(asked("i <= 4"), rows(7, 3, np.nan))
+    assert (domain.low.tolist(), domain.high.tolist()) == ([3.0], [8.0])
+
+
+def test_a_single_whole_number_is_as_wide_as_its_cell() -> None:
+    domain = domain_of(asked("i = 4"), rows())
+    assert (domain.low.tolist(), domain.high.tolist()) == ([4.0], [5.0])
+    domain = domain_of(asked("i < 4"), rows())
+    assert (domain.low.tolist(), domain.high.tolist()) == ([4.0], [5.0])
+
+
+def test_a_category_has_all_of_its_cells_whatever_is_sampled() -> None:
+    domain = domain_of(asked("s in ('a', 'b')"), rows(0))
+    assert (domain.low.tolist(), domain.high.tolist()) == ([0.0], [3.0])
+
+
+def test_unbounded_sides_of_boxes_end_with_the_domain() -> None:
+    boxes = asked("x > 3 and s != 'a'", "x is null")
+    domain = domain_of(boxes, np.array([[1.0, 0.0], [9.0, 1.0]]))
+    low, high = extents_in(boxes, domain)
+    assert (low[0].round(9).tolist(), high[0].tolist()) == ([3.0, 1.0], [9.0, 2.0])
+    assert low[1, 0] == high[1, 0]
+
+
+@pytest.mark.parametrize(
+    ("where", "sample", "said"),
+    [
+        ("x = 5", rows(5, 5), "Column 'x' has no width in the data space. Got: only the value 5"),
+        ("x < 5", rows(5), "Column 'x' has no width"),
+        ("x is null", rows(np.nan), "Column 'x' has no width.*neither a finite sample nor a finite bound"),
+        ("i is null", rows(), "Column 'i' has no width"),
+        ("x < 5", np.zeros(3), r"a coordinate per axis. Got: shape \(3,\), 1 axes"),
+    ],
+)
+def test_a_domain_without_width_is_refused(where: str, sample: np.ndarray, said: str) -> None:
+    with pytest.raises(FlowError, match=said):
+        domain_of(asked(where), sample)
