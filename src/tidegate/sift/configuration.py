@@ -1,0 +1,129 @@
+"""Configuration: how much to drop in each region, so that queries keep as much of their worth as they can.
+
+Paper: sifters, section IV-C, equation 10. Given a region's QoS A (what its rows are worth to all queries) and
+its frequency f (its share of the rows), choose drop thresholds d:
+
+    least  Σ A·d      such that   Σ f·d = 1 − z               the server gets the share z of all rows
+                                  0 ≤ d ≤ 1
+                                  lowest ≤ d ≤ lowest + Δ     in every region that some query asks about
+
+The paper bounds the difference of every pair of regions; with the lowest threshold as one more variable there
+are l bounds, and the program needs no solver. Regions that no query asks about cost nothing: they are dropped
+first. For the others, let the lowest threshold fall while regions at the top make up for it: rows of the
+region whose turn it is, worth A/f each, are dropped in place of rows from everywhere, worth ΣA/Σf each. That
+pays as long as the region's rows are worth less than the mean. So at the optimum
+
+    d = lowest + Δ   where a row is worth less than the mean of all,     d = lowest   elsewhere,
+
+and `lowest` follows from the volume. Where that would leave [0, 1], the lowest or the highest threshold is at
+the wall, and regions are raised by Δ in the order of A/f, the last one in part. Sorting is all it takes.
+
+Guarantee: the optimum, up to rounding, in O(l log l); the volume is met; regions whose rows are worth the
+same get the same threshold. Δ = 1 is the fractional knapsack, Δ = 0 drops evenly wherever somebody asks.
+
+Where we differ: without fairness the paper fills regions in the order of A; the optimum is in the order of
+A/f. A region without any sample row may have any threshold: where queries ask about it, it gets the lowest,
+so that what turns up there is treated as kindly as fairness allows; where none does, it is treated like its
+equals.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: A frequency up to here is none: a row of it would be worth more than a float can say.
+NO_ROWS = 1e-300
+#: Worths of a row that differ by less than this are the same but for rounding.
+SAME = 1e-12
+#: How far frequencies may be from adding up.
+ROUNDING = 1e-9
+
+
+def configure(
+    region_qos: NDArray[np.float64],
+    frequencies: NDArray[np.float64],
+    nonempty: NDArray[np.bool_],
+    z: float,
+    fairness: float,
+    unplaced: float = 0.0,
+) -> NDArray[np.float64]:
+    """The best drop threshold of every region.
+
+    `nonempty` tells which regions a query asks about; `unplaced` is the share of rows that are in no region
+    (with a null, say) and always pass, so that the frequencies add up to 1 − unplaced.
+    """
+    _check(frequencies, z, fairness, unplaced)
+    thresholds = np.empty(len(frequencies))
+    idle = ~nonempty
+    idle_rows = frequencies[idle].sum()
+    drop = min(1 - z, frequencies.sum())
+    thresholds[idle] = min(1.0, drop / idle_rows) if idle_rows > NO_ROWS else float(drop > 0)
+    thresholds[nonempty] = _asked(
+        region_qos[nonempty], frequencies[nonempty], max(0.0, drop - idle_rows), fairness
+    )
+    return thresholds
+
+
+def _asked(
+    region_qos: NDArray[np.float64], f: NDArray[np.float64], drop: float, fairness: float
+) -> NDArray[np.float64]:
+    """Thresholds of regions that queries ask about, together dropping this share of all rows."""
+    rows = f.sum()
+    if rows <= NO_ROWS:
+        return np.zeros(len(f))
+    worth = np.divide(region_qos, f, out=np.full(len(f), np.inf), where=f > NO_ROWS)
+    cheap = f[worth < region_qos.sum() / rows * (1 - SAME)].sum()
+    lowest = min(max((drop - fairness * cheap) / rows, 0.0), 1 - fairness)
+    return np.asarray(np.minimum(lowest + _raised(worth, f, drop - lowest * rows, fairness), 1.0))
+
+
+def _raised(
+    worth: NDArray[np.float64], f: NDArray[np.float64], drop: float, most: float
+) -> NDArray[np.float64]:
+    """How far above the lowest threshold: by `most`, cheapest rows first, until this share is dropped."""
+    raised = np.zeros(len(f))
+    if most <= 0 or drop <= 0:
+        return raised
+    order = np.argsort(worth, kind="stable")
+    ordered, before = worth[order], np.concatenate(([0.0], np.cumsum(f[order] * most)))
+    last = min(int(np.searchsorted(before[1:], drop)), int(np.isfinite(ordered).sum()) - 1)
+    # Equals of the last one share what is left.
+    begin = int(np.searchsorted(ordered, ordered[last] * (1 - SAME)))
+    end = int(np.searchsorted(ordered, ordered[last] * (1 + SAME), side="right"))
+    raised[order[:begin]] = most
+    raised[order[begin:end]] = most * min(1.0, (drop - before[begin]) / (before[end] - before[begin]))
+    return raised
+
+
+def _check(frequencies: NDArray[np.float64], z: float, fairness: float, unplaced: float) -> None:
+    for name, share in (("throttler z", z), ("fairness bound Δ", fairness), ("unplaced share", unplaced)):
+        if not 0 <= share <= 1:
+            raise FlowError(
+                explain(f"The {name} is a share", got=share, do="Give a number from 0 to 1, both included")
+            )
+    total = frequencies.sum()
+    if not ((frequencies >= 0).all() and abs(total + unplaced - 1) <= ROUNDING):
+        raise FlowError(
+            explain(
+                "The frequencies of regions and the unplaced share add up to 1, and none is below zero",
+                got=f"frequencies from {frequencies.min()} that add up to {total}, {unplaced} unplaced",
+                why="Otherwise no threshold says how many rows pass",
+                do="Divide the counts of sample rows by the size of the whole sample",
+            )
+        )
+    if z < unplaced - ROUNDING:
+        raise FlowError(
+            explain(
+                f"The throttler z can be from {unplaced:.6g} to 1",
+                got=z,
+                why=f"A share of {unplaced:.6g} of the rows is in no region and always passes",
+                do="Raise z, or keep rows without coordinates (null, NaN) away from the sifter",
+            )
+        )

@@ -1,0 +1,59 @@
+"""The partitioners by name: how the data space becomes the regions of a sifter.
+
+Paper: sifters, section V; the first four names are those of its figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+from tidegate.sift.approximate_equi_depth import approximate_equi_depth
+from tidegate.sift.approximate_grid import approximate_grid
+from tidegate.sift.boxes import Boxes
+from tidegate.sift.equi_depth import data_equi_depth, query_equi_depth
+from tidegate.sift.qd_part import qd_part
+from tidegate.sift.regions import Domain, Regions
+from tidegate.sift.uniform_grid import uniform_grid
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Partitioner(Protocol):
+    """Sample (rows, axes), number of queries that each row satisfies, all queries → at most l regions."""
+
+    def __call__(
+        self,
+        domain: Domain,
+        sample: NDArray[np.float64],
+        hits: NDArray[np.int64],
+        boxes: Boxes,
+        regions: int,
+    ) -> Regions: ...
+
+
+PARTITIONERS: Mapping[str, Partitioner] = MappingProxyType(
+    {
+        "ugrid": uniform_grid,
+        "dedp": data_equi_depth,
+        "qedp": query_equi_depth,
+        "flexp": qd_part,
+        "volume": approximate_grid,
+        "count": approximate_equi_depth,
+    }
+)
+
+
+def partitioner(name: str) -> Partitioner:
+    """The partitioner of this name."""
+    try:
+        return PARTITIONERS[name]
+    except KeyError:
+        raise FlowError(
+            explain("Unknown partitioner", got=repr(name), do="Use one of " + ", ".join(PARTITIONERS))
+        ) from None
