@@ -1,0 +1,167 @@
+"""A sifter on an edge node, without Spark: rows in, the rows that are worth carrying out.
+
+Rows are newline JSON, CSV with a header, or an Arrow stream; they leave in the same format, and lines byte
+for byte as they came. How many were offered, kept and dropped is told on standard error at the end.
+
+    sensor | tidegate sift --filter pickups.json | send
+    tidegate sift --follow /shared/pickups --node east-3 --mark sampled --in rows.csv --out kept.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from tidegate.errors import FlowError, explain
+
+if TYPE_CHECKING:
+    from tidegate.edge.node import Node
+    from tidegate.edge.source import Sink, Source
+    from tidegate.sift.sifter import Sifter
+    from tidegate.state.sifter_files import Counts
+
+FORMATS = ("json", "csv", "arrow")
+ENDINGS = {
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+}
+INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--filter", metavar="FILE", help="the sifter, as JSON or in its binary form")
+    add("--follow", metavar="DIR", help="take newer sifters from this folder, and write counts beside them")
+    add("--in", dest="input", metavar="FILE", help="rows to read (standard input)")
+    add("--out", dest="output", metavar="FILE", help="where kept rows go (standard output)")
+    add("--format", choices=FORMATS, help="of rows in and out (told by the file's ending or its first bytes)")
+    add("--mark", metavar="COLUMN", default="", help="add a boolean column that tells samples")
+    add("--keep-bad", action="store_true", help="pass lines that are no rows, instead of dropping them")
+    add("--allow-missing", action="store_true", help="go on if rows lack a column that the sifter decides by")
+    add("--counts", metavar="FILE", help="write counts, also those of each region, as JSON at the end")
+    add("--node", metavar="NAME", help="the name under which this node counts (host name and process)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tidegate.edge.node import Node
+    from tidegate.edge.source import Source, Stopping
+
+    name = _node_name(arguments.node)
+    node = Node(name, _first_sifter(arguments), arguments.follow, say=_say)
+    with Stopping() as stopping:
+        try:
+            with _files(arguments) as (rows, sink):
+                _carry(arguments, Source(rows, stopping, idle=node.tick), sink, node)
+        except BrokenPipeError:
+            _say("nobody reads the output any more")
+        except OSError as error:
+            raise FlowError(explain("The rows cannot be read or written", got=error)) from error
+        _tell(node.close(), arguments.counts)
+        return INTERRUPTED if stopping.asked == signal.SIGINT else 0
+
+
+def _carry(arguments: argparse.Namespace, source: Source, sink: Sink, node: Node) -> None:
+    from tidegate.edge.line_rows import LineRows, Wishes
+
+    node.tick()
+    wishes = Wishes(arguments.mark, arguments.keep_bad, arguments.allow_missing)
+    form = arguments.format or told_format(arguments.input, source.peek())
+    if form == "arrow":
+        from tidegate.edge.arrow_rows import carry_batches
+
+        carry_batches(source, sink, node, wishes)
+    else:
+        LineRows(node, sink, wishes, _say).carry(source, form)
+
+
+def told_format(file: str | None, first: bytes) -> str:
+    """The format by the ending of a file's name, else by the first bytes."""
+    by_name = ENDINGS.get(os.path.splitext(file or "")[1].lower())
+    if by_name is not None:
+        return by_name
+    if first.startswith(b"\xff\xff\xff\xff"):
+        return "arrow"
+    if first.lstrip()[:1] == b"{":
+        return "json"
+    if first.startswith(b"ARROW1") or first[:1] == b"[" or b"\0" in first[:1024]:
+        raise FlowError(
+            explain(
+                "The format of the rows is not known",
+                got=repr(first[:16]),
+                why="They are no newline JSON, no CSV and no Arrow stream by their first bytes",
+                do="Name it with --format, and turn an Arrow file or a JSON array into a stream",
+            )
+        )
+    return "csv"
+
+
+def _first_sifter(arguments: argparse.Namespace) -> Sifter:
+    from tidegate.sift.sifter import Sifter
+    from tidegate.state.sifter_files import newest
+
+    if arguments.filter is not None:
+        try:
+            with open(arguments.filter, "rb") as file:
+                return Sifter.read(file.read())
+        except (OSError, FlowError) as error:
+            raise FlowError(f"The filter {arguments.filter} cannot be read: {error}") from error
+    found = newest(arguments.follow) if arguments.follow is not None else None
+    if found is None or found.sifter is None:
+        raise FlowError(
+            explain(
+                "There is no sifter to begin with",
+                got=f"no --filter, and {'nothing in ' + arguments.follow if found else 'no --follow'}",
+                do="Give --filter FILE, or --follow DIR with a file such as sifter-000001.json in it",
+            )
+        )
+    return found.sifter
+
+
+def _node_name(given: str | None) -> str:
+    name = given if given is not None else f"{socket.gethostname()}-{os.getpid()}"
+    if not name or "/" in name or name.startswith("."):
+        raise FlowError(
+            explain("A node's name is part of a file's name", got=repr(name), do="Leave out slashes and dots")
+        )
+    return name
+
+
+@contextmanager
+def _files(arguments: argparse.Namespace) -> Iterator[tuple[int, Sink]]:
+    from tidegate.edge.source import Sink
+
+    given, wanted = arguments.input, arguments.output
+    with ExitStack() as opened:
+        if given and wanted and os.path.exists(wanted) and os.path.samefile(given, wanted):
+            raise FlowError(explain("--in and --out are one file", got=given, do="Write to another one"))
+        rows = opened.enter_context(open(given, "rb")) if given else sys.stdin
+        kept = opened.enter_context(open(wanted, "wb")) if wanted else sys.stdout
+        yield rows.fileno(), Sink(kept.fileno())
+
+
+def _tell(counts: Counts, file: str | None) -> None:
+    share = f" ({counts.dropped / counts.offered:.1%})" if counts.offered else ""
+    _say(
+        f"offered {counts.offered}, kept {counts.kept}, dropped {counts.dropped}{share}, "
+        f"sampled {counts.sampled}, unplaced {counts.unplaced}, bad lines {counts.bad}; "
+        f"sifter version {counts.version}"
+    )
+    if file:
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(counts.to_json(), out, indent=1)
+            out.write("\n")
+
+
+def _say(text: str) -> None:
+    print(f"tidegate sift: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,78 @@
+"""How a row's value becomes a coordinate of an axis: by the column with Arrow, and one by one.
+
+Both say the same. A null, or no value at all, is NaN: in no region. A category that no query names is in the
+last cell of its axis. What is no number on a number axis makes a bad row.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.sift.axes import Axis
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def is_boolean(axis: Axis) -> bool:
+    return axis.kind == "category" and bool(axis.categories) and set(axis.categories) <= {"true", "false"}
+
+
+def of_column(axis: Axis, column: Any) -> NDArray[np.float64]:
+    """Coordinates of an Arrow column; pa.ArrowInvalid or pa.ArrowNotImplementedError for a wrong type."""
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if axis.kind != "category":
+        if not _has_numbers(column.type):
+            raise pa.ArrowInvalid(f"a column of type {column.type} has no numbers")
+        numbers = column.cast(pa.float64(), safe=False)
+        return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
+    texts = column.cast(pa.string())
+    if is_boolean(axis):
+        texts = pc.utf8_lower(texts)
+    cells = pc.index_in(texts, value_set=pa.array(axis.categories, pa.string()))
+    found = np.array(pc.fill_null(cells, axis.other).to_numpy(zero_copy_only=False), np.float64)
+    if texts.null_count:
+        found[pc.is_null(texts).to_numpy(zero_copy_only=False)] = np.nan
+    return found
+
+
+def of_value(axis: Axis, value: Any) -> float:
+    """The coordinate of one value of parsed JSON; ValueError that says why it has none."""
+    if value is None:
+        return np.nan
+    if axis.kind == "category":
+        return float(_cell(axis, value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{axis.column} is no number: {json.dumps(value)[:40]}")
+    return float(value)
+
+
+def of_text(axis: Axis, text: str) -> float:
+    """The coordinate of one field of CSV; ValueError that says why it has none."""
+    if axis.kind == "category":
+        return float(_cell(axis, text))
+    try:
+        if "_" in text:  # which Python takes for a number, and nobody else does
+            raise ValueError(text)
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{axis.column} is no number: {text[:40]!r}") from None
+
+
+def _cell(axis: Axis, value: Any) -> int:
+    if isinstance(value, list | dict):
+        raise ValueError(f"{axis.column} is no category: {json.dumps(value)[:40]}")
+    text = value if isinstance(value, str) else json.dumps(value)
+    if is_boolean(axis):
+        text = text.lower()
+    return axis.categories.index(text) if text in axis.categories else axis.other
+
+
+def _has_numbers(kind: Any) -> bool:
+    return any(is_one(kind) for is_one in (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal))

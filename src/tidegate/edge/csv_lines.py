@@ -1,0 +1,111 @@
+"""CSV with a header: one row on each line, so a quoted field must not hold a newline.
+
+That is on purpose: where rows may span lines, one stray quote swallows all that follows.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from tidegate.edge.coordinates import of_column, of_text
+from tidegate.edge.lines import Lines
+from tidegate.errors import FlowError, explain
+from tidegate.sift.axes import Axis
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: What stands for no value, in every column.
+NULLS = ("", "null", "NULL", "NaN", "nan")
+
+
+class CsvLines:
+    """How rows are read, and where a mark goes: behind the last field."""
+
+    name = "csv"
+    before_brace = False
+
+    def __init__(self, header: bytes) -> None:
+        try:
+            self.header = next(csv.reader([header.decode("utf-8-sig")], strict=True))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise _no_header(header) from error
+        if not self.header:
+            raise _no_header(header)
+
+    def head_mark(self, column: str) -> bytes:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow([column])
+        return f",{text.getvalue()}".encode()
+
+    def mark(self, column: str, value: bool) -> bytes:
+        return b",true" if value else b",false"
+
+    def columns(self, axes: Sequence[Axis], lines: Lines) -> list[NDArray[np.float64]] | None:
+        """Coordinates of all rows by Arrow; None if it stumbles, or if lines and rows may not be the same."""
+        data = lines.bytes()
+        wanted = {
+            axis.column: pa.string() if axis.kind == "category" else pa.float64()
+            for axis in axes
+            if axis.column in self.header
+        }
+        if not wanted:
+            return [np.full(len(lines), np.nan) for _ in axes]
+        try:
+            table = pa.csv.read_csv(
+                pa.BufferReader(data),
+                read_options=pa.csv.ReadOptions(
+                    use_threads=False, block_size=len(data) + 1, column_names=self.header
+                ),
+                convert_options=pa.csv.ConvertOptions(
+                    include_columns=list(wanted),
+                    column_types=wanted,
+                    null_values=list(NULLS),
+                    strings_can_be_null=True,
+                ),
+            )
+            if table.num_rows != len(lines):
+                return None
+            return [
+                of_column(axis, table.column(axis.column))
+                if axis.column in wanted
+                else np.full(len(lines), np.nan)
+                for axis in axes
+            ]
+        except pa.ArrowInvalid:
+            return None
+
+    def row(self, axes: Sequence[Axis], line: bytes) -> list[float]:
+        """Coordinates of one row; ValueError that says what is wrong with it."""
+        try:
+            fields = next(csv.reader([line.decode()], strict=True))
+        except csv.Error as error:
+            raise ValueError(f"no CSV: {error}") from None
+        if len(fields) != len(self.header):
+            raise ValueError(f"{len(fields)} fields where the header has {len(self.header)}")
+        row = dict(zip(self.header, fields, strict=True))
+        return [
+            np.nan if row.get(axis.column, "") in NULLS else of_text(axis, row[axis.column]) for axis in axes
+        ]
+
+    def missing(self, axes: Sequence[Axis], lines: Lines) -> tuple[list[str], list[str]]:
+        """Columns that the header does not name, and those that it does."""
+        return [axis.column for axis in axes if axis.column not in self.header], self.header
+
+
+def _no_header(line: bytes) -> FlowError:
+    return FlowError(
+        explain(
+            "The first line is no CSV header",
+            got=repr(line[:80]),
+            why="It names the columns",
+            do="Put the names of the columns on the first line, or name the right --format",
+        )
+    )

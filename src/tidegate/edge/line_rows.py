@@ -1,0 +1,106 @@
+"""Rows on lines, through the sifter: whole lines in, the lines that pass out, byte for byte as they came.
+
+Bad lines are counted, the first few are told with their number and reason, and none passes unless asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.edge.csv_lines import CsvLines
+from tidegate.edge.json_lines import JsonLines
+from tidegate.edge.lines import PASS_UNREAD, Lines, gathered
+from tidegate.edge.node import Node
+from tidegate.edge.parsing import LineFormat, parse
+from tidegate.edge.source import Sink, Source
+from tidegate.errors import FlowError, explain
+from tidegate.sift.decision import DROP
+
+#: Bad lines that are told one by one.
+TOLD = 5
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What else was asked for."""
+
+    #: A column that says of each row whether it is a sample; "" for none.
+    mark: str = ""
+    keep_bad: bool = False
+    allow_missing: bool = False
+
+
+class LineRows:
+    """Lines of one stream; `number` of them have been read so far."""
+
+    def __init__(self, node: Node, sink: Sink, wishes: Wishes, say: Callable[[str], None]) -> None:
+        self._node, self._sink, self._wishes, self._say = node, sink, wishes, say
+        self.number = 0
+
+    def carry(self, source: Source, form: str) -> None:
+        """All of it, until it ends."""
+        known: LineFormat | None = JsonLines() if form == "json" else None
+        checked = self._wishes.allow_missing
+        for piece in source.lines():
+            lines = Lines.of(piece)
+            if known is None:
+                known, lines = self._header(lines)
+            if not checked and len(lines):
+                self._check_columns(known, lines)
+                checked = True
+            self._carry_lines(known, lines)
+            self._node.tick()
+
+    def _header(self, lines: Lines) -> tuple[LineFormat, Lines]:
+        form, mark = CsvLines(lines.line(0)), self._wishes.mark
+        if mark in form.header:
+            raise marked_twice(mark)
+        head = lines[:1]
+        added = form.head_mark(mark) if mark else b""
+        self._sink.write(gathered(head, np.ones(1, np.uint8), (added, added), form.before_brace))
+        self.number = 1
+        return form, lines[1:]
+
+    def _carry_lines(self, form: LineFormat, lines: Lines) -> None:
+        parsed = parse(form, self._node.sifter.axes, lines)
+        verdicts = np.full(len(lines), DROP, np.uint8)
+        verdicts[parsed.is_row] = self._node.decide(parsed.rows())
+        for i, reason in sorted(parsed.bad.items()):
+            if self._node.bad < TOLD:
+                self._say(f"line {self.number + i + 1} is no row: {reason}")
+            self._node.bad += 1
+            verdicts[i] = PASS_UNREAD if self._wishes.keep_bad else DROP
+        mark = self._wishes.mark
+        marks = (form.mark(mark, False), form.mark(mark, True)) if mark else (b"", b"")
+        self._sink.write(gathered(lines, verdicts, marks, form.before_brace))
+        self.number += len(lines)
+
+    def _check_columns(self, form: LineFormat, lines: Lines) -> None:
+        missing, known = form.missing(self._node.sifter.axes, lines)
+        if missing:
+            raise columns_missing(missing, known)
+
+
+def columns_missing(missing: list[str], known: list[str]) -> FlowError:
+    return FlowError(
+        explain(
+            f"The rows have no column {', '.join(missing)}",
+            got=f"columns {', '.join(known)}",
+            why="The sifter decides by it; without it rows are in no region and all of them pass",
+            do="Take the sifter that was made for these rows, or say --allow-missing",
+        )
+    )
+
+
+def marked_twice(mark: str) -> FlowError:
+    return FlowError(
+        explain(
+            "The rows have the column that --mark is to add",
+            got=mark,
+            why="Two columns of one name cannot be told apart",
+            do="Choose another name",
+        )
+    )

@@ -1,0 +1,141 @@
+"""A folder in which a server leaves sifters for its edge nodes, and they what they were offered.
+
+    sifter-000007.json    (or .bin)  version 7; the newest one that is whole counts
+    counts-NODE.json                 what NODE has seen so far, over all versions; replaced again and again
+
+Both sides write by atomic rename and read whatever is there, so neither waits for the other. Counts only
+grow; what was offered is counted before anything is dropped, so the throttler z always refers to the volume
+before filtering. The folder may lie on any file system that a checkpoint may lie on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tidegate.errors import FlowError, StateError, explain
+from tidegate.sift.sifter import Sifter
+from tidegate.state.store import open_store
+
+#: Older versions than these are deleted: a node that is slow to look finds the newest anyway.
+VERSIONS_KEPT = 8
+_SIFTER_FILE = re.compile(r"sifter-(\d{6,})\.(json|bin)")
+_COUNTS_FILE = re.compile(r"counts-(.+)\.json")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows that a node was offered; the lists are of the regions of `version` alone."""
+
+    node: str
+    version: int
+    offered: int = 0
+    kept: int = 0
+    dropped: int = 0
+    sampled: int = 0
+    #: Kept because a sifted column had no number in it.
+    unplaced: int = 0
+    #: Lines that were no rows; not offered.
+    bad: int = 0
+    regions_offered: tuple[int, ...] = ()
+    regions_dropped: tuple[int, ...] = ()
+    regions_sampled: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Counts:
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest sifter that can be used, if there is one; files that cannot, with the reason."""
+
+    sifter: Sifter | None
+    damaged: dict[str, str]
+
+
+def publish(directory: str, sifter: Sifter, *, binary: bool = False) -> str:
+    """Leave a sifter for the nodes; the name of its file. Versions long past are deleted."""
+    store = open_store(directory)
+    name = f"sifter-{sifter.version:06d}.{'bin' if binary else 'json'}"
+    text = json.dumps(sifter.to_json(), indent=1, ensure_ascii=False) + "\n"
+    store.write_atomic(name, sifter.to_bytes() if binary else text.encode())
+    for old in _versions(store.list())[VERSIONS_KEPT:]:
+        store.delete(old[1])
+    return name
+
+
+def newest(directory: str, above: int = -1, passed_over: Collection[str] = ()) -> Newest:
+    """The newest sifter with a version above `above`; files in `passed_over` are not looked at again."""
+    store = open_store(directory)
+    damaged: dict[str, str] = {}
+    for version, name in _versions(store.list()):
+        if version <= above:
+            break
+        if name in passed_over:
+            continue
+        try:
+            sifter = Sifter.read(store.read(name))
+            if sifter.version == version:
+                return Newest(sifter, damaged)
+            damaged[name] = f"it says that it is version {sifter.version}"
+        except (FlowError, StateError) as error:
+            damaged[name] = str(error)
+    return Newest(None, damaged)
+
+
+def write_counts(directory: str, counts: Counts) -> None:
+    open_store(directory).write_atomic(
+        f"counts-{counts.node}.json", (json.dumps(counts.to_json()) + "\n").encode()
+    )
+
+
+def counts_of(directory: str, node: str) -> Counts | None:
+    """What a node has written; None if it has not, yet."""
+    store, name = open_store(directory), f"counts-{node}.json"
+    if not store.exists(name):
+        return None
+    try:
+        return Counts.from_json(json.loads(store.read(name)))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise StateError(
+            explain(
+                f"The counts of node {node} are damaged: {name}",
+                got=error,
+                why="What it was offered is not known, and z would be wrong",
+                do="Delete the file; the node writes a new one",
+            )
+        ) from error
+
+
+def offered(directory: str) -> Counts:
+    """The sum over all nodes; the lists are of the newest version that any node runs."""
+    found = [_COUNTS_FILE.fullmatch(name) for name in open_store(directory).list()]
+    nodes = [counts_of(directory, name.group(1)) for name in found if name]
+    counted = [counts for counts in nodes if counts is not None]
+    version = max((counts.version for counts in counted), default=-1)
+    current = [counts for counts in counted if counts.version == version]
+
+    def by_region(name: str) -> tuple[int, ...]:
+        return tuple(map(sum, zip(*(getattr(counts, name) for counts in current), strict=True)))
+
+    totals = ("offered", "kept", "dropped", "sampled", "unplaced", "bad")
+    return Counts(
+        "all",
+        version,
+        *(sum(getattr(counts, name) for counts in counted) for name in totals),
+        *(by_region(f"regions_{name}") for name in ("offered", "dropped", "sampled")),
+    )
+
+
+def _versions(names: list[str]) -> list[tuple[int, str]]:
+    """Sifters by version, the newest first."""
+    found = (_SIFTER_FILE.fullmatch(name) for name in names)
+    return sorted(((int(name.group(1)), name.group(0)) for name in found if name), reverse=True)
