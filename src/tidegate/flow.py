@@ -4,7 +4,7 @@ A `Stream` is a handle on one node of a directed graph; every method adds a node
 so a stream may feed any number of others. Data frames and column expressions are only carried along: this
 module never looks inside them, which is why it needs no Spark. `tidegate.start` compiles and runs the graph.
 
-    tg.stream ─▶ filter / select / with_column / transform ─▶ join ─▶ … ─▶ write_to
+    tg.stream ─▶ filter / select / with_column / transform ─▶ join / match ─▶ … ─▶ write_to
         │
         └─▶ late, rejected: rows that the stream itself could not take, as streams of their own
 """
@@ -19,6 +19,7 @@ from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.on import Condition, OnPairs, OnSets
+from tidegate.queries import Query
 
 HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
 _SPARK_HOWS = {
@@ -74,6 +75,14 @@ class Join:
 
 
 @dataclass(frozen=True, eq=False)
+class Match:
+    """A stream and the continuous queries that its rows are tried against."""
+
+    parent: Node
+    queries: tuple[Query, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Refused:
     """Rows that a source could not take: kind is `late` or `rejected`."""
 
@@ -81,7 +90,7 @@ class Refused:
     kind: str
 
 
-Node = Source | Box | Join | Refused
+Node = Source | Box | Join | Match | Refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +182,20 @@ class Stream:
                 )
             )
         for side in (self, other):
-            side._refuse_as_join_input()
+            side._refuse_as_input_of(
+                "joined", "Their partners may be forgotten already, so pairs would be lost at random"
+            )
         keys, matching = _on(on)
         return Stream(Join(self._node, other._node, keys, condition, kind, where, matching))
+
+    def match(self, queries: Sequence[Query]) -> Stream:
+        """Each row once for every query that it satisfies, with the name of the query in `query_id`.
+
+        Any number of `tidegate.Query` range predicates over the columns of this stream. With a goal, rows
+        that are worth least to the queries are dropped in front of this step when there is no time for all.
+        """
+        self._refuse_as_input_of("matched", "They go straight to an output, past all operators")
+        return Stream(Match(self._node, tuple(queries)))
 
     def write_to(
         self,
@@ -228,15 +248,15 @@ class Stream:
             )
         return Stream(Refused(self._node, kind))
 
-    def _refuse_as_join_input(self) -> None:
+    def _refuse_as_input_of(self, done: str, why: str) -> None:
         node = self._node
-        while isinstance(node, Box):
+        while isinstance(node, (Box, Match)):
             node = node.parent
         if isinstance(node, Refused):
             raise FlowError(
                 explain(
-                    f"The {node.kind} rows of a stream cannot be joined",
-                    why="Their partners may be forgotten already, so pairs would be lost at random",
+                    f"The {node.kind} rows of a stream cannot be {done}",
+                    why=why,
                     do="Write them out, or give the stream a larger lateness",
                 )
             )

@@ -17,6 +17,10 @@ from tidegate.errors import FlowError, explain
 
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")
 RATE_RULES = ("model", "paper")
+SIFT_POLICIES = ("auto", "flexp", "dedp", "qedp", "ugrid", "volume", "count", "random", "none")
+
+
+REGIONS_MAX = 10_000
 
 
 @dataclass(frozen=True)
@@ -81,17 +85,24 @@ class Shed:
     become shorter), `none`.
     `rate`: how much is left out follows from learnt costs (`model`) or is felt for (`paper`, algorithm 1).
     `utility`: an expression over the joined row, what a pair is worth; otherwise all count the same.
+    `sift`: how the data space in front of a match is cut into regions: `auto` (ours), `flexp` (QDPart),
+    `dedp`, `qedp`, `ugrid` (the paper's others), `volume`, `count`, `random` (rows are all alike), `none`.
+    `regions`: how many there are at most. `fairness`: by how much the dropped shares of two regions that
+    queries ask about may differ: 0 all lose the same, 1 whatever serves all queries together best.
     """
 
     join: str = "auto"
     utility: Any = None
     rate: str = "model"
+    sift: str = "auto"
+    regions: int = 32
+    fairness: float = 0.5
     time_correlation: bool = True
     direction: bool = True
     sampling: float = 0.1
 
     def __post_init__(self) -> None:
-        for name, known in (("join", JOIN_POLICIES), ("rate", RATE_RULES)):
+        for name, known in (("join", JOIN_POLICIES), ("rate", RATE_RULES), ("sift", SIFT_POLICIES)):
             if getattr(self, name) not in known:
                 raise FlowError(
                     explain(
@@ -99,6 +110,18 @@ class Shed:
                         do=f"Use one of {', '.join(known)}",
                     )
                 )
+        if not isinstance(self.regions, int) or not 1 <= self.regions <= REGIONS_MAX:
+            raise FlowError(
+                explain(
+                    "A sifter has some regions, and not too many to be sent around",
+                    got=f"regions={self.regions!r}",
+                    do=f"Give a whole number from 1 to {REGIONS_MAX}; 16 to 100 are plenty",
+                )
+            )
+        if not 0 <= self.fairness <= 1:
+            raise FlowError(
+                explain("Fairness is a difference of shares", got=self.fairness, do="Give a number in 0 … 1")
+            )
         if not 0 < self.sampling <= 1:
             raise FlowError(
                 explain("The sample of Shed must be some of the rows", got=self.sampling, do="Give 0 … 1")

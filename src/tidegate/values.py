@@ -175,6 +175,8 @@ class Plan:
     skipping: Mapping[str, Skipping] = field(default_factory=dict)
     #: Per operator: keys whose stored rows change their partition with this batch.
     cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict)
+    #: Per match that may drop rows: the sifter in front of it, as JSON.
+    sifters: Mapping[str, Any] = field(default_factory=dict)
     #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
     balance: Mapping[str, Any] = field(default_factory=dict)
 

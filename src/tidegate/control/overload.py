@@ -22,7 +22,7 @@ import numpy as np
 
 from tidegate.control.join_policies import JoinShape, kind_of, policy_of, rate_rule
 from tidegate.control.planning import Operator
-from tidegate.control.rate import RateRule, batch_load
+from tidegate.control.rate import RateRule, batch_load, expected_rows
 from tidegate.control.shedding import AgeCounts, Telemetry
 from tidegate.control.work_ahead import newest, work_ahead
 from tidegate.goals import Shed
@@ -85,7 +85,8 @@ def learn(
     """What the controllers know after a batch: goes into its manifest."""
     rule = rate_rule(settings.shed, _known(settings, before, "rate"))
     rows = sum(sum(report.offered) for report in reports)
-    next_rows = _expected(rows, before.control.get("began_us"), plan.now_us, settings, time)
+    interval = max(settings.trigger_seconds, time.busy_seconds)
+    next_rows = expected_rows(rows, before.control.get("began_us"), plan.now_us, interval)
     growth = next_rows / rows if rows else 0.0
     works = {
         name: work_ahead(
@@ -138,15 +139,6 @@ def _join_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
         seconds = [report.cpu_seconds for report in reports if report.operator == name]
         total += max(max(seconds), sum(seconds) / parallelism)
     return total
-
-
-def _expected(
-    rows: int, began_us: int | None, now_us: int, settings: OverloadSettings, time: BatchTime
-) -> float:
-    """Rows of the next batch, if they go on coming as they came for this one."""
-    interval = max(settings.trigger_seconds, time.busy_seconds)
-    since = (now_us - began_us) / 1e6 if began_us is not None else interval
-    return rows * interval / max(since, 1e-3)
 
 
 def _skipping(settings: OverloadSettings, rule: RateRule, operator: Operator, manifest: Manifest) -> Skipping:

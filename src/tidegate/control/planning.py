@@ -66,6 +66,7 @@ def next_plan(
     settle_after: bool = False,
     seed: int = 0,
     skipping: Mapping[str, Skipping] | None = None,
+    sifters: Mapping[str, Any] | None = None,
     routing: Mapping[str, Routing] | None = None,
     cuts: Mapping[str, tuple[Cut, ...]] | None = None,
     balance: Mapping[str, Any] | None = None,
@@ -86,6 +87,7 @@ def next_plan(
         settle_after=settle_after,
         seed=seed,
         skipping=skipping or {},
+        sifters=sifters or {},
         cuts=cuts or {},
         balance=balance or {},
     )

@@ -153,3 +153,13 @@ def batch_load(
         rows=rows,
         join_seconds=join_seconds,
     )
+
+
+def expected_rows(rows: int, began_us: int | None, now_us: int, interval_seconds: float) -> float:
+    """Rows of the next batch, if they go on coming as they came for this one.
+
+    `began_us`: when the batch before this one was planned, None for the first; `now_us`: when this one was;
+    `interval_seconds`: how long after this one the next begins.
+    """
+    since = (now_us - began_us) / 1e6 if began_us is not None else interval_seconds
+    return rows * interval_seconds / max(since, 1e-3)

@@ -16,14 +16,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
-from tidegate.flow import Box, Join, Node, Output, Refused, Source
+from tidegate.flow import Box, Join, Match, Node, Output, Refused, Source
+from tidegate.sift.query_set import QuerySet
 from tidegate.spark import ports
-from tidegate.spark.compiled import Compiled, CompiledJoin, JoinInput, Tap
+from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, JoinInput, Tap
 from tidegate.spark.condition_checks import check_condition, is_null, spreading_code
 from tidegate.spark.flow_checks import (
     all_streaming_or_none,
     check_outputs,
-    joins_that_feed_joins,
+    operators_that_feed_joins,
     same_time_type,
     sources_of,
 )
@@ -37,7 +38,8 @@ from tidegate.spark.joined_row import (
     visible,
 )
 from tidegate.spark.keys import Keys, match_keys, quoted
-from tidegate.spark.layout import CELL, REPORT, TIME, JoinLayout, SideLayout
+from tidegate.spark.layout import CELL, REPORT, TIME, JoinLayout, MatchLayout, SideLayout
+from tidegate.spark.match_columns import kinds_of, match_schema
 from tidegate.spark.ports import Port
 from tidegate.values import BEGINNING_US
 
@@ -57,7 +59,7 @@ class _Compiler:
         self._tags = iter(range(0, 2**15 - 1, 2))
         #: Rows of each port before projection, to be projected once all lanes are known.
         self._waiting: list[Callable[[], DataFrame]] = []
-        self._feeding = joins_that_feed_joins(outputs)
+        self._feeding = operators_that_feed_joins(outputs)
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
         spark = sources[0].frame.sparkSession
@@ -68,21 +70,27 @@ class _Compiler:
         for output in compiled.outputs:
             self._visit(output.node)
         compiled.observed = self._observed()
-        compiled.judged_by_spark = compiled.observed | self._tapped()
+        compiled.judged_by_spark = (compiled.observed - self._judged_by_matches()) | self._tapped()
         for output in compiled.outputs:
             self._tap(output.node)
         compiled.port_frames = [build() for build in self._waiting]
         compiled.fingerprint = self._fingerprint()
         return compiled
 
-    # -- joins, in the order in which their inputs are complete --------------------------------------
+    # -- operators, in the order in which their inputs are complete ----------------------------------
 
     def _visit(self, node: Node) -> None:
         base, _ = ports.boxes_of(node)
-        if isinstance(base, Join) and all(join.node is not base for join in self.compiled.joins):
+        compiled = self.compiled
+        if any(operator.node is base for operator in compiled.operators):
+            return
+        if isinstance(base, Join):
             self._visit(base.left)
             self._visit(base.right)
-            self.compiled.joins.append(self._join(base, f"join{len(self.compiled.joins) + 1}"))
+            compiled.operators.append(self._join(base, f"join{len(compiled.joins) + 1}"))
+        elif isinstance(base, Match):
+            self._visit(base.parent)
+            compiled.operators.append(self._match(base, f"match{len(compiled.matches) + 1}"))
 
     def _join(self, node: Join, name: str) -> CompiledJoin:
         left, right = self._frame(node.left), self._frame(node.right)
@@ -138,12 +146,26 @@ class _Compiler:
             self._waiting.append(lambda: project(self._entering(base, boxes)))
         return JoinInput(node, port, project)
 
+    def _match(self, node: Match, name: str) -> CompiledMatch:
+        frame = self._frame(node.parent)
+        base, _ = ports.boxes_of(node.parent)
+        tap = self._source_tap(node.parent, observed_as=name) if isinstance(base, Source) else None
+        queries = QuerySet.of(node.queries, kinds_of(T.StructType(visible(frame))))
+        schema = match_schema(frame, timed=id(node) in self._feeding)
+        stream = tap.stream if tap is not None else None
+        layout = MatchLayout(name, stream, queries.boxes.axes, arrow_schema(schema, name))
+        return CompiledMatch(node, layout, tap, queries, schema)
+
     # -- outputs that come straight from a source ----------------------------------------------------
 
     def _tap(self, node: Node) -> None:
+        base, _ = ports.boxes_of(node)
+        if not isinstance(base, (Join, Match)) and id(node) not in self.compiled.taps:
+            self.compiled.taps[id(node)] = self._source_tap(node)
+
+    def _source_tap(self, node: Node, observed_as: str | None = None) -> Tap:
+        """Rows of a source on their way past all joins; counted behind their boxes where somebody asks."""
         base, boxes = ports.boxes_of(node)
-        if isinstance(base, Join) or id(node) in self.compiled.taps:
-            return
         source = base.parent if isinstance(base, Refused) else cast(Source, base)
         kind = base.kind if isinstance(base, Refused) else "rows"
         if kind != "rows":
@@ -156,10 +178,12 @@ class _Compiler:
 
         def build() -> DataFrame:
             rows = self._timed(source) if kind != "rows" else self._entering(source, boxes)
+            if observed_as is not None and ports.may_drop(boxes):
+                rows = ports.counted(rows, self._observation(self.compiled.counted, observed_as))
             return ports.project(rows, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False))
 
         self._waiting.append(build)
-        self.compiled.taps[id(node)] = Tap(node, port, source.name, kind)
+        return Tap(node, port, source.name, kind)
 
     # -- frames and time -----------------------------------------------------------------------------
 
@@ -168,11 +192,13 @@ class _Compiler:
         base, boxes = ports.boxes_of(node)
         if isinstance(base, Source):
             return ports.apply_boxes(self._timed(base), boxes, repr(base.name))
-        if not isinstance(base, Join):
-            raise FlowError(explain("Refused rows cannot be joined"))
-        join = self.compiled.join_of(base)
-        empty = self.compiled.spark.createDataFrame([], join.schema).drop(REPORT, CELL)
-        return ports.apply_boxes(empty, boxes, join.layout.operator)
+        if not isinstance(base, (Join, Match)):
+            raise FlowError(explain("Refused rows enter no operator"))
+        operator = self.compiled.operator_of(base)
+        empty = self.compiled.spark.createDataFrame([], operator.schema).drop(REPORT, CELL)
+        # Rows that nobody joins carry no time: nobody behind asks for it.
+        needed = id(base) in self._feeding
+        return ports.apply_boxes(empty, boxes, operator.layout.operator, timed=needed)
 
     def _entering(self, source: Source, boxes: Sequence[Box]) -> DataFrame:
         """Rows of a source behind its boxes; counted on the way in where the join tasks cannot do it."""
@@ -182,11 +208,14 @@ class _Compiler:
         if source.name in self.compiled.observations:
             frame = self._timed(source)
         else:
-            watch = source.name if self.compiled.streaming else Observation(source.name)
-            self.compiled.observations[source.name] = watch
-            frame = ports.watched(source, watch)
+            watch = self._observation(self.compiled.observations, source.name)
+            frame = ports.watched(source, watch, by_spark=source.name in self.compiled.judged_by_spark)
         frame = frame.filter(F.col(TIME) != F.lit(BEGINNING_US))
         return ports.apply_boxes(frame, boxes, repr(source.name))
+
+    def _observation(self, known: dict[str, Observation | str], name: str) -> Observation | str:
+        """Named in a streaming query, an object in a batch one."""
+        return known.setdefault(name, name if self.compiled.streaming else Observation(name))
 
     def _timed(self, source: Source) -> DataFrame:
         return ports.timed(source, by_spark=source.name in self.compiled.judged_by_spark)
@@ -196,6 +225,11 @@ class _Compiler:
         bases = [ports.boxes_of(output.node)[0] for output in self.compiled.outputs]
         sources = [base.parent if isinstance(base, Refused) else base for base in bases]
         return {source.name for source in sources if isinstance(source, Source)}
+
+    def _judged_by_matches(self) -> set[str]:
+        """Streams that only matches read: their tasks find times too far ahead, as those of joins do."""
+        joined = {side.port.stream for join in self.compiled.joins for side in join.inputs}
+        return {match.tap.stream for match in self.compiled.matches if match.tap is not None} - joined
 
     def _observed(self) -> set[str]:
         """Streams that no join side sees in full."""
@@ -210,8 +244,8 @@ class _Compiler:
 
     def _time_type(self, node: Node) -> T.DataType:
         base, _ = ports.boxes_of(node)
-        while isinstance(base, Join):
-            base, _ = ports.boxes_of(base.left)
+        while isinstance(base, (Join, Match)):
+            base, _ = ports.boxes_of(base.left if isinstance(base, Join) else base.parent)
         return base.frame.schema[base.time].dataType if isinstance(base, Source) else T.NullType()
 
     def _fingerprint(self) -> dict[str, Any]:

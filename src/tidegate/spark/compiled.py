@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import types as T
 
 from tidegate.control.clock import ClockSettings
-from tidegate.flow import Join, Node, Output, Source
+from tidegate.flow import Join, Match, Node, Output, Source
+from tidegate.sift.query_set import QuerySet
 from tidegate.spark import ports
 from tidegate.spark.lanes import Lanes
-from tidegate.spark.layout import JoinLayout
+from tidegate.spark.layout import JoinLayout, MatchLayout
 from tidegate.spark.ports import Port
 from tidegate.values import END_US
 
@@ -45,6 +46,16 @@ class CompiledJoin:
 
 
 @dataclass(frozen=True)
+class CompiledMatch:
+    node: Match
+    layout: MatchLayout
+    #: Where its rows enter; None where another operator feeds it.
+    tap: Tap | None
+    queries: QuerySet
+    schema: T.StructType
+
+
+@dataclass(frozen=True)
 class Tap:
     """Rows of a source that go straight to an output: on-time rows of a node, or refused rows."""
 
@@ -62,18 +73,29 @@ class Compiled:
     streaming: bool
     outputs: tuple[Output, ...]
     sources: dict[str, Source] = field(default_factory=dict)
-    joins: list[CompiledJoin] = field(default_factory=list)
+    #: In the order in which their inputs are complete.
+    operators: list[CompiledJoin | CompiledMatch] = field(default_factory=list)
     taps: dict[int, Tap] = field(default_factory=dict)
     lanes: Lanes = field(default_factory=Lanes)
     #: Streams whose rows are counted by observed metrics, not by join tasks.
     observed: set[str] = field(default_factory=set)
     #: Their observations: named in a streaming query, objects in a batch one.
     observations: dict[str, Observation | str] = field(default_factory=dict)
+    #: The same for rows that enter a match, by operator, where boxes in front of it may drop some.
+    counted: dict[str, Observation | str] = field(default_factory=dict)
     #: Streams whose times too far ahead are found by Spark, because not only join tasks see them.
     judged_by_spark: set[str] = field(default_factory=set)
     fingerprint: dict[str, Any] = field(default_factory=dict)
     #: Frames of source-fed ports in the shared layout, in tag order.
     port_frames: list[DataFrame] = field(default_factory=list)
+
+    @property
+    def joins(self) -> list[CompiledJoin]:
+        return [operator for operator in self.operators if isinstance(operator, CompiledJoin)]
+
+    @property
+    def matches(self) -> list[CompiledMatch]:
+        return [operator for operator in self.operators if isinstance(operator, CompiledMatch)]
 
     @property
     def clocks(self) -> dict[str, ClockSettings]:
@@ -89,6 +111,12 @@ class Compiled:
 
     def join_of(self, node: Join) -> CompiledJoin:
         return next(join for join in self.joins if join.node is node)
+
+    def match_of(self, node: Match) -> CompiledMatch:
+        return next(match for match in self.matches if match.node is node)
+
+    def operator_of(self, node: Join | Match) -> CompiledJoin | CompiledMatch:
+        return next(operator for operator in self.operators if operator.node is node)
 
     def input_frame(self) -> DataFrame:
         """The one input of the query: all ports in one union, with a heartbeat when streaming."""

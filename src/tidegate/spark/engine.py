@@ -15,7 +15,6 @@ crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,27 +22,31 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import balancing, overload, planning
+from tidegate.control import balancing, overload, planning, sifting
 from tidegate.control.balance_told import balance_told
 from tidegate.control.balancing import BalanceSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import OverloadSettings
+from tidegate.control.sift_told import sift_told
+from tidegate.control.sifting import SiftSettings
 from tidegate.errors import BatchFailed, explain
-from tidegate.flow import Join, Node
+from tidegate.flow import Join, Match, Node, Source
 from tidegate.route.load import Load
+from tidegate.sifting import MatchReport
 from tidegate.spark import linked, observed, sinks
+from tidegate.spark.building import build_pass
 from tidegate.spark.compiled import Compiled, CompiledJoin
-from tidegate.spark.join_batch import JoinBatch, join_batch
 from tidegate.spark.observed import Observed
-from tidegate.spark.passes import Pass, build_pass
+from tidegate.spark.passes import Pass, Reports
 from tidegate.spark.ports import boxes_of
 from tidegate.spark.progress import Progress, progress_of, shed_of
 from tidegate.spark.residual import condition
 from tidegate.spark.staging import can_stage
+from tidegate.spark.tasks import Tasks
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
 from tidegate.state.next_batch import is_done
-from tidegate.values import END_US, Manifest, Plan, TaskReport
+from tidegate.values import Manifest, Plan, TaskReport
 
 #: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes
 #: for a streaming query, so the user's session keeps its own.
@@ -75,6 +78,8 @@ class Settings:
     balance: BalanceSettings
     #: What may be left out when batches take too long; None: nothing, ever.
     overload: OverloadSettings | None = None
+    #: Which matches may drop rows then; None: none, ever.
+    sifting: SiftSettings | None = None
 
 
 class Engine:
@@ -99,12 +104,12 @@ class Engine:
         self.query: Any = None
         self._timings: dict[str, float] = {}
         self._awake_us = self._now_us()
-        self._stage_root = _stage_root(compiled, checkpoint)
-        self._codec = linked.codec_of(compiled.spark) if self._stage_root is not None else None
+        stage_root = _stage_root(compiled, checkpoint)
+        codec = linked.codec_of(compiled.spark) if stage_root is not None else None
         carries_more = any(join.layout.cells for join in compiled.joins)
-        self._linked = linked.linked_outputs(compiled) if self._codec and not carries_more else {}
-        #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
-        self._run = uuid.uuid4().hex[:12]
+        self._linked = linked.linked_outputs(compiled) if codec and not carries_more else {}
+        kept_as = codec if self._linked else None
+        self._tasks = Tasks(compiled, checkpoint.store.url, stage_root, kept_as)
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
@@ -152,9 +157,11 @@ class Engine:
                 plan = self._plan(batch, flush)
             self._step("planned", batch)
             # 3. and 4. Rows.
-            reports = self._run_pass(frame, plan, self.manifest, passes)
-            seen = self._observed()
-            late = passes[0].late(plan.watermarks_us)
+            reports, matched = self._run_pass(frame, plan, self.manifest, passes)
+            raw = observed.read(self.compiled.observations, self.query)
+            entered = self._entered(raw)
+            seen = self._judged(raw, plan, matched)
+            late = passes[0].late(plan.watermarks_us) | self._late_in_matches(matched)
             self._step("materialised", batch)
             worth = self._worth(passes[0])
             after = self._after(self.manifest, plan, reports, seen)
@@ -164,25 +171,28 @@ class Engine:
                 again = planning.settle_plan(plan, after, self._operators)
                 if again is None:
                     break
-                more = self._run_pass(None, again, after, passes)
+                more, matched_later = self._run_pass(None, again, after, passes)
                 settled += more
+                matched += matched_later
                 after = self._after(after, again, more, {})
             # 6. Sinks.
             with self._timed("sinks"):
-                self._write_outputs(passes, plan, settled, batch)
+                self._write_outputs(passes, plan, [*settled, *matched], batch)
             self._step("sunk", batch)
             # 7. Telemetry and manifest.
             with self._timed("commit"):
-                progress = progress_of(batch, after, settled, self._layouts, seen, late)
+                progress = progress_of(batch, after, settled, matched, self._layouts, seen, late)
                 progress["shed"] = shed_of(plan, settled)
                 progress["balance"] = balance_told(self.manifest, plan, reports)
                 progress["started"] = started
                 # False: the next batch, even one without rows, will set waiting rows free.
                 progress["settled"] = planning.settle_plan(plan, after, self._operators) is None
-                progress["output_rows"] = self._output_rows(settled)
+                progress["output_rows"] = self._output_rows([*settled, *matched])
                 progress["timings"] = dict(self._timings)
                 progress["duration_seconds"] = self._clock() - started
                 after = self._learnt(plan, settled, after, started, worth)
+                after = self._sifted(plan, matched, after, entered, started)
+                progress["sift"] = sift_told(plan, matched, entered, after)
                 self.checkpoint.telemetry.write(batch, progress)
                 self._step("reported", batch)
                 self.checkpoint.commit(after)
@@ -225,6 +235,33 @@ class Engine:
         learnt = overload.learn(settings, self.manifest, plan, reports, after, self._operators, busy, worth)
         return replace(after, control={**after.control, **learnt})
 
+    def _sifted(
+        self,
+        plan: Plan,
+        matched: list[MatchReport],
+        after: Manifest,
+        entered: dict[str, int],
+        started: float,
+    ) -> Manifest:
+        """The manifest with the sifters of the next batch."""
+        settings = self.settings.sifting
+        if settings is None:
+            return after
+        busy = self._clock() - started + self._outside_seconds
+        offered = sifting.Offered(entered, busy, cold=self._batches_run < COLD_BATCHES)
+        learnt = sifting.learn(settings, self.manifest, plan, matched, offered)
+        return replace(after, control={**after.control, sifting.CONTROL: learnt})
+
+    def _entered(self, seen: dict[str, Observed]) -> dict[str, int]:
+        """By match of a source: rows in front of its sifter."""
+        counts = observed.read_counts(self.compiled.counted, self.query)
+        streams = {match.layout.operator: match.layout.stream for match in self.compiled.matches}
+        return {
+            name: counts[name] if name in counts else seen[stream].offered - seen[stream].rejected
+            for name, stream in streams.items()
+            if stream is not None and (name in counts or stream in seen)
+        }
+
     def _balanced(self, plan: Plan, reports: list[TaskReport], after: Manifest) -> dict[str, Any]:
         """Where rows should lie from the next batch on."""
         settings = self.settings.balance
@@ -239,7 +276,8 @@ class Engine:
 
     def _measure_outside(self, duration: float) -> None:
         """Time that Spark needs around a batch: it is known one batch late, and changes little."""
-        last = self.query.lastProgress() if self.query is not None and self.settings.overload else None
+        sheds = self.settings.overload is not None or self.settings.sifting is not None
+        last = self.query.lastProgress() if self.query is not None and sheds else None
         if last is not None and last.batchId() == self.manifest.batch - 1:
             whole = last.durationMs().get("triggerExecution") / 1000
             self._outside_seconds = max(0.0, whole - self._last_duration)
@@ -264,6 +302,7 @@ class Engine:
             flush=flush,
             settle_after=self.settings.settle_after and not flush,
             seed=self.settings.seed,
+            sifters=self._sifters(),
             routing=routing,
             cuts=cuts,
             balance=wanted,
@@ -272,36 +311,44 @@ class Engine:
         self.checkpoint.plans.write(plan)
         return plan
 
-    def _run_pass(
-        self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]
-    ) -> list[TaskReport]:
-        works = {name: self._work(name, plan, before) for name in self._operators}
+    def _sifters(self) -> dict[str, Any]:
+        settings = self.settings.sifting
+        return {} if settings is None else sifting.decide(settings, self.manifest)
+
+    def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._timed("build"):
             again = plan.settle_after and any(any(o.lonely) for o in self._operators.values())
+            works = self._tasks.works(plan, before, watch_keys=self._watching)
             one = build_pass(self.compiled, frame, works, again)
         passes.append(one)
         with self._timed("run"):
-            reports = one.run()
+            reports, matched = one.run()
         _check_complete(reports, plan)
-        return reports
+        return reports, matched
 
-    def _work(self, name: str, plan: Plan, before: Manifest) -> JoinBatch:
-        layout = self._layouts[name]
-        newest = [
-            END_US if stream is None else self.compiled.newest_us(stream, plan.now_us)
-            for stream in (layout.left.stream, layout.right.stream)
-        ]
-        return replace(
-            join_batch(layout, plan, before, self.checkpoint.store.url),
-            newest_us=(newest[0], newest[1]),
-            run=self._run,
-            stage_root=self._stage_root,
-            kept_as=self._codec if self._linked else None,
-            watch_keys=self._watching,
-        )
+    def _late_in_matches(self, matched: list[MatchReport]) -> dict[str, int]:
+        """Late rows of streams that enter matches and no join."""
+        joined = {side.port.stream for join in self.compiled.joins for side in join.inputs}
+        streams = {match.layout.operator: match.layout.stream for match in self.compiled.matches}
+        first = {stream: name for name, stream in reversed(streams.items()) if stream not in joined}
+        return {
+            stream: sum(report.late for report in matched if report.operator == name)
+            for stream, name in first.items()
+            if stream is not None
+        }
 
-    def _observed(self) -> dict[str, Observed]:
-        return observed.read(self.compiled.observations, self.query)
+    def _judged(
+        self, raw: dict[str, Observed], plan: Plan, matched: list[MatchReport]
+    ) -> dict[str, Observed]:
+        """What Spark saw of streams; of times too far ahead, which matches judge, it knows nothing."""
+        seen = dict(raw)
+        for match in self.compiled.matches:
+            stream = match.layout.stream
+            if stream in seen and stream is not None:
+                mine = [report for report in matched if report.operator == match.layout.operator]
+                newest_us = self.compiled.newest_us(stream, plan.now_us)
+                seen[stream] = observed.judged(seen[stream], mine, newest_us)
+        return seen
 
     def _after(
         self, before: Manifest, plan: Plan, reports: list[TaskReport], seen: dict[str, Observed]
@@ -311,7 +358,9 @@ class Engine:
         newest = newest_seen(reports, self._operators) | observed_us
         return manifest_after(before, plan, reports, newest, self.compiled.clocks, self._operators)
 
-    def _write_outputs(self, passes: list[Pass], plan: Plan, reports: list[TaskReport], batch: int) -> None:
+    def _write_outputs(
+        self, passes: list[Pass], plan: Plan, reports: list[TaskReport | MatchReport], batch: int
+    ) -> None:
         staged = [file for one in passes for file in one.staged]
         for output in self.compiled.outputs:
             if sinks.may_skip(output, batch) and self._is_empty(output.node, reports):
@@ -326,21 +375,22 @@ class Engine:
                 rows = rows.unionAll(more)
             sinks.write(output, rows, batch)
 
-    def _output_rows(self, reports: list[TaskReport]) -> dict[str, int]:
+    def _output_rows(self, reports: list[TaskReport | MatchReport]) -> dict[str, int]:
         """Rows per output, where nothing behind the operator can have changed their number."""
         rows = {}
         for output in self.compiled.outputs:
             node = output.node
-            if isinstance(node, Join) and (node.where is None or node.how != "inner"):
-                name = self.compiled.join_of(node).layout.operator
+            exact = isinstance(node, Join) and (node.where is None or node.how != "inner")
+            if isinstance(node, Match) or (isinstance(node, Join) and exact):
+                name = self.compiled.operator_of(node).layout.operator
                 rows[output.name] = sum(r.emitted for r in reports if r.operator == name)
         return rows
 
-    def _is_empty(self, node: Node, reports: list[TaskReport]) -> bool:
+    def _is_empty(self, node: Node, reports: list[TaskReport | MatchReport]) -> bool:
         base, _ = boxes_of(node)
-        if not isinstance(base, Join):
+        if not isinstance(base, (Join, Match)):
             return False
-        name = self.compiled.join_of(base).layout.operator
+        name = self.compiled.operator_of(base).layout.operator
         return not any(report.emitted for report in reports if report.operator == name)
 
     def _step(self, name: str, batch: int) -> None:
@@ -358,21 +408,27 @@ class Engine:
 
 def _stage_root(compiled: Compiled, checkpoint: Checkpoint) -> str | None:
     """Where tasks stage results; None where results must go back through Spark (see staging.py)."""
-    if not compiled.streaming or len(compiled.joins) != 1 or not isinstance(checkpoint.store, LocalStore):
+    if not compiled.streaming or len(compiled.operators) != 1 or not isinstance(checkpoint.store, LocalStore):
         return None
-    only = compiled.joins[0]
-    return checkpoint.store.root if only.candidates is None and can_stage(only.schema) else None
+    only = compiled.operators[0]
+    judged = isinstance(only, CompiledJoin) and only.candidates is not None
+    return checkpoint.store.root if not judged and can_stage(only.schema) else None
 
 
 def _operator(compiled: Compiled, join: CompiledJoin) -> planning.Operator:
-    names = []
-    for side in join.inputs:
-        base, _ = boxes_of(side.node)
-        names.append(side.port.stream or compiled.join_of(cast(Join, base)).layout.operator)
+    names = [_feeding(compiled, side.node) for side in join.inputs]
     layout = join.layout
     return planning.Operator(
         layout.operator, (names[0], names[1]), layout.within, layout.tracked, layout.preserved
     )
+
+
+def _feeding(compiled: Compiled, node: Node) -> str:
+    """The stream or the join that gives a node its time; a match passes rows on in the batch they came in."""
+    base, _ = boxes_of(node)
+    while isinstance(base, Match):
+        base, _ = boxes_of(base.parent)
+    return base.name if isinstance(base, Source) else compiled.join_of(cast(Join, base)).layout.operator
 
 
 def _check_complete(reports: list[TaskReport], plan: Plan) -> None:

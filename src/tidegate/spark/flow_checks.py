@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
-from tidegate.flow import Join, Node, Output, Source
+from tidegate.flow import Join, Match, Node, Output, Source
 from tidegate.spark import ports
 
 
@@ -96,23 +96,47 @@ def joins_that_may_skip(outputs: Sequence[Output]) -> set[int]:
             may_skip[id(base)] = may_skip.get(id(base), True) and allowed
             visit(base.left, allowed)
             visit(base.right, allowed)
+        elif isinstance(base, Match):
+            visit(base.parent, below)
 
     for output in outputs:
         visit(output.node, True)
     return {join for join, allowed in may_skip.items() if allowed}
 
 
-def joins_that_feed_joins(outputs: Sequence[Output]) -> set[int]:
-    """Joins whose rows need their event time, because another join takes them."""
+def matches_that_may_sift(outputs: Sequence[Output]) -> set[int]:
+    """Matches of a source whose rows may be dropped: nothing behind shows a lonely row for want of them."""
+    may_sift: dict[int, bool] = {}
+
+    def visit(node: Node, below: bool) -> None:
+        base, _ = ports.boxes_of(node)
+        if isinstance(base, Join):
+            allowed = below and base.how in MAY_LOSE
+            visit(base.left, allowed)
+            visit(base.right, allowed)
+        elif isinstance(base, Match):
+            from_source = isinstance(ports.boxes_of(base.parent)[0], Source)
+            may_sift[id(base)] = may_sift.get(id(base), from_source) and below
+            visit(base.parent, below)
+
+    for output in outputs:
+        visit(output.node, True)
+    return {match for match, allowed in may_sift.items() if allowed}
+
+
+def operators_that_feed_joins(outputs: Sequence[Output]) -> set[int]:
+    """Joins and matches whose rows need their event time, because another join takes them."""
     feeding: set[int] = set()
 
     def visit(node: Node, below_a_join: bool) -> None:
         base, _ = ports.boxes_of(node)
+        if isinstance(base, (Join, Match)) and below_a_join:
+            feeding.add(id(base))
         if isinstance(base, Join):
-            if below_a_join:
-                feeding.add(id(base))
             visit(base.left, True)
             visit(base.right, True)
+        elif isinstance(base, Match):
+            visit(base.parent, below_a_join)
 
     for output in outputs:
         visit(output.node, False)

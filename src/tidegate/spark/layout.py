@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.on import Condition
+from tidegate.sift.axes import Axis
 
 TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_tidegate_batch"
 #: Tag of the rows, one per instance, that tell a task which instance it is: their code is the number. Where
@@ -29,6 +30,8 @@ ROLE = "_tidegate_role"
 #: Hash of all columns of a row: tells it from others with the same key and time, where copies of it must be
 #: recognised. Stored with the row.
 ROW = "_tidegate_row"
+#: The visible column that a match adds.
+QUERY_ID = "query_id"
 #: Carries one task report per operator and instance beside the result rows, null in every other row.
 REPORT = "_tidegate_report"
 #: Between the two steps of a join with a residual condition: where a pair's rows lie, and the verdict.
@@ -37,6 +40,10 @@ RIGHT_RUN, RIGHT_ROW = "_tidegate_right_run", "_tidegate_right_row"
 OK = "_tidegate_ok"
 #: Which part of which window a pair was found in, where pairs differ in what they are worth.
 CELL = "_tidegate_cell"
+#: True in rows that pass the sifter whatever it says, so that the server sees what data is really like.
+SAMPLE = "_tidegate_sample"
+#: The hash that decides about a row, where the sifter is too large for Spark and the tasks decide.
+HASH = "_tidegate_hash"
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,19 @@ class OutputColumn:
     name: str
     left: str | None
     right: str | None
+
+
+@dataclass(frozen=True)
+class MatchLayout:
+    """Everything about a match that does not change from batch to batch."""
+
+    operator: str
+    #: Name of the source stream, or None where another operator feeds it.
+    stream: str | None
+    #: The columns that queries name, as axes of the space they live in.
+    axes: tuple[Axis, ...]
+    #: Arrow schema of the output, serialised: the row's columns, QUERY_ID, perhaps TIME, and REPORT last.
+    schema: bytes
 
 
 @dataclass(frozen=True)

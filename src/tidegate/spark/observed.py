@@ -7,13 +7,14 @@ complete as soon as our action is done, so they are read from the execution itse
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Observation
 
 from tidegate.errors import BatchFailed, explain
+from tidegate.sifting import MatchReport
 
 
 @dataclass(frozen=True)
@@ -37,19 +38,44 @@ def read(observations: Mapping[str, Observation | str], query: Any) -> dict[str,
     return {name: _from_jvm(name, metrics) for name in observations}
 
 
+def read_counts(observations: Mapping[str, Observation | str], query: Any) -> dict[str, int]:
+    """Rows that were counted behind boxes, by name."""
+    if query is None:
+        return {name: watch.get["rows"] for name, watch in observations.items() if not isinstance(watch, str)}
+    metrics = query.streamingQuery().lastExecution().observedMetrics() if observations else None
+    return {name: _row(name, metrics).getAs("rows") for name in observations}
+
+
+def judged(seen: Observed, matched: Sequence[MatchReport], newest_us: int) -> Observed:
+    """What was seen of a stream whose times too far ahead the tasks of a match found.
+
+    The newest time of all is the newest usable one, unless it is too far ahead itself. Then the newest that a
+    task saw takes its place: of rows that a sifter dropped nobody knows more.
+    """
+    rejected = seen.rejected + sum(report.rejected for report in matched)
+    if seen.seen_us is None or seen.seen_us <= newest_us:
+        return Observed(seen.offered, rejected, seen.seen_us)
+    times = [report.seen_us for report in matched if report.seen_us is not None]
+    return Observed(seen.offered, rejected, max(times, default=None))
+
+
 def _from_row(row: Mapping[str, Any]) -> Observed:
     return Observed(row["offered"], row["rejected"], row["seen_us"])
 
 
 def _from_jvm(name: str, metrics: Any) -> Observed:
+    row = _row(name, metrics)
+    return Observed(row.getAs("offered"), row.getAs("rejected"), row.getAs("seen_us"))
+
+
+def _row(name: str, metrics: Any) -> Any:
     found = metrics.get(name)
     if not found.isDefined():
         raise BatchFailed(
             explain(
-                f"Spark did not report what it observed of stream {name!r}",
+                f"Spark did not report what it observed of {name!r}",
                 why="Without it the watermark cannot move",
                 do="Run the batch again; if it happens again, this is a bug in Tidegate",
             )
         )
-    row = found.get()
-    return Observed(row.getAs("offered"), row.getAs("rejected"), row.getAs("seen_us"))
+    return found.get()

@@ -66,9 +66,9 @@ def timed(source: Source, by_spark: bool) -> DataFrame:
     return frame
 
 
-def watched(source: Source, observation: Observation | str) -> DataFrame:
-    """The source, counted in front of its boxes."""
-    frame = timed(source, by_spark=True)
+def watched(source: Source, observation: Observation | str, by_spark: bool) -> DataFrame:
+    """The source, counted in front of its boxes; `by_spark` as in `timed`."""
+    frame = timed(source, by_spark)
     usable = F.col(TIME) != F.lit(BEGINNING_US)
     return frame.observe(
         observation,
@@ -76,6 +76,11 @@ def watched(source: Source, observation: Observation | str) -> DataFrame:
         F.count_if(~usable).alias("rejected"),
         F.max(F.when(usable, F.col(TIME))).alias("seen_us"),
     )
+
+
+def counted(frame: DataFrame, observation: Observation | str) -> DataFrame:
+    """The rows of a frame, counted."""
+    return frame.observe(observation, F.count(F.lit(1)).alias("rows"))
 
 
 def boxes_of(node: Node) -> tuple[Node, list[Box]]:
@@ -87,11 +92,11 @@ def boxes_of(node: Node) -> tuple[Node, list[Box]]:
     return node, boxes[::-1]
 
 
-def apply_boxes(frame: DataFrame, boxes: Sequence[Box], what: str) -> DataFrame:
-    """Apply stateless boxes; the hidden time must come out at the other end."""
+def apply_boxes(frame: DataFrame, boxes: Sequence[Box], what: str, timed: bool = True) -> DataFrame:
+    """Apply stateless boxes; the hidden time, where there is one, must come out at the other end."""
     for box in boxes:
         frame = box.apply(frame)
-    if TIME not in frame.columns:
+    if timed and TIME not in frame.columns:
         raise FlowError(
             explain(
                 f"A transform lost the event time of {what}",

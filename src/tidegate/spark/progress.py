@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidegate.control.overload import looked_at
+from tidegate.sifting import MatchReport
 from tidegate.spark.layout import JoinLayout
 from tidegate.spark.observed import Observed
 from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
@@ -23,6 +24,7 @@ def progress_of(
     batch: int,
     after: Manifest,
     reports: Sequence[TaskReport],
+    matched: Sequence[MatchReport],
     layouts: Mapping[str, JoinLayout],
     seen: Mapping[str, Observed],
     late_elsewhere: Mapping[str, int],
@@ -34,8 +36,8 @@ def progress_of(
     offered, late, rejected = _per_stream(after, reports, layouts, seen)
     late.update(late_elsewhere)
     emitted: Counter[str] = Counter()
-    for report in reports:
-        emitted[report.operator] += report.emitted
+    for name, rows in [(r.operator, r.emitted) for r in reports] + [(r.operator, r.emitted) for r in matched]:
+        emitted[name] += rows
     return {
         "batch": batch,
         "input_rows": sum(offered.values()),
@@ -48,6 +50,7 @@ def progress_of(
         "pieces": len(after.pieces),
         "watermarks": {name: iso(clock.watermark_us) for name, clock in after.clocks.items()},
         "operators": [_operator(report) for report in reports],
+        "matches": [_match(report) for report in matched],
     }
 
 
@@ -115,6 +118,13 @@ def _operator(report: TaskReport) -> dict[str, Any]:
     most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_TOLD]
     told = replace(report, added=(), recut={}, matched={}, looks=(), keys=tuple(most)).to_json()
     for name in ("added", "merged", "matched", "seen_us", "looks", "recut"):
+        del told[name]
+    return told
+
+
+def _match(report: MatchReport) -> dict[str, Any]:
+    told = report.to_json()
+    for name in ("match", "sample", "seen_us", "kept"):
         del told[name]
     return told
 

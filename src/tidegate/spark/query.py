@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.balance import Balance
 from tidegate.control.balancing import Balanced, BalanceSettings, check
 from tidegate.control.overload import OverloadSettings
+from tidegate.control.sifting import SiftSettings
 from tidegate.durations import duration_us
 from tidegate.errors import BatchFailed, FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
@@ -26,7 +27,7 @@ from tidegate.route.hash import first_table
 from tidegate.spark.compile import compile_flow
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.engine import CONF, Engine, Settings
-from tidegate.spark.flow_checks import joins_that_may_skip
+from tidegate.spark.flow_checks import joins_that_may_skip, matches_that_may_sift
 from tidegate.spark.progress import Progress
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.utility import check_utility
@@ -76,9 +77,9 @@ def start(
         raise FlowError(
             explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
         )
-    overload = _overload(compiled, goal, shed, trigger)
+    overload, sifting = _shedding(compiled, goal, shed, trigger)
     balancing = _balancing(compiled, balance or Balance(), parts, count, _batch_seconds(goal, trigger))
-    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, overload)
+    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, overload, sifting)
     return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
 
 
@@ -381,28 +382,34 @@ def _positive(given: int | None, what: str, default: int) -> int:
     return given
 
 
-def _overload(
+def _shedding(
     compiled: Compiled, goal: Goal | None, shed: Shed, trigger: str | None
-) -> OverloadSettings | None:
+) -> tuple[OverloadSettings | None, SiftSettings | None]:
     """What may be left out to meet the goal; checked before anything starts."""
-    if goal is None or shed.join == "none":
-        return None
-    may_skip = joins_that_may_skip(compiled.outputs)
-    joins = [join.layout.operator for join in compiled.joins if id(join.node) in may_skip]
-    if not joins:
+    if goal is None:
+        return None, None
+    may_skip, may_sift = joins_that_may_skip(compiled.outputs), matches_that_may_sift(compiled.outputs)
+    joins = tuple(join.layout.operator for join in compiled.joins if id(join.node) in may_skip)
+    matches = {m.layout.operator: m.queries for m in compiled.matches if id(m.node) in may_sift}
+    if not joins and not matches:
         raise FlowError(
             explain(
                 "This goal could not be kept: nothing in the flow may be left out",
-                got=", ".join(f"a {join.node.how} join" for join in compiled.joins) or "no join",
+                got=", ".join(f"a {join.node.how} join" for join in compiled.joins) or "no join and no match",
                 why="A row that comes out alone because its partner was skipped would be wrong, not missing",
-                do="Use inner or left_semi joins, or goal=None",
+                do="Use inner or left_semi joins, or match the rows of a source, or goal=None",
             )
         )
     if shed.utility is not None:
         check_utility(compiled, shed.utility)
     each_us = 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
+    seconds = goal.batch_seconds(each_us), each_us / 1e6
     cores = compiled.spark.sparkContext.defaultParallelism
-    return OverloadSettings(shed, tuple(joins), goal.batch_seconds(each_us), each_us / 1e6, cores)
+    skips, sifts = joins and shed.join != "none", matches and shed.sift != "none"
+    return (
+        OverloadSettings(shed, joins, *seconds, cores) if skips else None,
+        SiftSettings(shed, matches, *seconds) if sifts else None,
+    )
 
 
 def _trigger(given: str | None) -> dict[str, Any]:

@@ -9,18 +9,16 @@ and, where copies must be recognised later, who it is (ROW).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from tidegate.route.targets import MEET, PROBE, STORE, Tables
 from tidegate.routing import Routing
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout
+from tidegate.spark.sql_text import hashable, literal
 from tidegate.values import LEFT, RIGHT
 
 #: Number of a row's place among left and among right rows; where it is stored; one target of it, with its
@@ -45,7 +43,7 @@ def routed(rows: DataFrame, work: JoinBatch) -> DataFrame:
 def instance_of(routing: Routing, partitions: int) -> Column:
     """The one instance that needs a row, where no key or partition lies on several."""
     tables = Tables.of(routing, LEFT, partitions)
-    owners = _literal([one[0] for one in tables.holds], "array<int>")
+    owners = literal([one[0] for one in tables.holds], "array<int>")
     return F.expr(f"if({TAG} = {MARKER}, cast({CODE} as int), get({owners}, {_place(tables, partitions)}))")
 
 
@@ -57,7 +55,7 @@ def _copied(rows: DataFrame, layout: JoinLayout, routing: Routing) -> DataFrame:
     """A row per instance that needs it, with what it is needed for."""
     fields = rows.schema.fields
     tables = [Tables.of(routing, side, layout.partitions) for side in (LEFT, RIGHT)]
-    identity = f"xxhash64({', '.join(_hashable(field) for field in fields if field.name != TAG)}) AS {ROW}"
+    identity = f"xxhash64({', '.join(hashable(field) for field in fields if field.name != TAG)}) AS {ROW}"
     places = [
         f"{_place(table, layout.partitions)} AS {name}" for table, name in zip(tables, _PLACES, strict=True)
     ]
@@ -100,7 +98,7 @@ def _target(instance: str, role: int) -> str:
 def _lists(instances: Iterable[Sequence[int]], role: int) -> str:
     """Per place: its instances, as targets where they have a role."""
     shift = _SHIFT if role else 0
-    return _literal([[(one << shift) + role for one in some] for some in instances], "array<array<int>>")
+    return literal([[(one << shift) + role for one in some] for some in instances], "array<array<int>>")
 
 
 def _at(lists: str, side: int) -> str:
@@ -129,25 +127,7 @@ def _place(tables: Tables, partitions: int) -> str:
     for codes in lists:
         first.append(partitions + count - 1)
         count += len(codes)
-    found = f"array_position(get({_literal(lists, 'array<array<bigint>>')}, {base}), {CODE})"
-    number = f"get({_literal(first, 'array<int>')}, {base}) + cast({found} as int)"
+    found = f"array_position(get({literal(lists, 'array<array<bigint>>')}, {base}), {CODE})"
+    number = f"get({literal(first, 'array<int>')}, {base}) + cast({found} as int)"
     # A null key has no place of its own, whatever its code looks like: such rows have odd tags.
     return f"if({TAG} % 2 = 0 AND {found} > 0, {number}, {base})"
-
-
-def _literal(value: list[Any], kind: str) -> str:
-    return f"from_json('{json.dumps(value, separators=(',', ':'))}', '{kind}')"
-
-
-def _hashable(field: T.StructField) -> str:
-    """A column as something that Spark can hash: maps, and what contains them, as text."""
-    name = f"`{field.name}`"
-    return f"to_json(struct({name}))" if _has_map(field.dataType) else name
-
-
-def _has_map(kind: T.DataType) -> bool:
-    if isinstance(kind, T.ArrayType):
-        return _has_map(kind.elementType)
-    if isinstance(kind, T.StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, (T.MapType, T.VariantType))

@@ -1,0 +1,181 @@
+"""Decides whether the sifter still serves, and makes the next one where it does not.
+
+Paper: sifters, section II-E: when the throttler drifts beyond a threshold, a new filter is constructed.
+A new one is due
+
+    z has drifted         by more than `drift` of what the sifter was made for: regions and thresholds anew
+    data have moved       new samples lie in other regions than those that the sifter was made from, by more
+                          than chance explains: anew, from the new samples alone
+    it misses its volume  what passed differs from z by more than `missed` of all rows: thresholds alone, by
+                          the rows that were counted in each region (beyond the paper, whose frequencies are
+                          those of the sample, and off by its luck)
+
+Guarantee: a pure function of what is given. Samples pass whatever a sifter says, so thresholds make up for
+them: the volume that passes, samples included, is z. Without enough samples all rows are dropped alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.errors import FlowError
+from tidegate.goals import Shed
+from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
+from tidegate.sift.domain import domain_of
+from tidegate.sift.partitioners import partitioner
+from tidegate.sift.placing import frequencies as frequencies_of
+from tidegate.sift.query_set import QuerySet
+from tidegate.sift.sifter import Sifter
+from tidegate.sifting import Sampled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """How patient we are with a sifter."""
+
+    #: |U|: samples that a sifter is made from; a new batch brings a quarter of them.
+    samples: int = 1000
+    #: A sifter is made from no fewer.
+    samples_least: int = 50
+    #: A change of z, as a part of it.
+    drift: float = 0.03
+    #: Rows in other regions than before, as a part of all.
+    moved: float = 0.15
+    #: Rows that passed beside z, as a part of all.
+    missed: float = 0.005
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the last batch showed of the rows in front of a sifter."""
+
+    #: Samples that were known before, and those of the batch.
+    old: Sampled
+    new: Sampled
+    offered: int
+    sampled: int
+    #: Rows by region that the sifter let through, not counting samples; those of no region last.
+    kept: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The sifter of the next batch, and what it was made from."""
+
+    sifter: Sifter
+    sample: Sampled
+    #: The share of rows in each region, as the sifter has it; None where it tells no rows apart.
+    frequencies: list[float] | None
+    #: The overall QoS that it promises; None where it is the last sifter still.
+    quality: float | None = None
+    #: Why it is a new one; empty where it is not.
+    why: str = ""
+
+
+def choose(
+    settings: ChoiceSettings,
+    shed: Shed,
+    queries: QuerySet,
+    sifter: Sifter,
+    frequencies: list[float] | None,
+    seen: Seen,
+    z: float,
+    share: float,
+) -> Chosen:
+    """The sifter for the next batch: of what is offered then, z is to pass, samples (`share`) included."""
+    both = Sampled.joined([seen.old, seen.new]).last(settings.samples)
+    # Samples pass whatever happens, so of all others a little more must go.
+    drop = min(1.0, (1 - z) / (1 - share))
+    if abs(z - sifter.z) > settings.drift * sifter.z or (z == 1) != (sifter.z == 1):
+        why = f"z went from {sifter.z:.3f} to {z:.3f}"
+        return _next(sifter, shed, z, both, _built(settings, shed, queries, both, drop), drop, why)
+    if frequencies is None or z == 1:
+        return Chosen(sifter, both, frequencies)
+    moved = _moved(settings, sifter, frequencies, seen.new)
+    if moved:
+        why = f"{moved:.0%} of the rows lie elsewhere"
+        return _next(sifter, shed, z, seen.new, _built(settings, shed, queries, seen.new, drop), drop, why)
+    passed = (seen.kept.sum() + seen.sampled) / max(1, seen.offered)
+    if abs(passed - sifter.z) > settings.missed and seen.offered:
+        counts = _counted(sifter, seen, np.array(frequencies))
+        unplaced = counts[-1] / counts.sum()
+        built = reconfigure(
+            sifter.regions,
+            counts,
+            queries.boxes,
+            queries.weights,
+            queries.alphas,
+            z=max(1 - drop, unplaced),
+            fairness=shed.fairness,
+        )
+        why = f"{passed:.3f} of the rows passed instead of {sifter.z:.3f}"
+        return _next(sifter, shed, z, both, built, drop, why)
+    return Chosen(sifter, both, frequencies)
+
+
+def _next(
+    last: Sifter, shed: Shed, z: float, sample: Sampled, built: Constructed | None, drop: float, why: str
+) -> Chosen:
+    if built is None:
+        even = Sifter.passing_everything(last.axes, last.regions.domain, name=last.name)
+        sifter = replace(even, thresholds=np.array([drop]))
+    else:
+        sifter = replace(last, regions=built.regions, thresholds=built.thresholds)
+    sifter = replace(sifter, version=last.version + 1, z=z, fairness=shed.fairness)
+    if built is None:
+        return Chosen(sifter, sample, None, None, why)
+    return Chosen(sifter, sample, built.frequencies.tolist(), built.overall_qos, why)
+
+
+def _built(
+    settings: ChoiceSettings, shed: Shed, queries: QuerySet, sample: Sampled, drop: float
+) -> Constructed | None:
+    """Regions and thresholds that drop this share of the rows; None where nothing tells rows apart."""
+    if drop == 0 or shed.sift == "random" or len(sample) < settings.samples_least:
+        return None
+    try:
+        domain = domain_of(queries.boxes, sample.coordinates)
+    except FlowError:
+        return None  # All of them lie in one point.
+    unplaced = float(np.isnan(sample.coordinates).any(axis=1).mean())
+    return construct(
+        partitioner(shed.sift),
+        domain,
+        Sample(sample.coordinates, sample.hits.astype(np.int64)),
+        queries.boxes,
+        queries.weights,
+        queries.alphas,
+        regions=shed.regions,
+        z=max(1 - drop, unplaced),
+        fairness=shed.fairness,
+    )
+
+
+def _moved(settings: ChoiceSettings, sifter: Sifter, frequencies: list[float], new: Sampled) -> float:
+    """The part of the rows that lie elsewhere than they did; 0 where that may be chance."""
+    if len(new) < settings.samples_least:
+        return 0.0
+    now = frequencies_of(sifter.regions, new.coordinates)
+    moved = 0.5 * float(np.abs(now - np.array(frequencies)).sum())
+    # Two samples of the same rows differ by about this much, and by more the more regions there are.
+    chance = 0.5 * float(np.sqrt(len(now) / len(new)))
+    return moved if moved > settings.moved + chance else 0.0
+
+
+def _counted(sifter: Sifter, seen: Seen, frequencies: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows offered in each region, samples apart: from those that passed, where any do."""
+    passing = 1 - np.append(sifter.thresholds, 0.0)
+    open_ = passing > 0
+    counts = np.where(open_, seen.kept / np.where(open_, passing, 1.0), 0.0)
+    # Of closed regions nothing passed: what is missing is theirs, spread as it was in the sample.
+    closed = ~open_[:-1]
+    missing = max(0.0, seen.offered - seen.sampled - float(counts.sum()))
+    if closed.any() and frequencies[closed].sum() > 0:
+        counts[:-1][closed] = missing * frequencies[closed] / frequencies[closed].sum()
+    return np.maximum(np.rint(counts), 0).astype(np.int64)

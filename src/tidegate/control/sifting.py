@@ -1,0 +1,171 @@
+"""Decides how many rows a match can take, and which: the throttler, and when to build another sifter.
+
+Paper: sifters, section II-E (operational model). After every batch the controller knows how many rows were
+offered to a match, how many passed its sifter, and how long the batch took. From these it learns
+
+    z        the part of the offered rows that there is time for: `rate_model.py`, with rows that pass in the
+             place of comparisons (the paper leaves the throttler to others)
+    sample   the newest rows that passed as samples, with the number of queries that each satisfies
+
+and asks for a new sifter where the last one no longer serves (`sifter_choice.py`), for the next plan.
+
+Guarantee: pure functions of what is in the manifest and in the reports; what was learnt lies in the manifest
+as JSON. While z = 1 nothing is dropped. Without enough samples all rows are dropped alike. Samples are a part
+of what passes, so thresholds make up for them: the volume that passes is z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.control.join_policies import rate_rule
+from tidegate.control.rate import batch_load, expected_rows
+from tidegate.control.sifter_choice import ChoiceSettings, Seen, choose
+from tidegate.goals import Shed
+from tidegate.sift.query_set import QuerySet
+from tidegate.sift.regions import Domain
+from tidegate.sift.sifter import Sifter
+from tidegate.sifting import MatchReport, Sampled
+from tidegate.values import Manifest, Plan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Where the manifest keeps what was learnt.
+CONTROL = "sift"
+#: The part of the rows that are samples: before anything is known, and at most.
+FIRST_SHARE, SHARE_MAX = 0.02, 0.25
+
+
+@dataclass(frozen=True)
+class SiftSettings:
+    """The matches that may drop rows, and when they must."""
+
+    shed: Shed
+    #: By operator: what its rows are tried against.
+    matches: Mapping[str, QuerySet]
+    #: Time that a batch may take, and time between two triggers.
+    batch_seconds: float
+    trigger_seconds: float
+    choice: ChoiceSettings = field(default_factory=ChoiceSettings)
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What one batch brought to the matches, and how long it took."""
+
+    #: By operator: rows in front of the sifter.
+    rows: Mapping[str, int]
+    busy_seconds: float
+    #: Workers have just been started: what they did says nothing about their speed.
+    cold: bool = False
+
+
+def decide(settings: SiftSettings, manifest: Manifest) -> dict[str, Any]:
+    """The sifter of each match for the batch after this manifest."""
+    known = manifest.control.get(CONTROL, {}).get("matches", {})
+    return {
+        name: known[name]["sifter"] if _fits(known.get(name), queries) else _passing(queries, name).to_json()
+        for name, queries in settings.matches.items()
+    }
+
+
+def learn(
+    settings: SiftSettings,
+    before: Manifest,
+    plan: Plan,
+    reports: Sequence[MatchReport],
+    offered: Offered,
+) -> dict[str, Any]:
+    """What is known after a batch: goes into its manifest."""
+    known = before.control.get(CONTROL, {})
+    rule = rate_rule(settings.shed, known.get("rate"))
+    rows = sum(offered.rows.values())
+    interval = max(settings.trigger_seconds, offered.busy_seconds)
+    next_rows = expected_rows(rows, known.get("began_us"), plan.now_us, interval)
+    if rows and not offered.cold:
+        rule.adapt(
+            batch_load(
+                rows=rows,
+                busy_seconds=offered.busy_seconds,
+                trigger_seconds=settings.batch_seconds,
+                comparisons=sum(_passed(report) for report in reports),
+                outputs=sum(report.emitted for report in reports),
+                next_rows=next_rows,
+                next_comparisons_full=next_rows,
+            )
+        )
+    matches = {}
+    for name, queries in settings.matches.items():
+        mine = [report for report in reports if report.operator == name]
+        entered = offered.rows.get(name, 0)
+        ahead = next_rows * entered / rows if rows else 0.0
+        last = known.get("matches", {}).get(name)
+        last = last if _fits(last, queries) else None
+        matches[name] = _learnt(settings, queries, name, last, mine, entered, rule.fraction, ahead)
+    return {"rate": rule.snapshot(), "began_us": plan.now_us, "matches": matches}
+
+
+def _learnt(
+    settings: SiftSettings,
+    queries: QuerySet,
+    name: str,
+    last: Mapping[str, Any] | None,
+    reports: Sequence[MatchReport],
+    offered: int,
+    z: float,
+    ahead: float,
+) -> dict[str, Any]:
+    """What is known of one match: its samples, and the sifter for the next batch."""
+    axes, samples = len(queries.boxes.axes), settings.choice.samples
+    sifter = _passing(queries, name) if last is None else Sifter.from_json(last["sifter"])
+    known: Mapping[str, Any] = {"frequencies": None, "quality": None} if last is None else last
+    seen = Seen(
+        old=Sampled.empty(axes) if last is None else Sampled.from_json(last["sample"]),
+        new=Sampled.joined([Sampled.empty(axes), *_samples(reports)]),
+        offered=offered,
+        sampled=sum(report.sampled for report in reports),
+        kept=_kept(reports, sifter.regions.count),
+    )
+    share = min(SHARE_MAX, samples / 4 / ahead) if ahead else FIRST_SHARE
+    chosen = choose(settings.choice, settings.shed, queries, sifter, known["frequencies"], seen, z, share)
+    return {
+        "queries": queries.fingerprint,
+        "sample": chosen.sample.last(samples).to_json(),
+        "sifter": replace(chosen.sifter, sample_share=share).to_json(),
+        "frequencies": chosen.frequencies,
+        "quality": chosen.quality if chosen.why else known["quality"],
+        "why": chosen.why,
+    }
+
+
+def _kept(reports: Sequence[MatchReport], regions: int) -> NDArray[np.int64]:
+    """Rows by region that passed because the sifter let them; those of no region last."""
+    kept = np.zeros(regions + 1, np.int64)
+    for report in reports:
+        kept += np.array(report.kept, np.int64) if report.kept else 0
+    return kept
+
+
+def _passing(queries: QuerySet, name: str) -> Sifter:
+    """The trivial filter that a query begins with: nothing is dropped, some rows are samples."""
+    axes = queries.boxes.axes
+    domain = Domain(np.zeros(len(axes)), np.ones(len(axes)))
+    return Sifter.passing_everything(axes, domain, FIRST_SHARE, name)
+
+
+def _fits(known: Mapping[str, Any] | None, queries: QuerySet) -> bool:
+    """Was this learnt with the same queries? They may change between two runs: nothing is stored of them."""
+    return known is not None and known["queries"] == queries.fingerprint
+
+
+def _passed(report: MatchReport) -> int:
+    return report.received - report.late - report.rejected
+
+
+def _samples(reports: Sequence[MatchReport]) -> list[Sampled]:
+    return [Sampled.from_json(report.sample) for report in reports if report.sample]

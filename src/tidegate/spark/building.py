@@ -1,0 +1,161 @@
+"""Builds the data frames of one pass over all operators; nothing runs before the engine's action.
+
+    input (all ports) ─┬─▶ by instance ─▶ join1 ─▶ kept ─┬─▶ outputs
+                       │                                  ▼ boxes
+                       ├──────────────▶ by instance ─▶ join2 ─▶ kept ─▶ outputs
+                       ├─▶ sifter ─▶ match1 ─▶ kept ─▶ outputs
+                       └─▶ taps (rows that go straight to an output)
+
+Every operator's result is kept, because it has two readers at least: the engine, which collects the reports,
+and a sink. The tasks of a lone operator stage it as files (staging.py); otherwise Spark persists it. So
+kernels run once, and sinks read what was materialised as often as they like.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark import StorageLevel, TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.flow import Join, Match
+from tidegate.spark import ports, residual
+from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch
+from tidegate.spark.join_batch import JoinBatch
+from tidegate.spark.join_task import JoinInstance, instance_in
+from tidegate.spark.layout import CELL, CODE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.match_task import MatchBatch, MatchTask
+from tidegate.spark.pass_rows import entering, result
+from tidegate.spark.passes import Pass
+from tidegate.spark.routed import routed
+from tidegate.spark.sifted import sifted
+from tidegate.state.paths import segment_path
+from tidegate.values import BEGINNING_US
+
+#: What the tasks of each operator need to know in one batch.
+Works = Mapping[str, JoinBatch | MatchBatch]
+
+
+def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again: bool) -> Pass:
+    """Frames for one pass over `given` rows (None: only settling); `again`: more passes may follow."""
+    held: list[DataFrame] = []
+    readers = sum(any(s.from_source for s in join.inputs) for join in compiled.joins)
+    readers += sum(match.tap is not None for match in compiled.matches)
+    if given is not None and (readers > 1 or compiled.taps):
+        given = given.persist(StorageLevel.MEMORY_AND_DISK)
+        held.append(given)
+    results: dict[str, DataFrame] = {}
+    for operator in compiled.operators:
+        name = operator.layout.operator
+        work = works[name]
+        if isinstance(operator, CompiledJoin):
+            assert isinstance(work, JoinBatch)
+            rows = _join_rows(compiled, operator, given, results, work.routing.instances, again)
+            made = _run_join(rows, operator, work)
+        else:
+            assert isinstance(work, MatchBatch)
+            tried = _match_rows(compiled, operator, given, results)
+            if tried is None:
+                continue
+            made = _run_match(tried, operator, work)
+        if work.stage_root is not None:
+            return Pass(compiled, given, {name: made}, held, operator, work.stage_root)
+        results[name] = made.persist(StorageLevel.MEMORY_AND_DISK)
+        held.append(results[name])
+    return Pass(compiled, given, results, held)
+
+
+def _join_rows(
+    compiled: Compiled,
+    join: CompiledJoin,
+    given: DataFrame | None,
+    results: Mapping[str, DataFrame],
+    instances: int,
+    again: bool,
+) -> DataFrame:
+    """All rows that enter a join in this pass, in the shared layout.
+
+    Where frames of several operators or passes are put together, the number of Spark's task no longer tells
+    the instance, so markers do.
+    """
+    lanes = sorted({lane for side in join.inputs for lane in side.port.lanes}, key=lambda name: int(name[1:]))
+    columns = [TAG, TIME, CODE, *lanes]
+    frames = []
+    alone = len(compiled.operators) == 1 and not compiled.taps
+    from_sources = [side.port.tag for side in join.inputs if side.from_source]
+    if given is not None and from_sources:
+        tags = [tag + keyless for tag in from_sources for keyless in (0, 1)]
+        # Each step on a data frame costs its analysis in every batch: none that changes nothing.
+        frames.append(given if alone else given.where(F.col(TAG).isin(tags)).select(*columns))
+    for side in join.inputs:
+        base, boxes = ports.boxes_of(side.node)
+        if isinstance(base, (Join, Match)) and compiled.operator_of(base).layout.operator in results:
+            upstream = result(compiled.operator_of(base), results).drop(CELL)
+            frames.append(side.project(ports.apply_boxes(upstream, boxes, "an operator")).select(*columns))
+    if not (frames and alone and not again):
+        session = frames[0].sparkSession if frames else compiled.spark
+        frames.append(_markers(session, compiled, columns, instances))
+    return ports.union(frames)
+
+
+def _markers(session: SparkSession, compiled: Compiled, columns: list[str], instances: int) -> DataFrame:
+    """One row per instance that tells its task who it is, also where no other row comes."""
+    numbers = session.range(0, instances, 1, 1).withColumn(TIME, F.lit(BEGINNING_US))
+    nothing = ports.Port(MARKER, None, (), ())
+    return ports.project(numbers, nothing, compiled.lanes, (), F.col("id"), F.lit(False)).select(*columns)
+
+
+def _run_join(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
+    """One shuffle by instance number, then the kernels."""
+    placed = routed(rows, work)
+    if join.candidates is not None:
+        return residual.judged(placed, join, work)
+    schema = join.schema if work.stage_root is None else f"{REPORT} string"
+    return placed.mapInArrow(_task(work), schema)
+
+
+def _task(work: JoinBatch):  # type: ignore[no-untyped-def]
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        received = list(batches)
+        context = TaskContext.get()
+        task = context.partitionId() if context is not None else 0
+        number = instance_in(received, task)
+        # A name that no other attempt has, so retries and speculation never write to one file.
+        return JoinInstance(work, number, uuid.uuid4().hex[:12]).run(iter(received))
+
+    return run
+
+
+def _match_rows(
+    compiled: Compiled, match: CompiledMatch, given: DataFrame | None, results: Mapping[str, DataFrame]
+) -> DataFrame | None:
+    """The rows that a match tries; None in a pass without new rows, where a stream feeds it."""
+    if match.tap is not None:
+        return None if given is None else entering(given, match.tap)
+    base, boxes = ports.boxes_of(match.node.parent)
+    assert isinstance(base, (Join, Match))
+    upstream = compiled.operator_of(base)
+    if upstream.layout.operator not in results:
+        return None
+    frame = result(upstream, results).drop(CELL)
+    for box in boxes:
+        frame = box.apply(frame)
+    return frame
+
+
+def _run_match(rows: DataFrame, match: CompiledMatch, work: MatchBatch) -> DataFrame:
+    """No shuffle: tasks take the rows as they come."""
+    if work.sifter is not None:
+        rows = sifted(rows, work)
+    schema = match.schema if work.stage_root is None else f"{REPORT} string"
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        task = context.partitionId() if context is not None else 0
+        path = segment_path(work.layout.operator, work.batch, task, uuid.uuid4().hex[:12])
+        return MatchTask(work, path.removesuffix(".arrow") + ".parquet").run(batches)
+
+    return rows.mapInArrow(run, schema)

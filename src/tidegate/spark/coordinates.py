@@ -1,0 +1,26 @@
+"""Arrow columns as coordinates (`sift/axes.py`), as `match_columns.coordinate_sql` has it for Spark.
+
+NaN stays NaN; a null has no coordinate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidegate.sift.axes import Axis
+
+
+def coordinates_of(column: pa.Array, axis: Axis) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """The coordinates of a column, and where it is null (None: nowhere)."""
+    null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    if axis.kind == "category":
+        texts = pc.if_else(column, "true", "false") if pa.types.is_boolean(column.type) else column
+        cells = pc.index_in(texts, value_set=pa.array(axis.categories, texts.type))
+        numbers = pc.fill_null(cells, axis.other).cast(pa.float64())
+    else:
+        # Whole numbers beyond 2^53 are rounded; queries name no such numbers, so no comparison changes.
+        numbers = pc.fill_null(pc.cast(column, pa.float64(), safe=False), 0.0)
+    return numbers.to_numpy(zero_copy_only=False), null

@@ -1,0 +1,218 @@
+"""One task of a match in one batch: rows in, a row out for every query that each satisfies, then one report.
+
+Nothing is stored, so there is no shuffle and no instance: each task takes the rows that it is given. Lateness
+is judged here, as by the tasks of joins: Spark cannot judge by a changing clock without compiling anew.
+Nothing here imports Spark: the class runs on any iterator of Arrow batches, which is how it is tested.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.sift.axes import places
+from tidegate.sift.decision import keep_by_hash
+from tidegate.sift.lookup import Lookup
+from tidegate.sift.query_index import QueryIndex
+from tidegate.sift.sifter import Sifter
+from tidegate.sifting import MatchReport, Sampled
+from tidegate.spark.coordinates import coordinates_of
+from tidegate.spark.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
+from tidegate.spark.stage_file import StageWriter
+from tidegate.spark.worker_memory import keep_freed_memory
+from tidegate.values import BEGINNING_US, END_US
+
+ROWS_AT_ONCE = 1 << 15
+
+
+@dataclass(frozen=True)
+class Queries:
+    """What a worker needs to know of the queries; sent to it once."""
+
+    index: QueryIndex
+    #: Their names, as an Arrow array.
+    names: pa.Array
+
+
+class Sent(Protocol):
+    """A value that reached the worker: a Spark broadcast, or in tests anything with a `value`."""
+
+    @property
+    def value(self) -> Queries: ...
+
+
+@dataclass(frozen=True)
+class MatchBatch:
+    """Everything that the tasks of a match need to know in one batch."""
+
+    layout: MatchLayout
+    queries: Sent
+    batch: int
+    #: Rows below are late, rows above too far ahead; they hold for streams alone.
+    late_before_us: int = BEGINNING_US
+    newest_us: int = END_US
+    #: What stood in front of the tasks; None: nothing was dropped.
+    sifter: Sifter | None = None
+    seed: int = 0
+    #: Where results wait for the sinks; None where they go back through Spark.
+    stage_root: str | None = None
+    kept_as: str | None = None
+
+
+@dataclass
+class _Counts:
+    received: int = 0
+    late: int = 0
+    rejected: int = 0
+    seen_us: int | None = None
+    matched: int = 0
+    emitted: int = 0
+    sampled: int = 0
+    kept: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    samples: list[Sampled] = field(default_factory=list)
+
+
+class MatchTask:
+    """One task of a match; see the module docstring."""
+
+    def __init__(self, work: MatchBatch, staged: str):
+        self.work, self.layout = work, work.layout
+        self._queries = work.queries.value
+        self._schema = pa.ipc.read_schema(pa.py_buffer(work.layout.schema))
+        self._staged = staged
+        self._counts = _Counts()
+        self._lookup = None if work.sifter is None else Lookup.of(work.sifter.regions)
+        if work.sifter is not None:
+            self._counts.kept = np.zeros(work.sifter.regions.count + 1, np.int64)
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All result batches, the report last."""
+        keep_freed_memory()
+        started, cpu = time.thread_time(), 0.0
+        stage = None
+        if self.work.stage_root is not None:
+            stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
+        for batch in _slices(batches):
+            result = self._matched(batch)
+            if stage is not None and result.num_rows:
+                stage.write(result)
+            cpu += time.thread_time() - started
+            if stage is None and result.num_rows:
+                yield result
+            started = time.thread_time()
+        staged = self._staged if stage is not None and stage.close() else None
+        cpu += time.thread_time() - started
+        yield self._report(cpu, staged)
+
+    def _matched(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = self._accepted(batch)
+        if self._lookup is not None and HASH in rows.schema.names:
+            rows = self._sifted(rows, self._lookup)
+        columns = [coordinates_of(rows.column(axis.column), axis) for axis in self.layout.axes]
+        row, query = self._queries.index.match([places(*column) for column in columns])
+        self._counts.emitted += len(row)
+        self._counts.matched += _distinct(row)
+        if self._lookup is not None:
+            self._note(rows, [_with_nan(*column) for column in columns], row, self._lookup)
+        return self._assembled(rows, row, query)
+
+    def _sifted(self, rows: pa.RecordBatch, lookup: Lookup) -> pa.RecordBatch:
+        """The rows that pass, where Spark left the decision to the tasks."""
+        assert self.work.sifter is not None
+        columns = [coordinates_of(rows.column(axis.column), axis) for axis in self.layout.axes]
+        regions = lookup.regions([_with_nan(*column) for column in columns])
+        passes = keep_by_hash(regions, rows.column(HASH).to_numpy(), self.work.sifter.thresholds)
+        return rows.filter(pa.array(passes | rows.column(SAMPLE).to_numpy(zero_copy_only=False)))
+
+    def _accepted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that are on time; all are counted."""
+        self._counts.received += batch.num_rows
+        if self.layout.stream is None or not batch.num_rows:
+            return batch
+        times = batch.column(TIME).to_numpy()
+        ahead, late = times > self.work.newest_us, times < self.work.late_before_us
+        if ahead.any() or late.any():
+            self._counts.rejected += int(ahead.sum())
+            self._counts.late += int(late.sum())
+            batch = batch.filter(pa.array(~(ahead | late)))
+            times = batch.column(TIME).to_numpy()
+        if len(times):
+            newest = int(times.max())
+            self._counts.seen_us = max(newest, self._counts.seen_us or newest)
+        return batch
+
+    def _note(
+        self,
+        rows: pa.RecordBatch,
+        coordinates: list[NDArray[np.float64]],
+        row: NDArray[Any],
+        lookup: Lookup,
+    ) -> None:
+        """What the controller wants to know: rows by region, and the samples with their hits."""
+        sampled = rows.column(SAMPLE).to_numpy(zero_copy_only=False)
+        regions = lookup.regions(coordinates)
+        self._counts.kept += np.bincount(regions[~sampled], minlength=len(self._counts.kept))
+        chosen = np.flatnonzero(sampled)
+        self._counts.sampled += len(chosen)
+        if len(chosen):
+            hits = np.searchsorted(row, chosen, "right") - np.searchsorted(row, chosen, "left")
+            points = np.stack([axis[chosen] for axis in coordinates], axis=1)
+            self._counts.samples.append(Sampled(points, hits.astype(np.int32)))
+
+    def _assembled(self, rows: pa.RecordBatch, row: NDArray[Any], query: NDArray[np.int32]) -> pa.RecordBatch:
+        taken = pa.array(row)
+        columns = [
+            self._queries.names.take(pa.array(query))
+            if field.name == QUERY_ID
+            else pa.nulls(len(row), field.type)
+            if field.name == REPORT
+            else rows.column(field.name).take(taken).cast(field.type)
+            for field in self._schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _report(self, cpu_seconds: float, staged: str | None) -> pa.RecordBatch:
+        counts, axes = self._counts, len(self.layout.axes)
+        report = MatchReport(
+            operator=self.layout.operator,
+            received=counts.received,
+            late=counts.late,
+            rejected=counts.rejected,
+            seen_us=counts.seen_us,
+            matched=counts.matched,
+            emitted=counts.emitted,
+            cpu_seconds=cpu_seconds,
+            kept=tuple(counts.kept.tolist()),
+            sampled=counts.sampled,
+            sample=Sampled.joined([Sampled.empty(axes), *counts.samples]).to_json(),
+            staged=staged,
+        )
+        text = pa.array([json.dumps(report.to_json())])
+        if self.work.stage_root is not None:
+            return pa.RecordBatch.from_arrays([text], names=[REPORT])
+        nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]
+        return pa.RecordBatch.from_arrays([*nulls, text], schema=self._schema)
+
+
+def _with_nan(numbers: NDArray[np.float64], null: NDArray[np.bool_] | None) -> NDArray[np.float64]:
+    """Coordinates for regions, which know no difference between a null and a NaN."""
+    return numbers if null is None else np.where(null, np.nan, numbers)
+
+
+def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Bounded numbers of rows: a row may satisfy every query, and all its results are held at once."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+            yield batch.slice(start, ROWS_AT_ONCE)
+
+
+def _distinct(row: NDArray[Any]) -> int:
+    """How many different numbers an ascending array holds."""
+    return int(np.count_nonzero(np.diff(row))) + 1 if len(row) else 0

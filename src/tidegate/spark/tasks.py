@@ -1,0 +1,70 @@
+"""What a plan asks of the tasks of every operator: one value each, which travels to the workers."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark import Broadcast
+
+from tidegate.sift.query_index import QueryIndex
+from tidegate.sift.sifter import Sifter
+from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch
+from tidegate.spark.join_batch import JoinBatch, join_batch
+from tidegate.spark.match_task import MatchBatch, Queries
+from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
+
+
+class Tasks:
+    """What stays the same for the life of a run, and makes a batch's work out of a plan."""
+
+    def __init__(self, compiled: Compiled, store_url: str, stage_root: str | None, kept_as: str | None):
+        self._compiled, self._store_url = compiled, store_url
+        self._stage_root, self._kept_as = stage_root, kept_as
+        #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
+        self._run = uuid.uuid4().hex[:12]
+        # Once for the life of the query: workers keep what was broadcast to them.
+        self._queries = {match.layout.operator: self._sent(match) for match in compiled.matches}
+
+    def works(self, plan: Plan, before: Manifest, watch_keys: bool) -> dict[str, JoinBatch | MatchBatch]:
+        """By operator: what its tasks have to do under this plan."""
+        return {
+            operator.layout.operator: self._joining(operator, plan, before, watch_keys)
+            if isinstance(operator, CompiledJoin)
+            else self._matching(operator, plan)
+            for operator in self._compiled.operators
+        }
+
+    def _joining(self, join: CompiledJoin, plan: Plan, before: Manifest, watch_keys: bool) -> JoinBatch:
+        left, right = (self._newest_us(side.stream, plan) for side in join.layout.sides)
+        return replace(
+            join_batch(join.layout, plan, before, self._store_url),
+            newest_us=(left, right),
+            run=self._run,
+            stage_root=self._stage_root,
+            kept_as=self._kept_as,
+            watch_keys=watch_keys,
+        )
+
+    def _matching(self, match: CompiledMatch, plan: Plan) -> MatchBatch:
+        name, stream = match.layout.operator, match.layout.stream
+        sifter = plan.sifters.get(name)
+        return MatchBatch(
+            match.layout,
+            self._queries[name],
+            plan.batch,
+            late_before_us=BEGINNING_US if stream is None else plan.watermarks_us[stream],
+            newest_us=self._newest_us(stream, plan),
+            sifter=None if sifter is None else Sifter.from_json(sifter),
+            seed=plan.seed,
+            stage_root=self._stage_root,
+            kept_as=self._kept_as,
+        )
+
+    def _newest_us(self, stream: str | None, plan: Plan) -> int:
+        return END_US if stream is None else self._compiled.newest_us(stream, plan.now_us)
+
+    def _sent(self, match: CompiledMatch) -> Broadcast[Queries]:
+        queries = Queries(QueryIndex.of(match.queries.boxes), pa.array(match.queries.names, pa.string()))
+        return self._compiled.spark.sparkContext.broadcast(queries)
