@@ -12,9 +12,9 @@ Means and deviations of data and of queries are drawn apart: what is plenty need
 What the paper leaves open, and what we do:
 
 - A hot spot that reaches over the border of the space is cut off there; centres stay uniform.
-- A normal may reach out of its hot spot, as normals do, but not out of the data space: a coordinate outside
-  is drawn again. (Cutting normals off at the hot spots would leave no skewed query without uniform data;
-  the paper has such queries and counts them as complete.)
+- Normals are whole: they may reach out of their hot spot, but not out of the data space, where a coordinate
+  is drawn again. (The paper says both "normals" and "within these hot-spots". Cut off at the hot spots, no
+  skewed query would be without uniform data; whole, some are, and a query without data counts as complete.)
 - Queries, too, end at the border of the space.
 
 Guarantee: the same settings give the same rows and queries. Hot spots, queries and each part of the data have

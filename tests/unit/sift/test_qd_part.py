@@ -23,6 +23,20 @@ def test_qdpart_halves_rows_whose_hits_do_not_differ() -> None:
     assert np.sort(found.at).tolist() == pytest.approx([0.15, 0.35, 0.55])
 
 
+def test_qdpart_halves_the_axis_where_rows_lie_further_apart_if_hits_do_not_differ() -> None:
+    sample = [[0.5 + 0.01 * k, 0.1 + 0.1 * k] for k in range(8)]
+    assert cut("flexp", sample, 2).axis.tolist() == [1]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_the_unit_of_a_column_does_not_choose_the_axis_of_qdpart(scale: float) -> None:
+    # Hits change along the second axis alone; the first has rows in no order.
+    sample = [[x * scale, 0.1 * k] for k, x in enumerate([0.3, 0.6, 0.4, 0.5, 0.35, 0.55])]
+    found = cut("flexp", sample, 2, high=(scale, 1.0), hits=[0, 0, 0, 9, 9, 9])
+    assert found.axis.tolist() == [1]
+    assert found.at.tolist() == pytest.approx([0.25])
+
+
 def test_qdpart_wants_hits_for_every_row() -> None:
     domain, queries = Domain(np.zeros(1), np.ones(1)), boxes((NUMBER,), [], [])
     with pytest.raises(FlowError, match="2 rows and 1 numbers"):
