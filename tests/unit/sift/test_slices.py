@@ -43,5 +43,6 @@ def test_what_neighbouring_slices_share_is_put_together_again() -> None:
 
 
 def test_merging_goes_on_until_no_neighbours_are_left() -> None:
-    quarters = [{0: x, 1: y} for x in ((0, 1), (1, 2)) for y in ((0, 1), (1, 2))]
-    assert merged(quarters) == [{0: (0, 2), 1: (0, 2)}]
+    # The left half is in two pieces along axis 1: only as one piece it fits the right half along axis 0.
+    left, right = [{0: (0, 1), 1: (0, 1)}, {0: (0, 1), 1: (1, 2)}], {0: (1, 2), 1: (0, 2)}
+    assert merged([*left, right]) == [{0: (0, 2), 1: (0, 2)}]
