@@ -55,7 +55,7 @@ def parse(form: LineFormat, axes: Sequence[Axis], lines: Lines) -> Parsed:
     if found is not None:
         return Parsed(found, np.ones(len(lines), np.bool_))
     parsed = Parsed([np.full(len(lines), np.nan) for _ in axes], np.zeros(len(lines), np.bool_))
-    step = -(-len(lines) // PARTS)
+    step = max(1, -(-len(lines) // PARTS))
     for low in range(0, len(lines), step):
         part = slice(low, low + step)
         found = form.columns(axes, lines[part])
