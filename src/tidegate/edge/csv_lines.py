@@ -22,6 +22,7 @@ from tidegate.sift.axes import Axis
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+QUOTE = ord('"')
 #: What stands for no value, in every column.
 NULLS = ("", "null", "NULL", "NaN", "nan")
 
@@ -50,6 +51,8 @@ class CsvLines:
 
     def columns(self, axes: Sequence[Axis], lines: Lines) -> list[NDArray[np.float64]] | None:
         """Coordinates of all rows by Arrow; None if it stumbles, or if lines and rows may not be the same."""
+        if not _quotes_closed(lines):
+            return None
         data = lines.bytes()
         wanted = {
             axis.column: pa.string() if axis.kind == "category" else pa.float64()
@@ -98,6 +101,17 @@ class CsvLines:
     def missing(self, axes: Sequence[Axis], lines: Lines) -> tuple[list[str], list[str]]:
         """Columns that the header does not name, and those that it does."""
         return [axis.column for axis in axes if axis.column not in self.header], self.header
+
+
+def _quotes_closed(lines: Lines) -> bool:
+    """Whether every line has an even number of quotes: if not, Arrow would read on in the next line."""
+    if not len(lines):
+        return True
+    quotes = lines.data[lines.starts[0] : lines.stops[-1]] == QUOTE
+    if not quotes.any():
+        return True
+    counts = np.add.reduceat(quotes, lines.starts - lines.starts[0], dtype=np.int64)
+    return not (counts & 1).any()
 
 
 def _no_header(line: bytes) -> FlowError:

@@ -47,8 +47,14 @@ class Lines:
     def line(self, i: int) -> bytes:
         return self.data[self.starts[i] : self.ends[i]].tobytes()
 
+    def texts(self) -> list[bytes]:
+        """All of them, one by one; neighbours, as of `bytes`."""
+        # Split at once: cutting each one out of an array takes several times as long.
+        found = self.bytes().tobytes().split(b"\n")[: len(self)]
+        return [line.removesuffix(b"\r") for line in found]
+
     def bytes(self) -> memoryview:
-        """All of them, from the first to the last, which must be neighbours or have only blanks between."""
+        """All of them, from the first to the last, which must be neighbours."""
         if not len(self):
             return memoryview(b"")
         return self.data[self.starts[0] : self.stops[-1]].data

@@ -1,7 +1,8 @@
-"""Lines to coordinates: by Arrow as long as all is well, and around a bad line by halves and one by one.
+"""Lines to coordinates: by Arrow as long as all is well, and around a bad line one by one.
 
-A bad line makes Arrow refuse the whole piece. The piece is halved until the bad lines stand in small parts,
-which are read line by line, so that a few bad lines cost little and each one gets its reason.
+A bad line makes Arrow refuse the whole piece. The piece is then cut into a few parts, and only those that
+Arrow refuses again are read line by line: a rare bad line costs little, many of them cost no more than
+reading every line that way, and each one gets its reason.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from tidegate.sift.axes import Axis
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Reading so many lines one by one takes about as long as asking Arrow once more.
-FEW_LINES = 64
+#: More parts find fewer lines to read one by one, and start Arrow more often.
+PARTS = 16
 
 
 class LineFormat(Protocol):
@@ -54,34 +55,31 @@ def parse(form: LineFormat, axes: Sequence[Axis], lines: Lines) -> Parsed:
     if found is not None:
         return Parsed(found, np.ones(len(lines), np.bool_))
     parsed = Parsed([np.full(len(lines), np.nan) for _ in axes], np.zeros(len(lines), np.bool_))
-    waiting = [(0, len(lines))]
-    while waiting:
-        low, high = waiting.pop()
-        if high - low <= FEW_LINES:
-            for i in range(low, high):
-                _read_one(form, axes, lines, i, parsed)
+    step = max(1, -(-len(lines) // PARTS))
+    for low in range(0, len(lines), step):
+        part = slice(low, low + step)
+        found = form.columns(axes, lines[part])
+        if found is None:
+            _read_one_by_one(form, axes, lines, part, parsed)
             continue
-        middle = (low + high) // 2
-        for part in ((low, middle), (middle, high)):
-            found = form.columns(axes, lines[slice(*part)])
-            if found is None:
-                waiting.append(part)
-                continue
-            parsed.is_row[slice(*part)] = True
-            for column, values in zip(parsed.columns, found, strict=True):
-                column[slice(*part)] = values
+        parsed.is_row[part] = True
+        for column, values in zip(parsed.columns, found, strict=True):
+            column[part] = values
     return parsed
 
 
-def _read_one(form: LineFormat, axes: Sequence[Axis], lines: Lines, i: int, parsed: Parsed) -> None:
-    line = lines.line(i)
-    if not line.strip():
-        return
-    try:
-        values = form.row(axes, line)
-    except ValueError as error:
-        parsed.bad[i] = str(error)
-        return
-    parsed.is_row[i] = True
-    for column, value in zip(parsed.columns, values, strict=True):
-        column[i] = value
+def _read_one_by_one(
+    form: LineFormat, axes: Sequence[Axis], lines: Lines, part: slice, parsed: Parsed
+) -> None:
+    numbers, rows = [], []
+    for i, line in enumerate(lines[part].texts(), part.start):
+        if not line or line.isspace():
+            continue
+        try:
+            rows.append(form.row(axes, line))
+            numbers.append(i)
+        except ValueError as error:
+            parsed.bad[i] = str(error)
+    parsed.is_row[numbers] = True
+    for column, values in zip(parsed.columns, zip(*rows, strict=True), strict=False):
+        column[numbers] = values
