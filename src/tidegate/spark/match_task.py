@@ -11,7 +11,8 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from itertools import chain
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,8 @@ from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.values import BEGINNING_US, END_US
 
-ROWS_AT_ONCE = 1 << 15
+#: Samples of an Arrow batch that are told; the controller keeps a thousand in all.
+SAMPLES_TOLD = 2000
 
 
 @dataclass(frozen=True)
@@ -99,29 +101,33 @@ class MatchTask:
         stage = None
         if self.work.stage_root is not None:
             stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
-        for batch in _slices(batches):
-            result = self._matched(batch)
-            if stage is not None and result.num_rows:
+        for result in chain.from_iterable(map(self._matched, batches)):
+            if stage is not None:
                 stage.write(result)
+                continue
             cpu += time.thread_time() - started
-            if stage is None and result.num_rows:
-                yield result
+            yield result
             started = time.thread_time()
         staged = self._staged if stage is not None and stage.close() else None
         cpu += time.thread_time() - started
         yield self._report(cpu, staged)
 
-    def _matched(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _matched(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The results of one batch, in bounded pieces: a row may satisfy every query."""
         rows = self._accepted(batch)
         if self._lookup is not None and HASH in rows.schema.names:
             rows = self._sifted(rows, self._lookup)
         columns = [coordinates_of(rows.column(axis.column), axis) for axis in self.layout.axes]
-        row, query = self._queries.index.match([places(*column) for column in columns])
-        self._counts.emitted += len(row)
-        self._counts.matched += _distinct(row)
+        placed = np.stack([places(*column) for column in columns])
+        hits = np.zeros(rows.num_rows, np.int32)
+        for piece in self._queries.index.pieces(placed):
+            hits[piece.first : piece.first + len(piece.hits)] = piece.hits
+            if len(piece.query):
+                yield self._assembled(rows, piece.row, piece.query)
+        self._counts.emitted += int(hits.sum())
+        self._counts.matched += int(np.count_nonzero(hits))
         if self._lookup is not None:
-            self._note(rows, [_with_nan(*column) for column in columns], row, self._lookup)
-        return self._assembled(rows, row, query)
+            self._note(rows, [_with_nan(*column) for column in columns], hits, self._lookup)
 
     def _sifted(self, rows: pa.RecordBatch, lookup: Lookup) -> pa.RecordBatch:
         """The rows that pass, where Spark left the decision to the tasks."""
@@ -152,7 +158,7 @@ class MatchTask:
         self,
         rows: pa.RecordBatch,
         coordinates: list[NDArray[np.float64]],
-        row: NDArray[Any],
+        hits: NDArray[np.int32],
         lookup: Lookup,
     ) -> None:
         """What the controller wants to know: rows by region, and the samples with their hits."""
@@ -161,12 +167,14 @@ class MatchTask:
         self._counts.kept += np.bincount(regions[~sampled], minlength=len(self._counts.kept))
         chosen = np.flatnonzero(sampled)
         self._counts.sampled += len(chosen)
-        if len(chosen):
-            hits = np.searchsorted(row, chosen, "right") - np.searchsorted(row, chosen, "left")
-            points = np.stack([axis[chosen] for axis in coordinates], axis=1)
-            self._counts.samples.append(Sampled(points, hits.astype(np.int32)))
+        # Evenly over the batch, where there are more than anybody wants.
+        told = chosen[:: max(1, -(-len(chosen) // SAMPLES_TOLD))]
+        points = np.stack([axis[told] for axis in coordinates], axis=1)
+        self._counts.samples.append(Sampled(points, hits[told]))
 
-    def _assembled(self, rows: pa.RecordBatch, row: NDArray[Any], query: NDArray[np.int32]) -> pa.RecordBatch:
+    def _assembled(
+        self, rows: pa.RecordBatch, row: NDArray[np.int32], query: NDArray[np.int32]
+    ) -> pa.RecordBatch:
         taken = pa.array(row)
         columns = [
             self._queries.names.take(pa.array(query))
@@ -204,15 +212,3 @@ class MatchTask:
 def _with_nan(numbers: NDArray[np.float64], null: NDArray[np.bool_] | None) -> NDArray[np.float64]:
     """Coordinates for regions, which know no difference between a null and a NaN."""
     return numbers if null is None else np.where(null, np.nan, numbers)
-
-
-def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Bounded numbers of rows: a row may satisfy every query, and all its results are held at once."""
-    for batch in batches:
-        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
-            yield batch.slice(start, ROWS_AT_ONCE)
-
-
-def _distinct(row: NDArray[Any]) -> int:
-    """How many different numbers an ascending array holds."""
-    return int(np.count_nonzero(np.diff(row))) + 1 if len(row) else 0

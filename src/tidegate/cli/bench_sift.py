@@ -1,0 +1,106 @@
+"""Sifters and the query index, by themselves and on an embedded Spark.
+
+lookup-L   region and decision of every row, one core, rows in memory
+scan       Spark reads Parquet files; sift-L: the same with a sifter of L regions right behind the scan
+match-Q    the engine tries every row of a batch against Q queries and writes what it finds
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tidegate.cli.arguments import positive_int, whole_number
+from tidegate.cli.quiet import console_beside_spark
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tidegate.papers.sifters import Workload
+    from tidegate.spark.bench.sift.run import Measured
+
+HEADS = ("contender", "rows", "rate", "seconds", "fastest", "slowest", "found")
+#: Files of the match benchmark: one a batch, the first ones on cold workers.
+MATCH_FILES = 9
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--regions", default="16,100", metavar="A,B", help="of the sifters (%(default)s)")
+    add("--queries", default="1000,100000", metavar="A,B", help="of the matches (%(default)s)")
+    add("--sift", default="auto", metavar="NAME", help="how regions are made, as in tg.Shed (%(default)s)")
+    add("--rows", type=positive_int, default=16_000_000, metavar="N", help="of the scan (%(default)s)")
+    add("--batch", type=positive_int, default=1_000_000, metavar="N", help="rows of a match (%(default)s)")
+    add("--rounds", type=positive_int, default=7, metavar="N", help="of the scans (%(default)s)")
+    add("--seed", type=whole_number, default=7, metavar="N", help="same seed, same rows (%(default)s)")
+    add("--temp", type=Path, metavar="DIR", help="where data goes, and is removed (the system's)")
+    add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tidegate.papers.sifters import Workload
+    from tidegate.report.bars import print_bars
+    from tidegate.report.frame import Frame, write_frame
+    from tidegate.spark.bench.sift.bars import rows_of_report, sift_bars
+    from tidegate.spark.bench.sift.lookups import lookups
+
+    workload = Workload(seed=arguments.seed)
+    regions = [int(number) for number in arguments.regions.split(",")]
+    with console_beside_spark(arguments.json) as console:
+        looked_up = lookups(workload, regions, arguments.sift, arguments.rounds)
+        scans, matches = _on_spark(arguments, console, workload, regions)
+    rows, bars = rows_of_report([*looked_up, *scans, *matches]), sift_bars(scans, matches, looked_up)
+    _print_rows(console, rows)
+    print_bars(console, bars)
+    if arguments.json is not None:
+        write_frame(Frame("bench sift", arguments.seed, rows, bars), arguments.json)
+    return 0
+
+
+def _on_spark(
+    arguments: argparse.Namespace, console: Console, workload: Workload, regions: list[int]
+) -> tuple[list[Measured], list[Measured]]:
+    from dataclasses import replace
+
+    from tidegate.report.outcome import say
+    from tidegate.spark.bench.sift.feed import queries, write
+    from tidegate.spark.bench.sift.run import matching, scans
+    from tidegate.spark.session import embedded_session
+
+    session = embedded_session("tidegate bench sift", cores=2, memory="4g")
+    try:
+        with TemporaryDirectory(prefix="tidegate-sift-", dir=arguments.temp) as temporary:
+            folder = Path(temporary)
+            write(folder / "scan", workload, arguments.rows, files=4)
+            say(console, f"scan of {arguments.rows:,} rows")
+            scanned = scans(session, folder / "scan", workload, regions, arguments.sift, arguments.rounds)
+            matches = []
+            for number in (int(text) for text in arguments.queries.split(",")):
+                asked = replace(workload, query_count=number)
+                write(folder / f"rows-{number}", asked, MATCH_FILES * arguments.batch, MATCH_FILES)
+                say(console, f"{number:,} queries, batches of {arguments.batch:,} rows")
+                one = matching(session, folder / f"rows-{number}", queries(asked), f"match-{number}", folder)
+                matches.append(one)
+    finally:
+        session.stop()
+    return scanned, matches
+
+
+def _print_rows(console: Console, rows: list[dict[str, object]]) -> None:
+    from tidegate.report.table import print_table
+
+    def text(value: object) -> str:
+        return (
+            f"{value:,.3g}"
+            if isinstance(value, float)
+            else f"{value:,}"
+            if isinstance(value, int)
+            else str(value)
+        )
+
+    table = [tuple(text(row[name]) for name in HEADS) for row in rows]
+    print_table(
+        console, "rows a second; seconds of a usual round, the fastest and the slowest", HEADS, table, left=1
+    )
