@@ -19,6 +19,7 @@ import pytest
 
 from tidegate.cli.main import main
 from tidegate.cli.sift import told_format
+from tidegate.edge import source
 from tidegate.edge.node import Node
 from tidegate.errors import FlowError
 from tidegate.sift.axes import Axis
@@ -101,6 +102,16 @@ def test_bad_lines_are_counted_told_and_left_out(tmp_path: Path, capsys: pytest.
     assert 'line 14 is no row: x is no number: "0.9"' in error
     assert error.count("is no row") == 5
     assert "offered 12, kept 6, dropped 6 (50.0%), sampled 0, unplaced 2, bad lines 12" in error
+
+
+def test_lines_are_numbered_through_all_pieces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "PIECE_BYTES", 16)
+    assert (
+        run(tmp_path, CSV + b"7,many\r\n" + b"8,0.9\r\n" * 20) == lines(CSV, 0, 2, 4, 5) + b"8,0.9\r\n" * 20
+    )
+    assert "line 8 is no row: x is no number: 'many'" in capsys.readouterr().err
 
 
 def test_bad_lines_pass_if_asked_for(tmp_path: Path) -> None:
