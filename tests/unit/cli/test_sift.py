@@ -84,6 +84,17 @@ def test_arrow_batches_keep_their_schema(tmp_path: Path) -> None:
     assert table["kind"].to_pylist() == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("length", [6, 100, -20])
+def test_an_arrow_stream_that_breaks_off_is_told(
+    tmp_path: Path, length: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError):
+        run(tmp_path, arrow({"x": pa.array([0.1, 0.9] * 100)})[:length])
+    error = capsys.readouterr().err
+    assert "The Arrow stream cannot be read on" in error
+    assert ("offered" in error) == (length == -20)
+
+
 def test_the_filter_may_be_json(tmp_path: Path) -> None:
     (tmp_path / "filter.json").write_text(json.dumps(SIFTER.to_json()))
     assert run(tmp_path, JSON, "--filter", str(tmp_path / "filter.json")) == lines(JSON, 1, 3, 4)
