@@ -1,22 +1,30 @@
 #!/usr/bin/env python3
-"""Measures a sifter at the edge: rows a second through lookup and decision on one core, and its bytes.
+"""Measures a sifter at the edge: rows a second on one core, alone and with the rows' formats, and its bytes.
 
     scripts/sift_speed.py      (with the Python that has Tidegate)
 
 Batches of 64k rows of float64 columns in memory, uniform and in hot spots; regions by greedy cuts at medians
-of the sample (so cuts lie close where rows are many). Processor times, in turns in one process; the best and
-the median of the rounds.
+of the sample (so cuts lie close where rows are many). Then `tidegate sift` on files of newline JSON, CSV and
+Arrow with four columns. Processor times, in turns in one process; the best and the median of the rounds.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from time import process_time
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 from numpy.typing import NDArray
 
+from tidegate.cli.main import main as tidegate
 from tidegate.sift.axes import Axis
 from tidegate.sift.decision import Gate, keep_by_hash
 from tidegate.sift.regions import Domain, Regions
@@ -27,6 +35,8 @@ BATCH = 65_536
 BATCHES = 40
 CASES = tuple((regions, axes, hot) for regions in (16, 100) for axes in (2, 3) for hot in (False, True))
 BAR_MILLIONS = 50
+#: A batch of text takes as long as many in memory.
+FILE_REPEATS = {"json": 2, "csv": 5, "arrow": 20}
 
 
 def rows(axes: int, hot: bool, random: np.random.Generator) -> list[NDArray[np.float64]]:
@@ -57,16 +67,16 @@ def cut_at_medians(columns: list[NDArray[np.float64]], regions: int) -> Regions:
     return Regions(domain, np.array(axis, np.int32), np.array(at), np.array(children, np.int32))
 
 
-def best_and_median(work: Callable[[], object]) -> tuple[float, float]:
-    """Millions of rows a second."""
+def best_and_median(work: Callable[[], object], repeats: int = BATCHES) -> tuple[float, float]:
+    """Millions of rows a second, of work on one batch that is done so many times."""
     work()
     times = []
     for _ in range(ROUNDS):
         began = process_time()
-        for _ in range(BATCHES):
+        for _ in range(repeats):
             work()
         times.append(process_time() - began)
-    return BATCH * BATCHES / min(times) / 1e6, BATCH * BATCHES / median(times) / 1e6
+    return BATCH * repeats / min(times) / 1e6, BATCH * repeats / median(times) / 1e6
 
 
 def main() -> None:
@@ -104,5 +114,34 @@ def main() -> None:
     print(f"bar: lookup with decision at least {BAR_MILLIONS} M rows/s at 100 regions, 2 axes")
 
 
+def formats() -> None:
+    """All of `tidegate sift` but its start: reading, parsing, deciding, writing."""
+    random = np.random.default_rng(2)
+    lat, lon = rows(2, False, random)
+    sifter = Sifter((Axis("lat"), Axis("lon")), cut_at_medians([lat, lon], 100), random.random(100))
+    table = pa.table({"id": np.arange(BATCH), "lat": lat, "lon": lon, "zone": ["Manhattan"] * BATCH})
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "filter").write_bytes(sifter.to_bytes())
+        for form in ("json", "csv", "arrow"):
+            file = Path(folder) / f"rows.{form}"
+            write(table, file)
+            command = ["sift", "--filter", f"{folder}/filter", "--in", str(file), "--out", f"{folder}/out"]
+            with redirect_stderr(StringIO()):
+                best, middle = best_and_median(lambda c=command: tidegate(c), FILE_REPEATS[form])
+            size = file.stat().st_size / BATCH
+            print(f"tidegate sift, {form:<5} {size:>4.0f} bytes a row: {best:>5.2f} /{middle:>5.2f} M rows/s")
+
+
+def write(table: pa.Table, file: Path) -> None:
+    if file.suffix == ".json":
+        file.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    elif file.suffix == ".csv":
+        pa.csv.write_csv(table, file)
+    else:
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+
+
 if __name__ == "__main__":
     main()
+    formats()

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError, TidegateError, explain
 
 if TYPE_CHECKING:
     from tidegate.edge.node import Node
@@ -65,7 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
                 _carry(arguments, Source(rows, stopping, idle=node.tick), sink, node)
         except BrokenPipeError:
             _say("nobody reads the output any more")
-        except OSError as error:
+        except (OSError, TidegateError) as error:
+            # What was counted up to here is no less true.
+            if node.counts().offered:
+                _tell(node.close(), arguments.counts)
+            if isinstance(error, TidegateError):
+                raise
             raise FlowError(explain("The rows cannot be read or written", got=error)) from error
         _tell(node.close(), arguments.counts)
         return INTERRUPTED if stopping.asked == signal.SIGINT else 0

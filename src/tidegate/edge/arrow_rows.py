@@ -25,7 +25,7 @@ def carry_batches(source: Source, sink: Sink, node: Node, wishes: Wishes) -> Non
         return
     try:
         reader = pa.ipc.open_stream(pa.PythonFile(source, mode="r"))
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
         if source.stopped:
             return
         raise _broken(error) from error

@@ -27,38 +27,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.sift.compiled import compiled
+from tidegate.sift.lookup_tables import CELLS_MAX, AxisTable, axis_table, cells_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidegate.sift.regions import Regions
 
-#: More cells than this would not stay in a core's cache, and on Spark not in a plan.
-CELLS_MAX = 2**20
-#: Two bytes each: a few of these tables stay in the nearest cache.
-BUCKETS_MAX = 2**12
-#: Comparisons in a bucket. More of them would cost as much as walking the tree.
-STEPS_MAX = 4
 #: Added to the cell of a row that is in none; above every cell, and never carried by adding ranks.
 NOWHERE = np.int32(2**30)
-
-
-@dataclass(frozen=True, eq=False)
-class AxisTable:
-    """One axis: the arrays of the formula in the module docstring."""
-
-    origin: float
-    scale: float
-    steps: int
-    stride: int
-    base: NDArray[np.int16]
-    cuts: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +68,11 @@ class Lookup:
         if prod(shape) > CELLS_MAX:
             return cls(regions, (), np.zeros(0, np.int32))
         strides = [prod(shape[k + 1 :]) for k in range(axes)]
-        tables = tuple(_axis_table(c, stride) for c, stride in zip(cuts, strides, strict=True))
+        tables = tuple(axis_table(c, stride) for c, stride in zip(cuts, strides, strict=True))
         found = tuple(table for table in tables if table is not None)
         if len(found) < axes:
             return cls(regions, (), np.zeros(0, np.int32))
-        return cls(regions, found, _cells(regions, cuts, shape))
+        return cls(regions, found, cells_of(regions, cuts, shape))
 
     def regions(self, coordinates: Sequence[NDArray[np.float64]]) -> NDArray[np.int32]:
         """The region of every row, given one array per axis; `count` for rows in none."""
@@ -108,51 +91,6 @@ class Lookup:
         """Adds the number of its cell to what `cell` holds for each row; at least NOWHERE: it is in none."""
         for column, t in zip(coordinates, self.tables, strict=True):
             _add_ranks(column, t.origin, t.scale, t.steps, t.stride, t.base, t.cuts, cell)
-
-
-def _axis_table(cuts: NDArray[np.float64], stride: int) -> AxisTable | None:
-    """The smallest table with the fewest comparisons; None where the cuts are too close for any."""
-    origin = float(cuts[0]) if len(cuts) else 0.0
-    span = float(cuts[-1]) - origin if len(cuts) else 0.0
-    if not isfinite(span):
-        return None
-    for steps in range(1, STEPS_MAX + 1):
-        buckets = 1
-        while buckets <= BUCKETS_MAX:
-            # One bucket takes all, and must not multiply an infinite coordinate by zero.
-            scale = buckets / span if buckets > 1 and span > 0 else 1.0
-            if not isfinite(scale):
-                break
-            held = np.bincount(_buckets(cuts, origin, scale, buckets), minlength=buckets)
-            if held.max() <= steps:
-                base = (np.cumsum(held) - held).astype(np.int16)
-                padded = np.r_[cuts, np.full(steps, np.nan)]
-                return AxisTable(origin, scale, steps, stride, base, padded)
-            buckets *= 2
-    return None
-
-
-def _buckets(x: NDArray[np.float64], origin: float, scale: float, buckets: int) -> NDArray[np.int64]:
-    return np.clip((x - origin) * scale, 0.0, buckets - 1.0).astype(np.int64)
-
-
-def _cells(regions: Regions, cuts: list[NDArray[np.float64]], shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """The region of each cell: every cut halves a block of ranks, a region fills what is left to it."""
-    table = np.empty(shape, np.int32)
-    waiting = [(0 if len(regions.axis) else ~0, (0,) * len(shape), shape)]
-    while waiting:
-        node, low, high = waiting.pop()
-        if node < 0:
-            table[tuple(map(slice, low, high))] = ~node
-            continue
-        k = int(regions.axis[node])
-        # Ranks up to the cut's place among the cuts are below it. A cut outside of its block halves nothing.
-        above = int(np.searchsorted(cuts[k], regions.at[node])) + 1
-        middle = min(max(above, low[k]), high[k])
-        below, over = (int(child) for child in regions.children[node])
-        waiting.append((below, low, (*high[:k], middle, *high[k + 1 :])))
-        waiting.append((over, (*low[:k], middle, *low[k + 1 :]), high))
-    return table.reshape(-1)
 
 
 @compiled

@@ -82,7 +82,9 @@ class Sifter:
         return cls(axes, whole, np.zeros(1), sample_share=sample_share, name=name)
 
     def to_json(self) -> dict[str, Any]:
-        cuts = zip(self.regions.axis, self.regions.at.tolist(), self.regions.children.tolist(), strict=True)
+        domain, tree = self.regions.domain, self.regions
+        bounds = zip(self.axes, domain.low.tolist(), domain.high.tolist(), strict=True)
+        cuts = zip(tree.axis.tolist(), tree.at.tolist(), tree.children.tolist(), strict=True)
         return {
             "kind": "sifter",
             "format": FORMAT,
@@ -91,15 +93,7 @@ class Sifter:
             "z": self.z,
             "fairness": self.fairness,
             "sample_share": self.sample_share,
-            "axes": [
-                axis.to_json() | {"low": low, "high": high}
-                for axis, low, high in zip(
-                    self.axes,
-                    self.regions.domain.low.tolist(),
-                    self.regions.domain.high.tolist(),
-                    strict=True,
-                )
-            ],
+            "axes": [axis.to_json() | {"low": low, "high": high} for axis, low, high in bounds],
             "cuts": [
                 {"column": self.columns[axis], "at": at, "below": _named(below), "above": _named(above)}
                 for axis, at, (below, above) in cuts
@@ -114,19 +108,17 @@ class Sifter:
         if raw.get("format") != FORMAT:
             raise foreign(f"format {raw.get('format')} of the JSON form, not {FORMAT}")
         try:
-            axes = tuple(Axis.from_json(axis) for axis in raw["axes"])
+            axes, cuts = tuple(Axis.from_json(axis) for axis in raw["axes"]), raw["cuts"]
             number = {axis.column: k for k, axis in enumerate(axes)}
-            cuts = raw["cuts"]
+            low, high = (np.array([axis[side] for axis in raw["axes"]], np.float64) for side in _SIDES)
+            children = [[_number(cut[side]) for side in _CHILDREN] for cut in cuts]
             regions = Regions(
-                Domain(*(np.array([axis[side] for axis in raw["axes"]], np.float64) for side in _SIDES)),
+                Domain(low, high),
                 np.array([number[cut["column"]] for cut in cuts], np.int32),
                 np.array([cut["at"] for cut in cuts], np.float64),
-                np.array([[_number(cut[side]) for side in _CHILDREN] for cut in cuts], np.int32).reshape(
-                    -1, 2
-                ),
+                np.array(children, np.int32).reshape(-1, 2),
             )
-            thresholds = np.array(raw["thresholds"], np.float64)
-            return cls(axes, regions, thresholds, *(raw[field] for field in _FIELDS))
+            return cls(axes, regions, np.array(raw["thresholds"]), *(raw[field] for field in _FIELDS))
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise foreign(f"JSON in which {_fault(error)}") from error
 

@@ -26,7 +26,7 @@ def test_version_is_the_packages_own(capsys: pytest.CaptureFixture[str]) -> None
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert left_with(["--help"]) == 0
     text = capsys.readouterr().out
-    assert all(name in text for name in ("demo", "bench", "reproduce", "inspect"))
+    assert all(name in text for name in ("demo", "bench", "reproduce", "sift", "inspect"))
 
 
 @pytest.mark.parametrize("argv", [["dmo"], ["bench", "dmo"]])

@@ -19,6 +19,7 @@ import pytest
 
 from tidegate.cli.main import main
 from tidegate.cli.sift import told_format
+from tidegate.edge import source
 from tidegate.edge.node import Node
 from tidegate.errors import FlowError
 from tidegate.sift.axes import Axis
@@ -83,6 +84,17 @@ def test_arrow_batches_keep_their_schema(tmp_path: Path) -> None:
     assert table["kind"].to_pylist() == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("length", [6, 100, -20])
+def test_an_arrow_stream_that_breaks_off_is_told(
+    tmp_path: Path, length: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError):
+        run(tmp_path, arrow({"x": pa.array([0.1, 0.9] * 100)})[:length])
+    error = capsys.readouterr().err
+    assert "The Arrow stream cannot be read on" in error
+    assert ("offered" in error) == (length == -20)
+
+
 def test_the_filter_may_be_json(tmp_path: Path) -> None:
     (tmp_path / "filter.json").write_text(json.dumps(SIFTER.to_json()))
     assert run(tmp_path, JSON, "--filter", str(tmp_path / "filter.json")) == lines(JSON, 1, 3, 4)
@@ -101,6 +113,16 @@ def test_bad_lines_are_counted_told_and_left_out(tmp_path: Path, capsys: pytest.
     assert 'line 14 is no row: x is no number: "0.9"' in error
     assert error.count("is no row") == 5
     assert "offered 12, kept 6, dropped 6 (50.0%), sampled 0, unplaced 2, bad lines 12" in error
+
+
+def test_lines_are_numbered_through_all_pieces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "PIECE_BYTES", 16)
+    assert (
+        run(tmp_path, CSV + b"7,many\r\n" + b"8,0.9\r\n" * 20) == lines(CSV, 0, 2, 4, 5) + b"8,0.9\r\n" * 20
+    )
+    assert "line 8 is no row: x is no number: 'many'" in capsys.readouterr().err
 
 
 def test_bad_lines_pass_if_asked_for(tmp_path: Path) -> None:

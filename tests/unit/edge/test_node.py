@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.edge.node import TICK_SECONDS, Node
 from tidegate.sift.axes import Axis
+from tidegate.sift.decision import SAMPLE
 from tidegate.sift.regions import Domain, Regions
 from tidegate.sift.sifter import Sifter
 from tidegate.state.sifter_files import counts_of, offered, publish
@@ -60,6 +61,17 @@ def test_a_newer_sifter_is_taken_and_totals_go_on(tmp_path: Path, clock: Clock) 
     assert (counts.offered, counts.dropped, counts.unplaced, counts.bad) == (8, 3, 2, 1)
     assert (counts.version, counts.regions_offered, counts.regions_dropped) == (2, (2, 1), (0, 1))
     assert counts_of(str(tmp_path), "east") == counts
+
+
+def test_samples_go_on_under_a_newer_sifter(tmp_path: Path, clock: Clock) -> None:
+    rows = [np.full(100, 0.9)]
+    first, second = (replace(sifter, sample_share=0.5) for sifter in (FIRST, SECOND))
+    following, staying = Node("east", first, str(tmp_path), clock=clock), Node("east", first)
+    following.decide(rows)
+    staying.decide(rows)
+    publish(str(tmp_path), second)
+    following.tick()
+    assert ((following.decide(rows) == SAMPLE) == (staying.decide(rows) == SAMPLE)).all()
 
 
 def test_the_folder_is_looked_at_now_and_then(tmp_path: Path, clock: Clock) -> None:

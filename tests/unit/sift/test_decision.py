@@ -30,7 +30,7 @@ def test_every_second_row_of_a_region_with_threshold_one_half_is_dropped() -> No
 
 def test_counters_go_on_from_batch_to_batch() -> None:
     rows = np.random.default_rng(1).random(1000)
-    whole, parts = Gate(sifter(0.3, 0.7)), Gate(sifter(0.3, 0.7))
+    whole, parts = Gate(sifter(0.3, 0.7, 0.1)), Gate(sifter(0.3, 0.7, 0.1))
     verdicts = whole.decide([rows])
     assert np.concatenate([parts.decide([part]) for part in np.array_split(rows, 37)]).tolist() == (
         verdicts.tolist()

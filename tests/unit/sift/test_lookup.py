@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.sift.lookup import BUCKETS_MAX, Lookup
+from tidegate.sift.lookup import Lookup
+from tidegate.sift.lookup_tables import BUCKETS_MAX
 from tidegate.sift.regions import Domain, Regions
 
 

@@ -136,8 +136,9 @@ def test_json_with_something_missing_says_what() -> None:
     del raw["thresholds"]
     with pytest.raises(FlowError, match="'thresholds' is missing or unknown"):
         Sifter.from_json(raw)
+    cut = {"column": "height", "at": 1.0, "below": "region 0", "above": "region 1"}
     with pytest.raises(FlowError, match="'height' is missing or unknown"):
-        Sifter.from_json(SIFTER.to_json() | {"cuts": [{"column": "height"}]})
+        Sifter.from_json(SIFTER.to_json() | {"cuts": [cut]})
 
 
 @pytest.mark.parametrize(
