@@ -121,9 +121,9 @@ def _check(frequencies: NDArray[np.float64], z: float, fairness: float, unplaced
     if z < unplaced - ROUNDING:
         raise FlowError(
             explain(
-                f"The throttler z can be from {unplaced} to 1",
+                f"The throttler z can be from {unplaced:.6g} to 1",
                 got=z,
-                why=f"A share of {unplaced} of the rows is in no region and always passes",
+                why=f"A share of {unplaced:.6g} of the rows is in no region and always passes",
                 do="Raise z, or keep rows without coordinates (null, NaN) away from the sifter",
             )
         )

@@ -1,0 +1,117 @@
+"""Construction of a sifter: partition the space, consolidate the queries, configure the thresholds.
+
+Paper: sifters, section IV-A.1. Partitioning is a heuristic (`partitioners.py`); thresholds are the best ones
+for the regions that it gives. All of it is a function of a sample: rows, and how many queries each satisfies.
+
+Where we differ: thresholds are set by frequencies without the luck of the sample (`shrinkage.py`); with
+`shrink=False` by the sample as it is, as in the paper: then the sample itself passes in exactly the share z.
+What passes of fresh data still differs from z by the chance of the sample, about half a percent of all rows
+for 1000 sample rows. Where sources have counted their rows by region, `reconfigure` takes that away too.
+
+Sample rows in no region (NaN or null) always pass, and the others make up for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+from tidegate.sift.boxes import Boxes
+from tidegate.sift.configuration import configure
+from tidegate.sift.consolidation import Consolidated, consolidate
+from tidegate.sift.partitioners import Partitioner
+from tidegate.sift.placing import frequencies
+from tidegate.sift.regions import Domain, Regions
+from tidegate.sift.shrinkage import shrunk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows before any filter, as coordinates (rows, axes), and the number of queries that each satisfies."""
+
+    rows: NDArray[np.float64]
+    hits: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.rows.ndim != 2 or len(self.rows) != len(self.hits) or not len(self.hits):
+            raise FlowError(
+                explain(
+                    "A sample has rows, and a number of hits for each",
+                    got=f"rows of shape {self.rows.shape} and {len(self.hits)} numbers of hits",
+                    do="Collect sample rows, and count the queries that each satisfies",
+                )
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Constructed:
+    """A sifter's regions and thresholds, and what the thresholds were made from."""
+
+    regions: Regions
+    thresholds: NDArray[np.float64]
+    #: The share of rows in each region; what is missing from one is in no region.
+    frequencies: NDArray[np.float64]
+    consolidated: Consolidated
+
+    @property
+    def overall_qos(self) -> float:
+        """V* as equation 9 foresees it."""
+        return self.consolidated.overall_qos(self.thresholds)
+
+
+def construct(
+    partition: Partitioner,
+    domain: Domain,
+    sample: Sample,
+    boxes: Boxes,
+    weights: NDArray[np.float64],
+    alphas: NDArray[np.float64],
+    *,
+    regions: int = 16,
+    z: float = 0.5,
+    fairness: float = 0.5,
+    shrink: bool = True,
+) -> Constructed:
+    """A sifter of at most so many regions that lets the share z of all rows pass."""
+    parts = partition(domain, sample.rows, sample.hits, boxes, regions)
+    shares = frequencies(parts, sample.rows)
+    seen = consolidate(parts, shares, boxes, weights, alphas)
+    if shrink:
+        shares = shrunk(shares, seen.region_qos, len(sample.rows))
+    return _configured(parts, shares, seen, z, fairness)
+
+
+def reconfigure(
+    regions: Regions,
+    counts: NDArray[np.int64],
+    boxes: Boxes,
+    weights: NDArray[np.float64],
+    alphas: NDArray[np.float64],
+    *,
+    z: float,
+    fairness: float = 0.5,
+) -> Constructed:
+    """New thresholds for regions that stand, by the rows that sources counted in each; the last in none."""
+    if len(counts) != regions.count + 1 or (counts < 0).any() or not counts.sum() > 0:
+        raise FlowError(
+            explain(
+                "Sources count the rows of every region, and last those in none",
+                got=f"{counts.tolist()} for {regions.count} regions",
+            )
+        )
+    shares = counts[:-1] / counts.sum()
+    return _configured(regions, shares, consolidate(regions, shares, boxes, weights, alphas), z, fairness)
+
+
+def _configured(
+    regions: Regions, shares: NDArray[np.float64], seen: Consolidated, z: float, fairness: float
+) -> Constructed:
+    unplaced = max(0.0, 1.0 - float(shares.sum()))
+    thresholds = configure(seen.region_qos, shares, seen.nonempty, z, fairness, unplaced)
+    return Constructed(regions, thresholds, shares, seen)

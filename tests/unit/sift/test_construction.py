@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidegate.errors import FlowError
+from tidegate.papers.sifters import Workload, draw_queries, draw_rows, hits
+from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
+from tidegate.sift.partitioners import PARTITIONERS
+from tidegate.sift.placing import frequencies, region_of
+
+WORKLOAD = Workload(query_count=200)
+QUERIES = draw_queries(WORKLOAD)
+ROWS = draw_rows(WORKLOAD, 500)
+ASKED = (QUERIES.boxes, QUERIES.weights, QUERIES.alphas)
+
+
+def built(name: str = "flexp", *, z: float = 0.4, shrink: bool = False, nulls: int = 0) -> Constructed:
+    rows = ROWS.copy()
+    rows[:nulls, 1] = np.nan
+    sample = Sample(rows, hits(rows, QUERIES.boxes))
+    return construct(
+        PARTITIONERS[name], WORKLOAD.domain, sample, *ASKED, regions=16, z=z, fairness=0.5, shrink=shrink
+    )
+
+
+@pytest.mark.parametrize("name", sorted(PARTITIONERS))
+def test_the_sample_passes_in_the_share_that_can_be_processed(name: str) -> None:
+    found = built(name)
+    passed = 1 - found.thresholds[region_of(found.regions, ROWS)]
+    assert passed.mean() == pytest.approx(0.4)
+    even = found.consolidated.overall_qos(np.full(found.regions.count, 0.6))
+    assert found.overall_qos > even
+
+
+def test_rows_in_no_region_pass_and_the_others_make_up_for_it() -> None:
+    found = built(nulls=100)
+    assert found.frequencies.sum() == pytest.approx(0.8)
+    assert found.thresholds @ found.frequencies == pytest.approx(0.6)
+    with pytest.raises(FlowError, match=r"z can be from 0\.2"):
+        built(nulls=100, z=0.1)
+
+
+def test_shrinking_changes_frequencies_and_not_the_regions_or_the_volume() -> None:
+    plain, steady = built(), built(shrink=True)
+    assert plain.regions.to_json() == steady.regions.to_json()
+    assert not np.allclose(plain.frequencies, steady.frequencies, rtol=0, atol=1e-4)
+    assert steady.thresholds @ steady.frequencies == pytest.approx(0.6)
+
+
+def test_counts_of_sources_give_the_volume_of_all_their_rows() -> None:
+    regions, fresh = built().regions, draw_rows(WORKLOAD, 5_000, part=1)
+    counts = np.append(np.rint(frequencies(regions, fresh) * 5_000).astype(np.int64), 1_000)
+    found = reconfigure(regions, counts, *ASKED, z=0.5)
+    passed = 1 - found.thresholds[region_of(regions, fresh)]
+    assert passed.sum() + 1_000 == pytest.approx(3_000)
+
+
+def test_counts_that_do_not_fit_the_regions_are_refused() -> None:
+    regions = built().regions
+    for counts in (np.ones(regions.count, np.int64), np.zeros(regions.count + 1, np.int64)):
+        with pytest.raises(FlowError, match="count the rows of every region"):
+            reconfigure(regions, counts, *ASKED, z=0.5)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_sample_without_rows_or_hits_is_refused(count: int) -> None:
+    with pytest.raises(FlowError, match="a number of hits for each"):
+        Sample(np.zeros((count, 2)), np.zeros(0, np.int64))
