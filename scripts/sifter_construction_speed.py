@@ -33,7 +33,7 @@ def steps_ms(name: str, workload: Workload, sample: Sample, queries: Queries, re
     parts = PARTITIONERS[name](domain, sample.rows, sample.hits, boxes, regions)
     shares = frequencies(parts, sample.rows)
     clock.append(process_time())
-    seen = consolidate(parts, shares, boxes, queries.weights, queries.alphas)
+    seen = consolidate(parts, shares, boxes, queries.weights, queries.alphas, sample.rows)
     clock.append(process_time())
     configure(seen.region_qos, shares, seen.nonempty, 0.5, 0.5)
     clock.append(process_time())

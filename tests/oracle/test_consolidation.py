@@ -1,4 +1,4 @@
-"""Consolidation against the paper's equations, written out for every query and every region."""
+"""Consolidation against its equations, written out for every query and every region."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tidegate.sift.axes import Axis, places
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.consolidation import consolidate
+from tidegate.sift.placing import region_of
 from tidegate.sift.regions import Domain, Regions
 
 
@@ -48,8 +49,17 @@ def data_matrix(regions: Regions, f: NDArray[np.float64], boxes: Boxes) -> NDArr
     return data
 
 
+def row_matrix(regions: Regions, rows: NDArray[np.float64], boxes: Boxes) -> NDArray[np.float64]:
+    """Rows of each query in each region."""
+    found, at = np.zeros((boxes.queries, regions.count)), places(rows)
+    for low, high, query in zip(boxes.low, boxes.high, boxes.owner, strict=True):
+        inside = ((low <= at) & (at < high)).all(axis=1)
+        found[query] += np.bincount(region_of(regions, rows[inside]), minlength=regions.count)
+    return found
+
+
 @given(st.integers(0, 2**32 - 1))
-def test_every_query_adds_its_completeness_to_the_regions_that_it_meets(seed: int) -> None:
+def test_a_query_is_worth_to_a_region_what_the_region_holds_of_its_rows(seed: int) -> None:
     random = np.random.default_rng(seed)
     n, queries = random.integers(1, 4), int(random.integers(1, 6))
     regions = random_regions(random, int(random.integers(1, 9)), int(n))
@@ -57,18 +67,25 @@ def test_every_query_adds_its_completeness_to_the_regions_that_it_meets(seed: in
     f = random.random(regions.count) * (random.random(regions.count) < 0.7)
     weights, alphas = random.dirichlet(np.ones(queries)), random.uniform(0, 2, queries)
 
-    found = consolidate(regions, f, boxes, weights, alphas)
+    rows = np.round(random.uniform(-0.5, 1.5, (int(random.choice([0, 30])), int(n))), 1)
 
-    data = data_matrix(regions, f, boxes)
-    shares = data.sum(axis=1)
-    complete = shares == 0
-    completeness = np.divide(data, shares[:, None], out=np.zeros_like(data), where=~complete[:, None])
-    np.testing.assert_allclose(found.query_shares, shares, rtol=1e-9, atol=1e-15)
-    np.testing.assert_allclose(found.region_qos, (alphas * weights) @ completeness, rtol=1e-9, atol=1e-12)
-    assert (
-        found.nonempty.tolist() == (data_matrix(regions, np.ones(regions.count), boxes) > 0).any(0).tolist()
+    found = consolidate(regions, f, boxes, weights, alphas, rows)
+
+    data, told = data_matrix(regions, f, boxes), row_matrix(regions, rows, boxes)
+    by_volume, by_rows = data.sum(axis=1), told.sum(axis=1)
+    np.testing.assert_allclose(
+        found.query_shares,
+        np.where(by_rows > 0, by_rows / max(1, len(rows)), by_volume),
+        rtol=1e-9,
+        atol=1e-15,
     )
+    told[by_volume > 0] += (data / np.where(by_volume > 0, by_volume, 1)[:, None])[by_volume > 0]
+    all_told = told.sum(axis=1)
+    completeness = told / np.where(all_told > 0, all_told, 1)[:, None]
+    np.testing.assert_allclose(found.region_qos, (alphas * weights) @ completeness, rtol=1e-9, atol=1e-12)
+    met = (told > 0) | (data_matrix(regions, np.ones(regions.count), boxes) > 0)
+    assert found.nonempty.tolist() == met.any(axis=0).tolist()
 
     thresholds = random.random(regions.count)
-    kept = np.where(complete, 1.0, completeness @ (1 - thresholds))
+    kept = np.where(all_told > 0, completeness @ (1 - thresholds), 1.0)
     assert abs(found.overall_qos(thresholds) - weights @ (alphas * kept + 1 - alphas)) <= 1e-12

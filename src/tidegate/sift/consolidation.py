@@ -13,12 +13,19 @@ evenly within a region:
 Several boxes of one query share its one denominator. It is one pass over the queries, and each sees only the
 regions that it meets (`covering.py`).
 
-Where the paper is open, or we differ:
+Rows are not spread evenly: a query that lies across a cut may have its rows on one side of it. Where the
+sample is given, its rows tell, and the estimate above counts as one more row:
+
+    C(q, S)    = (sample rows of q in S + C by volume) / (sample rows of q + 1)
+
+A query without sample rows, as most small ones are, is thus seen as in the paper; without a sample, all are.
+
+Where else the paper is open, or we differ:
 
 - A has no factor (1 − d): equation 5 carries it, but 9 applies it.
-- A query without data (no sample row in any of its regions, or all of it outside of the domain) is complete
-  whatever is dropped, as in the paper's experiments: all of its weight is in B. It still makes regions
-  non-empty, which costs nothing: such a region has no rows, so any threshold that is fair will do.
+- A query without data (no row in any of its regions, or all of it outside of the domain) is complete whatever
+A query without sample rows, as most small ones are, is thus seen as in the paper; without a sample all are.
+  costs nothing: such a region has no rows, so any threshold that is fair will do.
 """
 
 from __future__ import annotations
@@ -32,6 +39,8 @@ from tidegate.errors import FlowError, explain
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.compiled import compiled
 from tidegate.sift.covering import Bounds, Tree, clip, covered, meet
+from tidegate.sift.held_rows import by_first_axis, held
+from tidegate.sift.placing import region_of
 from tidegate.sift.regions import Regions
 
 if TYPE_CHECKING:
@@ -51,7 +60,8 @@ class Consolidated:
     constant: float
     #: Which regions some query intersects.
     nonempty: NDArray[np.bool_]
-    #: The share of all rows that each query asks for, as far as regions tell. Zero: there is no data for it.
+    #: The share of all rows that each query asks for, by its sample rows if there are any, else by volume.
+    #: Zero: there is no data for it.
     query_shares: NDArray[np.float64]
 
     def overall_qos(self, thresholds: NDArray[np.float64]) -> float:
@@ -65,16 +75,24 @@ def consolidate(
     boxes: Boxes,
     weights: NDArray[np.float64],
     alphas: NDArray[np.float64],
+    sample: NDArray[np.float64] | None = None,
 ) -> Consolidated:
-    """Region QoS A and constant B; weights and alphas are those of the queries, and weights add up to 1."""
+    """Region QoS A and constant B; weights and alphas are those of the queries, and weights add up to 1.
+
+    With a sample, coordinates (rows, axes), its rows tell where those of a query lie; without, volumes do.
+    """
     _check(boxes, weights, alphas)
     gain = alphas * weights
+    rows = np.empty((0, len(boxes.axes))) if sample is None else sample[~np.isnan(sample).any(axis=1)]
+    order, at = by_first_axis(rows)
     region_qos, nonempty, query_shares = _consolidate(
         (regions.axis, regions.at, regions.children),
         regions.bounds,
         (regions.domain.low, regions.domain.high),
         frequencies,
+        (at, region_of(regions, rows)[order], 1 / max(1, 0 if sample is None else len(sample))),
         boxes.extents,
+        (boxes.low, boxes.high),
         np.argsort(boxes.owner, kind="stable"),
         np.cumsum(np.bincount(boxes.owner, minlength=boxes.queries)),
         gain,
@@ -116,38 +134,61 @@ def _consolidate(
     bounds: Bounds,
     walls: Bounds,
     frequencies: NDArray[np.float64],
+    sample: tuple[NDArray[np.int64], NDArray[np.int32], float],
     extents: Bounds,
+    ranges: tuple[NDArray[np.int64], NDArray[np.int64]],
     order: NDArray[np.int64],
     ends: NDArray[np.int64],
     gain: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-    """Region QoS, non-empty regions, query shares; the boxes of query q are order[ends[q - 1] : ends[q]]."""
-    count, n = len(frequencies), len(walls[0])
+    """Region QoS, non-empty regions, query shares; the boxes of query q are order[ends[q - 1] : ends[q]].
+
+    The sample is the places of its rows, by the first axis, their regions, and the share that each row is.
+    """
+    count, n, (at, region_at, row_share) = len(frequencies), len(walls[0]), sample
     region_qos, nonempty, query_shares = np.zeros(count), np.zeros(count, np.bool_), np.zeros(len(ends))
     low, high, met, waiting = np.empty(n), np.empty(n), np.empty(count, np.int32), np.empty(count, np.int32)
-    # Of the query at hand: its rows in each region, and the regions where it has been.
-    data, seen, been = np.zeros(count), np.zeros(count, np.bool_), np.empty(count, np.int32)
+    rows = np.empty(len(region_at), np.int64)
+    # Of the query at hand: its data by volume and its sample rows in each region, and where it has been.
+    data, seen = np.zeros(count), np.zeros(count)
+    known, been = np.zeros(count, np.bool_), np.empty(count, np.int32)
     begin = 0
     for query in range(len(ends)):
-        places, share = 0, 0.0
+        places, share, found = 0, 0.0, 0
         for box in order[begin : ends[query]]:
-            if not clip(extents, box, walls, low, high):
-                continue
-            for step in range(meet(tree, low, high, met, waiting)):
+            steps = meet(tree, low, high, met, waiting) if clip(extents, box, walls, low, high) else 0
+            for step in range(steps):
                 region = met[step]
                 part = covered(low, high, bounds, region, walls)
-                if part == 0:
-                    continue
-                data[region] += frequencies[region] * part
-                share += frequencies[region] * part
-                if not seen[region]:
-                    seen[region] = nonempty[region] = True
-                    been[places] = region
-                    places += 1
-        begin, query_shares[query] = ends[query], share
+                if part > 0:
+                    places = _visit(region, known, been, places)
+                    data[region] += frequencies[region] * part
+                    share += frequencies[region] * part
+            steps = held(at, ranges[0], ranges[1], box, rows)
+            found += steps
+            for step in range(steps):
+                region = region_at[rows[step]]
+                places = _visit(region, known, been, places)
+                seen[region] += 1
+        begin = ends[query]
+        query_shares[query] = found * row_share if found else share
+        by_volume = 1 if share > 0 else 0
         for place in range(places):
             region = been[place]
-            if share > 0:
-                region_qos[region] += gain[query] * (data[region] / share)
-            data[region], seen[region] = 0.0, False
+            if by_volume:
+                seen[region] += data[region] / share
+            if found + by_volume:
+                region_qos[region] += gain[query] * seen[region] / (found + by_volume)
+            nonempty[region] = True
+            data[region], seen[region], known[region] = 0.0, 0.0, False
     return region_qos, nonempty, query_shares
+
+
+@compiled
+def _visit(region: int, known: NDArray[np.bool_], been: NDArray[np.int32], places: int) -> int:
+    """Note a region, once; how many have been noted."""
+    if known[region]:
+        return places
+    known[region] = True
+    been[places] = region
+    return places + 1

@@ -3,10 +3,10 @@
 Paper: sifters, section IV-A.1. Partitioning is a heuristic (`partitioners.py`); thresholds are the best ones
 for the regions that it gives. All of it is a function of a sample: rows, and how many queries each satisfies.
 
-Where we differ: thresholds are set by frequencies without the luck of the sample (`shrinkage.py`); with
-`shrink=False` by the sample as it is, as in the paper: then the sample itself passes in exactly the share z.
-What passes of fresh data still differs from z by the chance of the sample, about half a percent of all rows
-for 1000 sample rows. Where sources have counted their rows by region, `reconfigure` takes that away too.
+Where we differ: sample rows tell where those of a query lie, and not volumes alone (`consolidation.py`), and
+thresholds are set by frequencies without the luck of the sample (`shrinkage.py`). With `paper=True` neither
+is done. What passes of fresh data still differs from z by the chance of the sample, about half a percent of
+all rows for 1000 sample rows. Once sources have counted their rows by region, `reconfigure` takes that away.
 
 Sample rows in no region (NaN or null) always pass, and the others make up for it.
 """
@@ -76,13 +76,15 @@ def construct(
     regions: int = 16,
     z: float = 0.5,
     fairness: float = 0.5,
-    shrink: bool = True,
+    paper: bool = False,
 ) -> Constructed:
     """A sifter of at most so many regions that lets the share z of all rows pass."""
     parts = partition(domain, sample.rows, sample.hits, boxes, regions)
     shares = frequencies(parts, sample.rows)
-    seen = consolidate(parts, shares, boxes, weights, alphas)
-    if shrink:
+    if paper:
+        seen = consolidate(parts, shares, boxes, weights, alphas)
+    else:
+        seen = consolidate(parts, shares, boxes, weights, alphas, sample.rows)
         shares = shrunk(shares, seen.region_qos, len(sample.rows))
     return _configured(parts, shares, seen, z, fairness)
 
@@ -96,6 +98,7 @@ def reconfigure(
     *,
     z: float,
     fairness: float = 0.5,
+    sample: NDArray[np.float64] | None = None,
 ) -> Constructed:
     """New thresholds for regions that stand, by the rows that sources counted in each; the last in none."""
     if len(counts) != regions.count + 1 or (counts < 0).any() or not counts.sum() > 0:
@@ -106,7 +109,8 @@ def reconfigure(
             )
         )
     shares = counts[:-1] / counts.sum()
-    return _configured(regions, shares, consolidate(regions, shares, boxes, weights, alphas), z, fairness)
+    seen = consolidate(regions, shares, boxes, weights, alphas, sample)
+    return _configured(regions, shares, seen, z, fairness)
 
 
 def _configured(

@@ -6,8 +6,8 @@ Paper: sifters, section II-C and equations 1 and 2:
     V(q) = α·C(q) + 1 − α                                may go below zero where α > 1
     V*   = Σ w·V(q)
 
-Rows are kept or not, or kept with a probability: then C is what can be expected. Every row is compared with
-every box that holds it on the first axis; this is for experiments and checks, not for the way of the data.
+Rows are kept or not, or kept with a probability: then C is what can be expected. This is for experiments and
+checks, not for the way of the data.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.sift.axes import places
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.compiled import compiled
+from tidegate.sift.held_rows import by_first_axis, held
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,14 +46,9 @@ def measure(
     rows: NDArray[np.float64], boxes: Boxes, keep: NDArray[np.float64] | NDArray[np.bool_]
 ) -> Quality:
     """Count the rows of every query, and those kept, by mask or probability; rows are (rows, axes)."""
-    order = np.argsort(rows[:, 0])
+    order, at = by_first_axis(rows)
     asked, kept = _count(
-        np.ascontiguousarray(places(rows[order]).T),
-        keep[order].astype(np.float64),
-        boxes.low,
-        boxes.high,
-        boxes.owner,
-        boxes.queries,
+        at, keep[order].astype(np.float64), boxes.low, boxes.high, boxes.owner, boxes.queries
     )
     return Quality(asked, kept)
 
@@ -67,16 +62,11 @@ def _count(
     owner: NDArray[np.int32],
     queries: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Rows asked for and rows kept; `at` has the places of rows by axis, sorted by the first."""
-    asked, kept = np.zeros(queries, np.int64), np.zeros(queries)
-    first = at[0]
+    """Rows asked for and rows kept, per query."""
+    asked, kept, found = np.zeros(queries, np.int64), np.zeros(queries), np.empty(len(keep), np.int64)
     for box in range(len(owner)):
-        begin, end = np.searchsorted(first, low[box, 0]), np.searchsorted(first, high[box, 0])
-        for row in range(begin, end):
-            inside = True
-            for k in range(1, len(at)):
-                inside &= low[box, k] <= at[k, row] < high[box, k]
-            if inside:
-                asked[owner[box]] += 1
-                kept[owner[box]] += keep[row]
+        count = held(at, low, high, box, found)
+        asked[owner[box]] += count
+        for row in found[:count]:
+            kept[owner[box]] += keep[row]
     return asked, kept

@@ -15,12 +15,12 @@ ROWS = draw_rows(WORKLOAD, 500)
 ASKED = (QUERIES.boxes, QUERIES.weights, QUERIES.alphas)
 
 
-def built(name: str = "flexp", *, z: float = 0.4, shrink: bool = False, nulls: int = 0) -> Constructed:
+def built(name: str = "flexp", *, z: float = 0.4, paper: bool = True, nulls: int = 0) -> Constructed:
     rows = ROWS.copy()
     rows[:nulls, 1] = np.nan
     sample = Sample(rows, hits(rows, QUERIES.boxes))
     return construct(
-        PARTITIONERS[name], WORKLOAD.domain, sample, *ASKED, regions=16, z=z, fairness=0.5, shrink=shrink
+        PARTITIONERS[name], WORKLOAD.domain, sample, *ASKED, regions=16, z=z, fairness=0.5, paper=paper
     )
 
 
@@ -42,7 +42,7 @@ def test_rows_in_no_region_pass_and_the_others_make_up_for_it() -> None:
 
 
 def test_shrinking_changes_frequencies_and_not_the_regions_or_the_volume() -> None:
-    plain, steady = built(), built(shrink=True)
+    plain, steady = built(), built(paper=False)
     assert plain.regions.to_json() == steady.regions.to_json()
     assert not np.allclose(plain.frequencies, steady.frequencies, rtol=0, atol=1e-4)
     assert steady.thresholds @ steady.frequencies == pytest.approx(0.6)
