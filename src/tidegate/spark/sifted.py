@@ -18,7 +18,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.sift.lookup import AxisTable, Lookup
+from tidegate.sift.lookup import Lookup
+from tidegate.sift.lookup_tables import AxisTable
 from tidegate.sift.sifter import Sifter
 from tidegate.spark.joined_row import visible
 from tidegate.spark.layout import HASH, SAMPLE, TIME

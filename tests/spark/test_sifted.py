@@ -1,0 +1,174 @@
+"""A sifter on Spark: the same rows pass as numpy says, and a rush is met by dropping what is wanted least."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, counted, read_files, seconds
+
+import tidegate as tg
+from tidegate.sift.axes import Axis
+from tidegate.sift.decision import keep_by_hash
+from tidegate.sift.lookup import Lookup
+from tidegate.sift.regions import Domain, Regions
+from tidegate.sift.sifter import Sifter
+from tidegate.spark.layout import HASH, SAMPLE, TIME, MatchLayout
+from tidegate.spark.match_task import MatchBatch
+from tidegate.spark.sifted import sifted
+
+AXES = (Axis("x"), Axis("n", "integer"), Axis("kind", "category", ("bus", "it's", "tram")))
+
+
+def random_tree(rng: np.random.Generator, regions: int) -> Regions:
+    """Cuts that follow each other down the right side, on all three axes."""
+    axis = rng.integers(0, 3, regions - 1)
+    at = np.where(axis == 0, rng.normal(0, 1, regions - 1), rng.integers(0, 4, regions - 1))
+    children = np.array([[~i, i + 1] for i in range(regions - 1)], np.int32)
+    children[-1, 1] = ~(regions - 1)
+    domain = Domain(np.array([-3.0, -5.0, 0.0]), np.array([3.0, 5.0, 4.0]))
+    return Regions(domain, axis.astype(np.int32), at.astype(np.float64), children)
+
+
+def work_of(sifter: Sifter) -> MatchBatch:
+    class Nobody:
+        value: Any = None
+
+    return MatchBatch(MatchLayout("match1", "s", sifter.axes, b""), Nobody(), 0, sifter=sifter, seed=11)
+
+
+def test_spark_drops_exactly_the_rows_that_numpy_would_drop(spark: SparkSession) -> None:
+    rng = np.random.default_rng(3)
+    sifter = Sifter(AXES, random_tree(rng, 20), rng.choice([0.0, 0.3, 0.7, 1.0], 20))
+    cuts = sifter.regions.at[sifter.regions.axis == 0].tolist()
+    odd = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1e300, None, *cuts]
+    odd += [float(np.nextafter(cut, 9)) for cut in cuts]
+    xs = [odd[i % len(odd)] if i % 3 == 0 else float(rng.normal()) for i in range(3000)]
+    ns = [None if rng.random() < 0.1 else int(rng.integers(-3, 8)) for _ in xs]
+    kinds = [rng.choice(["bus", "tram", "it's", "ferry"]) if rng.random() < 0.9 else None for _ in xs]
+    values = [
+        (i, x, n, None if kind is None else str(kind))
+        for i, (x, n, kind) in enumerate(zip(xs, ns, kinds, strict=True))
+    ]
+    rows = spark.createDataFrame(values, "i int, x double, n int, kind string").withColumn(
+        TIME, F.lit(0).cast("long")
+    )
+    kept = {row["i"] for row in sifted(rows, work_of(sifter)).collect()}
+
+    hashed = rows.select("i", F.expr("xxhash64(11L, i, x, n, kind)").alias("h")).toPandas()["h"].to_numpy()
+    cells = {"bus": 0.0, "it's": 1.0, "tram": 2.0, "ferry": 3.0, None: np.nan}
+    columns = [
+        np.array([np.nan if x is None else x for x in xs]),
+        np.array([np.nan if n is None else float(n) for n in ns]),
+        np.array([cells[value[3]] for value in values]),
+    ]
+    regions = Lookup.of(sifter.regions).regions(columns)
+    wanted = np.flatnonzero(keep_by_hash(regions, hashed, sifter.thresholds))
+    assert kept == set(wanted.tolist())
+    assert 0 < len(kept) < len(values)
+
+
+def test_samples_pass_whatever_the_thresholds_are_and_are_marked(spark: SparkSession) -> None:
+    rng = np.random.default_rng(4)
+    closed = Sifter(AXES, random_tree(rng, 3), np.ones(3), sample_share=0.25)
+    rows = spark.range(8000).selectExpr(
+        "id", "rand(1) as x", "cast(id % 7 as int) as n", "'bus' as kind", f"0L as {TIME}"
+    )
+    found = sifted(rows, work_of(closed)).select(SAMPLE).collect()
+    assert all(row[SAMPLE] for row in found)
+    assert 1800 < len(found) < 2200
+
+
+def test_late_and_future_rows_pass_so_that_they_are_counted(spark: SparkSession) -> None:
+    from dataclasses import replace
+
+    closed = Sifter(AXES, random_tree(np.random.default_rng(4), 3), np.ones(3))
+    rows = spark.range(10).selectExpr("id", "0.5D as x", "1 as n", "'bus' as kind", f"id as {TIME}")
+    work = replace(work_of(closed), late_before_us=3, newest_us=7)
+    assert sorted(row["id"] for row in sifted(rows, work).collect()) == [0, 1, 2, 8, 9]
+
+
+def test_too_many_cells_leave_the_decision_to_the_tasks(spark: SparkSession) -> None:
+    axes = tuple(Axis(f"x{k}") for k in range(7))
+    regions = Regions(
+        Domain(np.zeros(7), np.ones(7)),
+        np.repeat(np.arange(7), 8).astype(np.int32),
+        np.tile(np.linspace(0.1, 0.9, 8), 7),
+        np.array([[~i, i + 1] for i in range(55)] + [[~55, ~56]], np.int32),
+    )
+    sifter = Sifter(axes, regions, np.full(57, 0.5))
+    assert Lookup.of(regions).exact_walk
+    rows = spark.range(5).selectExpr("id", *[f"rand({k}) as x{k}" for k in range(7)], f"0L as {TIME}")
+    assert {HASH, SAMPLE} <= set(sifted(rows, work_of(sifter)).columns)
+
+
+SQUARES = [
+    tg.Query(f"q{i}", f"x between {x} and {x + 0.05} and y >= {y} and y < {y + 0.05}")
+    for i, (x, y) in enumerate((a / 40, b / 20) for a in range(40) for b in range(20))
+]
+
+
+def points(files: int, rows: int) -> list[pa.Table]:
+    rng = np.random.default_rng(5)
+    return [
+        pa.table(
+            {
+                "ts": pa.array(
+                    np.sort(rng.integers(0, 10**6, rows)) + seconds(number), pa.timestamp("us", "UTC")
+                ),
+                "x": rng.normal(0.3, 0.1, rows),
+                "y": np.where(rng.random(rows) < 0.02, np.nan, rng.uniform(0, 1, rows)),
+            }
+        )
+        for number in range(files)
+    ]
+
+
+@pytest.mark.parametrize("sift", ["flexp", "random"])
+def test_a_rush_is_met_by_a_sifter_and_what_is_left_is_right(
+    spark: SparkSession, tmp_path: Path, sift: str
+) -> None:
+    add_files(tmp_path / "in", points(files=9, rows=20_000))
+    frame = read_files(spark, tmp_path / "in", "ts timestamp, x double, y double")
+    sink = Sink()
+    query = tg.start(
+        tg.stream(frame, time="ts", name="points").filter("x < 0.6").match(SQUARES).write_to(sink),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+        # No batch of Spark takes so little time: whatever is done, it is too much.
+        goal=tg.Goal(latency="200 milliseconds"),
+        shed=tg.Shed(sift=sift, regions=16),
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    told = [p["sift"]["match1"] for p in query.recent_progress]
+    assert all(one["offered"] == one["received"] + one["dropped"] for one in told)
+    assert told[0]["dropped"] == 0
+    assert told[-1]["dropped"] > 0.5 * told[-1]["offered"]
+    assert told[-1]["version"] > 0
+    assert told[-1]["next"]["z"] < 1
+    given = spark.read.parquet(str(tmp_path / "in")).where("x < 0.6")
+    exact = [given.where(q.where).withColumn("q", F.lit(q.name)) for q in SQUARES]
+    everything = counted(tuple(row) for rows in exact for row in rows.collect())
+    assert sink.counted <= everything
+    assert sink.rows
+    # Rows without a place are in no region: they pass, and are counted apart.
+    assert told[-1]["kept"][-1] > 0
+
+
+def test_a_goal_needs_something_that_may_be_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    add_files(tmp_path / "in", points(files=1, rows=10))
+    source = tg.stream(
+        read_files(spark, tmp_path / "in", "ts timestamp, x double, y double"), time="ts", name="a"
+    )
+    lonely = (
+        source.match(SQUARES[:2])
+        .select("ts", "x")
+        .join(source.select("ts", "x"), on="x", within="1 second", how="left")
+    )
+    with pytest.raises(tg.FlowError, match="nothing in the flow may be left out"):
+        tg.start(lonely.write_to(Sink()), checkpoint=str(tmp_path / "ck"), goal=tg.Goal(latency="1 second"))
