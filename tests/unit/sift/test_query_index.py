@@ -105,6 +105,13 @@ def test_stacked_queries_get_small_cells_in_bounded_room() -> None:
     assert np.median(tree.size[tree.axis < 0]) < 5 * np.median(index.hits(queries.low.T))
 
 
+def test_one_sided_queries_are_not_cut_finer_than_what_they_find() -> None:
+    low = np.random.default_rng(0).permutation(5000)[:, None]
+    (tree,) = QueryIndex.of(boxes(low, np.full_like(low, END))).trees
+    assert 1 < np.count_nonzero(tree.axis < 0)
+    assert len(tree.owner) < 6 * 5000
+
+
 def test_equal_boxes_need_no_cells_beyond_their_own() -> None:
     (tree,) = QueryIndex.of(boxes(np.full((5000, 2), 3), np.full((5000, 2), 7))).trees
     inside = int(tree.size.argmax())
