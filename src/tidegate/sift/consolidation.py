@@ -18,14 +18,14 @@ sample is given, its rows tell, and the estimate above counts as one more row:
 
     C(q, S)    = (sample rows of q in S + C by volume) / (sample rows of q + 1)
 
-A query without sample rows, as most small ones are, is thus seen as in the paper; without a sample, all are.
+A query without sample rows, as most small ones are, is thus seen as in the paper; without a sample all are.
 
 Where else the paper is open, or we differ:
 
 - A has no factor (1 − d): equation 5 carries it, but 9 applies it.
 - A query without data (no row in any of its regions, or all of it outside of the domain) is complete whatever
-A query without sample rows, as most small ones are, is thus seen as in the paper; without a sample all are.
-  costs nothing: such a region has no rows, so any threshold that is fair will do.
+  is dropped, as in the paper's experiments: all of its weight is in B. It still makes regions non-empty,
+  which costs nothing: such a region has no rows, so any threshold that is fair will do.
 """
 
 from __future__ import annotations

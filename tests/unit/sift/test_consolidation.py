@@ -89,6 +89,22 @@ def test_a_point_lies_in_the_region_that_holds_it() -> None:
     assert seen(box(only(4.0), only(5.0))).nonempty.tolist() == [False, False, True]
 
 
+def test_what_touches_the_upper_wall_lies_where_rows_at_the_wall_do() -> None:
+    at_the_wall = Regions(THREE.domain, THREE.axis, np.array([10.0, 5.0]), THREE.children)
+    beyond = Boxes(XY, np.array([[at(10.0), FIRST]]), np.full((1, 2), END), np.zeros(1, np.int32), 1)
+    found = consolidate(at_the_wall, F, beyond, np.ones(1), np.ones(1))
+    np.testing.assert_allclose(found.region_qos, [0, 0.4, 0.6])
+
+
+def test_sample_rows_tell_more_than_volume_which_counts_as_one_row() -> None:
+    half = Boxes(XY, np.array([[at(2.0), FIRST]]), np.array([[at(7.0), END]]), np.zeros(1, np.int32), 1)
+    # By volume half, a fifth and 0.3 of its rows; of its three sample rows two lie in the last region.
+    sample = np.array([[3.0, 1.0], [5.0, 8.0], [6.0, 9.0], [1.0, 1.0], [np.nan, 1.0]])
+    found = consolidate(THREE, F, half, np.ones(1), np.ones(1), sample)
+    np.testing.assert_allclose(found.region_qos, np.array([1.5, 0.2, 2.3]) / 4)
+    np.testing.assert_allclose(found.query_shares, 3 / 5)
+
+
 def test_a_line_is_split_by_density_whatever_the_distance_of_floats() -> None:
     for value in (4.0, 5.0, 9.0):
         found = seen(box(only(value)))
