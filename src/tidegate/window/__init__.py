@@ -1,6 +1,8 @@
-"""Window decides which slot of time a row falls into and when that slot is over.
+"""Window decides which windows a time lies in, and which whole windows to leave out under overload.
 
-Last stage on the way of the data. It takes event times as numpy arrays and answers with slot numbers:
-the same slots cut the stored state, so that expiry is the removal of whole slots. Pure: numpy and numba
-only.
+Last stage on the way of the data. Event times go in as numpy arrays; window and pane numbers, masks and time
+intervals come out. Pure: numpy only, no rows are moved here.
+
+    spec.py            a window: which windows hold a time
+    panes.py           the pieces that neighbouring windows share
 """
