@@ -5,4 +5,6 @@ intervals come out. Pure: numpy only, no rows are moved here.
 
     spec.py            a window: which windows hold a time
     panes.py           the pieces that neighbouring windows share
+    drop_window.py     table 2 of the paper: what a drop must keep together, over nests and fan-outs
+    source_range.py    the same, exactly: which source times an output window is made of
 """

@@ -52,14 +52,12 @@ class Panes:
 
     def of(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of the pane of each time."""
-        slides, inside = np.divmod(times, np.int64(self.spec.slide_us))
-        second: NDArray[np.bool_] = inside >= (self.rest_us or self.spec.slide_us)
-        return slides * self.per_slide + second
+        slides = times // self.spec.slide_us
+        return slides * 2 + (times % self.spec.slide_us >= self.rest_us) if self.rest_us else slides
 
     def start(self, panes: NDArray[np.int64]) -> NDArray[np.int64]:
         """First time of each pane; it ends where the next one begins."""
-        slides, second = np.divmod(panes, np.int64(self.per_slide))
-        return slides * self.spec.slide_us + second * self.rest_us
+        return panes // self.per_slide * self.spec.slide_us + panes % self.per_slide * self.rest_us
 
     def of_windows(self, windows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Per window: its first pane, and the first one beyond it."""
