@@ -7,4 +7,6 @@ intervals come out. Pure: numpy only, no rows are moved here.
     panes.py           the pieces that neighbouring windows share
     drop_window.py     table 2 of the paper: what a drop must keep together, over nests and fan-outs
     source_range.py    the same, exactly: which source times an output window is made of
+    window_drop.py     the operator: which windows go, by one coin per batch of windows
+    decisions.py       what it decided, looked up by window
 """
