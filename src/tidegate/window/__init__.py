@@ -9,4 +9,6 @@ intervals come out. Pure: numpy only, no rows are moved here.
     source_range.py    the same, exactly: which source times an output window is made of
     window_drop.py     the operator: which windows go, by one coin per batch of windows
     decisions.py       what it decided, looked up by window
+    early_drop.py      which rows can go before anything is done with them
+    intervals.py       stretches of event time
 """
