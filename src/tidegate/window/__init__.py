@@ -14,4 +14,5 @@ intervals come out. Pure: numpy only, no rows are moved here.
     network.py         sources, boxes, windows, joins and outputs, as one small value
     placement.py       where in a network rows are dropped, and which outputs share their decisions
     drop_cost.py       what a drop saves: the paper's load model
+    admission.py       how much to drop; and whom to shut off when that is not enough
 """
