@@ -13,6 +13,7 @@ intervals come out. Pure: numpy only, no rows are moved here.
     intervals.py       stretches of event time
     network.py         sources, boxes, windows, joins and outputs, as one small value
     placement.py       where in a network rows are dropped, and which outputs share their decisions
+    kept_arrows.py     which rows pass along each arrow of a network
     drop_cost.py       what a drop saves: the paper's load model
     admission.py       how much to drop; and whom to shut off when that is not enough
 """

@@ -201,6 +201,14 @@ class Network:
             for rest in self.paths(parent, name):
                 yield *_steps(node, side), *rest
 
+    def paths_by(self, output: str, parent: str, child: str) -> Iterator[tuple[Step, ...]]:
+        """Those of them that come by one arrow, from a node to one of its children."""
+        node = self.by_name[child]
+        for path in self.paths(output, child):
+            for side, other in enumerate(node.parents):
+                if other == parent:
+                    yield *path, *_steps(node, side)
+
 
 def _steps(node: Node, side: int) -> tuple[Step, ...]:
     if isinstance(node, Join):
