@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.window.test_spec import specs
 
 from tidegate.window.drop_window import DropWindow, before, result, shared
 from tidegate.window.source_range import JoinReach, source_range
 from tidegate.window.spec import WindowSpec
+
+HALF = settings(max_examples=settings().max_examples // 2)
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ def plans(depth: int = 4) -> st.SearchStrategy[Plan]:
 
 
 @given(plans(), st.integers(-9, 9), st.integers(1, 9))
+@HALF
 def test_the_exact_range_is_what_output_windows_are_made_of_and_nothing_else(
     plan: Plan, number: int, windows: int
 ) -> None:
@@ -62,6 +65,7 @@ def test_the_exact_range_is_what_output_windows_are_made_of_and_nothing_else(
 
 
 @given(plans(), st.integers(-2, 2))
+@HALF
 def test_the_bound_of_table_2_holds_the_exact_range_of_every_output(plan: Plan, number: int) -> None:
     drop = plan.drop()
     begin = number * drop.slide_us
@@ -71,6 +75,7 @@ def test_the_bound_of_table_2_holds_the_exact_range_of_every_output(plan: Plan, 
 
 
 @given(plans())
+@HALF
 def test_the_rules_of_table_2_give_the_same_in_either_order(plan: Plan) -> None:
     assert plan.drop() == shared(plan.drop_of_paths())
 

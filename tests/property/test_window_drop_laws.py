@@ -7,12 +7,13 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.window.window_drop import DropState, WindowDrop, coins, share_max
 
 GAPS = st.integers(1, 12)
+HALF = settings(max_examples=settings().max_examples // 2)
 
 
 @st.composite
@@ -33,6 +34,7 @@ def told(drop: WindowDrop, from_us: int, calls: list[tuple[int, float]]) -> list
 
 
 @given(stories())
+@HALF
 def test_never_more_than_the_gap_in_a_row(story: tuple[WindowDrop, int, list[tuple[int, float]]]) -> None:
     drop = story[0]
     decisions = told(*story)[-1].decisions
@@ -41,6 +43,7 @@ def test_never_more_than_the_gap_in_a_row(story: tuple[WindowDrop, int, list[tup
 
 
 @given(stories())
+@HALF
 def test_a_decided_window_is_never_decided_again(
     story: tuple[WindowDrop, int, list[tuple[int, float]]],
 ) -> None:
@@ -52,6 +55,7 @@ def test_a_decided_window_is_never_decided_again(
 
 
 @given(stories())
+@HALF
 def test_dropped_are_the_windows_of_coins_that_said_drop_less_those_owed(
     story: tuple[WindowDrop, int, list[tuple[int, float]]],
 ) -> None:
@@ -65,6 +69,7 @@ def test_dropped_are_the_windows_of_coins_that_said_drop_less_those_owed(
 
 
 @given(stories())
+@HALF
 def test_cutting_time_into_calls_changes_nothing(
     story: tuple[WindowDrop, int, list[tuple[int, float]]],
 ) -> None:

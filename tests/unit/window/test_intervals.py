@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.values import BEGINNING_US
@@ -11,6 +11,7 @@ from tidegate.window.intervals import Intervals, always, merged, union
 
 RANGES = st.lists(st.tuples(st.integers(-30, 30), st.integers(-30, 30)), max_size=12)
 TIMES = np.arange(-40, 40)
+HALF = settings(max_examples=settings().max_examples // 2)
 
 
 def of(ranges: list[tuple[int, int]]) -> Intervals:
@@ -23,6 +24,7 @@ def inside(ranges: list[tuple[int, int]]) -> list[bool]:
 
 
 @given(RANGES)
+@HALF
 def test_merging_changes_no_answer_and_leaves_no_two_that_touch(ranges: list[tuple[int, int]]) -> None:
     found = of(ranges)
     assert found.contain(TIMES).tolist() == inside(ranges)
@@ -31,6 +33,7 @@ def test_merging_changes_no_answer_and_leaves_no_two_that_touch(ranges: list[tup
 
 
 @given(RANGES, RANGES)
+@HALF
 def test_a_union_holds_what_either_holds(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
     assert union([of(one), of(other)]).contain(TIMES).tolist() == inside(one + other)
 

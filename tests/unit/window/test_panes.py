@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.window.test_spec import specs
 
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
 
+HALF = settings(max_examples=settings().max_examples // 2)
+
 
 @given(specs(), st.integers(-200, 200))
+@HALF
 def test_all_times_of_a_pane_lie_in_the_same_windows(spec: WindowSpec, pane: int) -> None:
     panes = Panes(spec)
     start, end = panes.start(np.array([pane, pane + 1]))
@@ -23,6 +26,7 @@ def test_all_times_of_a_pane_lie_in_the_same_windows(spec: WindowSpec, pane: int
 
 
 @given(specs(), st.integers(-50, 50))
+@HALF
 def test_a_window_is_the_union_of_its_panes(spec: WindowSpec, window: int) -> None:
     panes = Panes(spec)
     first, end = panes.of_windows(np.array([window]))
@@ -32,6 +36,7 @@ def test_a_window_is_the_union_of_its_panes(spec: WindowSpec, window: int) -> No
 
 
 @given(specs(), st.integers(-100, 100))
+@HALF
 def test_no_cut_is_needless(spec: WindowSpec, pane: int) -> None:
     panes = Panes(spec)
     first, last = panes.windows(np.array([pane, pane + 1]))

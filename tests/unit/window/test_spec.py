@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
 from tidegate.window.spec import SIZE_MAX_US, WindowSpec
 
 TIMES = st.integers(-(2**61), 2**61)
+HALF = settings(max_examples=settings().max_examples // 2)
 
 
 @st.composite
@@ -23,6 +24,7 @@ def naive_windows(spec: WindowSpec, time: int) -> list[int]:
 
 
 @given(specs(), st.lists(TIMES, min_size=1, max_size=20))
+@HALF
 def test_the_windows_that_hold_a_time_are_found_at_either_side_of_the_epoch(
     spec: WindowSpec, times: list[int]
 ) -> None:
@@ -38,6 +40,7 @@ def test_the_longest_window_does_not_leave_64_bits() -> None:
 
 
 @given(specs(), st.integers(-100, 100), st.integers(0, 100))
+@HALF
 def test_windows_that_start_in_a_range_are_counted_from_its_first_to_its_last(
     spec: WindowSpec, low: int, length: int
 ) -> None:
