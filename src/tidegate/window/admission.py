@@ -17,10 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.window.drop_cost import dropped_rows
-from tidegate.window.drop_window import UNIT_US
-from tidegate.window.network import Box, Network, Node, Window
+from tidegate.window.network import Network, Node
 from tidegate.window.placement import Placement, place
-from tidegate.window.spec import WindowSpec
 from tidegate.window.window_drop import share_max
 
 #: Halvings of the range in which p is searched: far finer than any measured cost.
@@ -63,7 +61,7 @@ def work_left(network: Network, placements: Sequence[Placement], p: float) -> fl
     for drop in placements:
         share = min(p, share_max(drop.max_gap))
         for point in drop.behind:
-            grid = _grid_us(network, point.parent)
+            grid = network.grid_us(point.parent)
             kept[point.parent, point.child] = 1 - share * min(1.0, dropped_rows(point.window, grid))
     return sum(node.work * _kept_of(node, kept) for node in network.nodes)
 
@@ -72,14 +70,6 @@ def _kept_of(node: Node, kept: dict[tuple[str, str], float]) -> float:
     if not node.parents:
         return 1.0
     return sum(kept.get((parent, node.name), 1.0) for parent in node.parents) / len(node.parents)
-
-
-def _grid_us(network: Network, name: str) -> int:
-    """Behind a window, row times are multiples of its slide."""
-    node = network.by_name[name]
-    while isinstance(node, Box):
-        node = network.by_name[node.parent]
-    return node.spec.slide_us if isinstance(node, Window) and isinstance(node.spec, WindowSpec) else UNIT_US
 
 
 def _least_p(network: Network, placements: Sequence[Placement], most: float, capacity: float) -> float:

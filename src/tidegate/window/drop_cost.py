@@ -27,7 +27,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.drop_window import UNIT_US, DropWindow
+from tidegate.window.drop_window import DropWindow
+from tidegate.window.spec import UNIT_US
 from tidegate.window.window_drop import share_max
 
 

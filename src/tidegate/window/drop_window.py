@@ -33,10 +33,7 @@ from dataclasses import dataclass, replace
 from math import lcm
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.spec import WindowSpec
-
-#: The grain of event time.
-UNIT_US = 1
+from tidegate.window.spec import UNIT_US, WindowSpec
 
 
 @dataclass(frozen=True)

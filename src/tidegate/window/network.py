@@ -18,7 +18,7 @@ from functools import cached_property
 
 from tidegate.errors import FlowError, explain
 from tidegate.window.source_range import JoinReach, Step
-from tidegate.window.spec import WindowSpec
+from tidegate.window.spec import UNIT_US, WindowSpec
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,11 @@ class Output:
 Node = Source | Box | Window | Join | Output
 
 
+def time_window(node: Node) -> WindowSpec | None:
+    """The window of a node that aggregates by time."""
+    return node.spec if isinstance(node, Window) and isinstance(node.spec, WindowSpec) else None
+
+
 @dataclass(frozen=True)
 class Network:
     """Nodes, each behind its parents."""
@@ -182,14 +187,19 @@ class Network:
         node = self.by_name[name]
         return frozenset({name}).union(*(self.above(parent) for parent in node.parents))
 
-    def outputs_below(self, name: str) -> frozenset[str]:
-        return frozenset(output.name for output in self.outputs if name in self.above(output.name))
-
     def without(self, outputs: frozenset[str]) -> Network:
         """The network with these outputs shut off, and all that worked for nobody else."""
         left = [output.name for output in self.outputs if output.name not in outputs]
         needed = frozenset[str]().union(*(self.above(name) for name in left))
         return Network(tuple(node for node in self.nodes if node.name in needed))
+
+    def grid_us(self, name: str) -> int:
+        """What the times of rows that leave a node are multiples of: behind a window, its slide."""
+        node = self.by_name[name]
+        while isinstance(node, Box):
+            node = self.by_name[node.parent]
+        spec = time_window(node)
+        return UNIT_US if spec is None else spec.slide_us
 
     def paths(self, output: str, name: str) -> Iterator[tuple[Step, ...]]:
         """The steps between an output and the rows that leave a node, one way after the other."""
@@ -213,4 +223,5 @@ class Network:
 def _steps(node: Node, side: int) -> tuple[Step, ...]:
     if isinstance(node, Join):
         return (node.reach(side),)
-    return (node.spec,) if isinstance(node, Window) and isinstance(node.spec, WindowSpec) else ()
+    spec = time_window(node)
+    return () if spec is None else (spec,)

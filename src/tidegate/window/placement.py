@@ -30,8 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.window.drop_window import DropWindow, before, before_join, result, shared
-from tidegate.window.network import Box, Join, Network, Node, Output, RowCount, Source, Window
-from tidegate.window.spec import WindowSpec
+from tidegate.window.network import Box, Join, Network, Node, Output, Source, Window, time_window
 
 
 @dataclass(frozen=True)
@@ -74,9 +73,8 @@ def result_window(network: Network, output: Output) -> DropWindow | None:
     node: Node = network.by_name[output.parent]
     while isinstance(node, Box):
         node = network.by_name[node.parent]
-    if isinstance(node, Window) and isinstance(node.spec, WindowSpec):
-        return result(node.spec, output.max_gap)
-    return None
+    spec = time_window(node)
+    return None if spec is None else result(spec, output.max_gap)
 
 
 @dataclass(frozen=True)
@@ -154,13 +152,13 @@ class _Climb:
 
 def _crossed(node: Node) -> bool:
     """Whether a drop can stand in front of this node and mean the same as behind it."""
-    return not isinstance(node, Source) and not (isinstance(node, Window) and isinstance(node.spec, RowCount))
+    counts_rows = isinstance(node, Window) and time_window(node) is None
+    return not isinstance(node, Source) and not counts_rows
 
 
 def _in_front_of(node: Node, side: int, behind: DropWindow) -> DropWindow:
-    if isinstance(node, Window) and isinstance(node.spec, WindowSpec):
-        return before(node.spec, behind)
     if isinstance(node, Join):
         reach = node.reach(side)
         return before_join(reach.back_us, reach.ahead_us, behind)
-    return behind
+    spec = time_window(node)
+    return behind if spec is None else before(spec, behind)

@@ -24,6 +24,8 @@ from tidegate.errors import FlowError, explain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: The grain of event time.
+UNIT_US = 1
 #: A sum of a time and a few sizes must stay inside 64 bits.
 SIZE_MAX_US = 2**60
 

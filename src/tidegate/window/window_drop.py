@@ -87,32 +87,32 @@ class WindowDrop:
     def decide(self, state: DropState, up_to_us: int, p: float) -> DropState:
         """Decide all windows that start up to a time, and the rest of the last one's batch."""
         self._check(p)
-        begin, gap = state.decisions.end, self.max_gap
-        batches = min(up_to_us // self.slide_us // gap, begin // gap + BATCHES_MAX) + 1
-        if batches * gap <= begin:
+        window, size = state.decisions.end, self.max_gap
+        first = window // size
+        beyond = min(up_to_us // self.slide_us // size, first + BATCHES_MAX) + 1
+        if beyond * size <= window:
             return state
         if p == 0:
-            return state.extended(batches * gap, (), gap=0, owed=0)
-        numbers = np.arange(begin // gap, batches)
+            return state.extended(beyond * size, (), gap=0, owed=0)
+        drops = coins(np.arange(first, beyond), self.seed) < p
         runs: list[tuple[int, int]] = []
-        window, run, owed = begin, state.gap, state.owed
-        for batch, drops in zip(numbers.tolist(), (coins(numbers, self.seed) < p).tolist(), strict=True):
-            end = (batch + 1) * gap
-            run, owed = self._batch(window, end, run, owed, drops, runs)
-            window = end
-        return state.extended(window, runs, gap=run, owed=owed)
+        gap, owed = state.gap, state.owed
+        for batch, drop in enumerate(drops.tolist(), start=first):
+            gap, owed = self._batch(window, (batch + 1) * size, gap, owed, drop, runs)
+            window = (batch + 1) * size
+        return state.extended(window, runs, gap=gap, owed=owed)
 
     def _batch(
-        self, window: int, end: int, gap: int, owed: int, drops: bool, runs: list[tuple[int, int]]
+        self, window: int, end: int, gap: int, owed: int, drop: bool, runs: list[tuple[int, int]]
     ) -> tuple[int, int]:
         """Decide one batch: its dropped runs go to `runs`; the gap and the debt behind it come back."""
         while window < end:
             if gap == self.max_gap:
-                window, gap, owed = window + 1, 0, owed + drops
-            elif drops or owed:
-                length = min(end - window, self.max_gap - gap, end - window if drops else owed)
+                window, gap, owed = window + 1, 0, owed + drop
+            elif drop or owed:
+                length = min(end - window, self.max_gap - gap, end - window if drop else owed)
                 runs.append((window, window + length))
-                window, gap, owed = window + length, gap + length, owed if drops else owed - length
+                window, gap, owed = window + length, gap + length, owed if drop else owed - length
             else:
                 return 0, 0
         return gap, owed
