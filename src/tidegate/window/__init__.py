@@ -16,4 +16,5 @@ intervals come out. Pure: numpy only, no rows are moved here.
     kept_arrows.py     which rows pass along each arrow of a network
     drop_cost.py       what a drop saves: the paper's load model
     admission.py       how much to drop; and whom to shut off when that is not enough
+    interpolation.py   estimates for windows that were dropped
 """
