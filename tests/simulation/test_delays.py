@@ -15,7 +15,8 @@ from tidegate.sim.delays import (
 from tidegate.sim.window_network import Program, Row, evaluate
 from tidegate.window.decisions import Decisions
 from tidegate.window.kept_arrows import kept_on_arrows
-from tidegate.window.network import Box, Network, Output, Source, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Box, Output, Source, Window
 from tidegate.window.placement import place
 from tidegate.window.spec import WindowSpec
 

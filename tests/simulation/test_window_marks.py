@@ -9,7 +9,8 @@ from tidegate.sim.window_marks import CLOSED, SILENT, Marked, aggregate, decode,
 from tidegate.sim.window_network import Program, Row, all_windows
 from tidegate.window.decisions import Decisions
 from tidegate.window.drop_window import DropWindow
-from tidegate.window.network import Box, Network, RowCount, Source, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Box, RowCount, Source, Window
 from tidegate.window.spec import WindowSpec
 
 OPEN_UNTIL = 50

@@ -14,7 +14,8 @@ from tidegate.sim.window_encoding import evaluate_marked, let_through
 from tidegate.sim.window_network import Program, Row, drop_at_random, evaluate, on_time
 from tidegate.window.decisions import Decisions
 from tidegate.window.kept_arrows import kept_on_arrows
-from tidegate.window.network import Network, Output, Source, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Output, Source, Window
 from tidegate.window.placement import place, result_window
 from tidegate.window.spec import WindowSpec
 from tidegate.window.window_drop import WindowDrop

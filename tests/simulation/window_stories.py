@@ -12,7 +12,8 @@ import numpy as np
 
 from tidegate.sim.window_network import COUNT, Aggregate, Program, Row
 from tidegate.window.decisions import Decisions
-from tidegate.window.network import Box, Join, Network, Node, Output, Source, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Box, Join, Node, Output, Source, Window
 from tidegate.window.placement import Placement, place
 from tidegate.window.spec import WindowSpec
 from tidegate.window.window_drop import DropState, WindowDrop, share_max

@@ -23,7 +23,8 @@ import numpy as np
 from tidegate.window.decisions import Decisions
 from tidegate.window.intervals import Intervals
 from tidegate.window.kept_arrows import Arrow, kept_on_arrows
-from tidegate.window.network import Network, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Window
 from tidegate.window.placement import Placement
 from tidegate.window.window_drop import WindowDrop, share_max
 

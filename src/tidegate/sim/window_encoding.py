@@ -22,7 +22,8 @@ from tidegate.values import BEGINNING_US, END_US
 from tidegate.window.decisions import Decisions
 from tidegate.window.intervals import Intervals, always, merged
 from tidegate.window.kept_arrows import Arrow
-from tidegate.window.network import Network, Node, Source, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Node, Source, Window
 from tidegate.window.placement import Placement
 
 

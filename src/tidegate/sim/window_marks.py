@@ -33,7 +33,7 @@ from tidegate.sim.window_network import Program, Row, time_spec
 from tidegate.values import BEGINNING_US
 from tidegate.window.decisions import Decisions
 from tidegate.window.drop_window import DropWindow
-from tidegate.window.network import Window
+from tidegate.window.nodes import Window
 
 SILENT, CLOSED = -1, 0
 

@@ -23,7 +23,8 @@ from tidegate.errors import FlowError, explain
 from tidegate.values import BEGINNING_US
 from tidegate.window.intervals import Intervals
 from tidegate.window.kept_arrows import Arrow
-from tidegate.window.network import Join, Network, Node, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Join, Node, Window
 from tidegate.window.spec import WindowSpec
 
 

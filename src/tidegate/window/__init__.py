@@ -11,7 +11,8 @@ intervals come out. Pure: numpy only, no rows are moved here.
     decisions.py       what it decided, looked up by window
     early_drop.py      which rows can go before anything is done with them
     intervals.py       stretches of event time
-    network.py         sources, boxes, windows, joins and outputs, as one small value
+    nodes.py           sources, boxes, windows, joins and outputs
+    network.py         a query network of such nodes, as one small value
     placement.py       where in a network rows are dropped, and which outputs share their decisions
     kept_arrows.py     which rows pass along each arrow of a network
     drop_cost.py       what a drop saves: the paper's load model

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.window.drop_cost import dropped_rows
-from tidegate.window.network import Network, Node
+from tidegate.window.network import Network
+from tidegate.window.nodes import Node
 from tidegate.window.placement import Placement, place
 from tidegate.window.window_drop import share_max
 

@@ -1,13 +1,11 @@
-"""A query network: sources, boxes, windows, joins and outputs, as one small value.
+"""A query network, as one small value: nodes, and which way rows go between them.
 
-Paper: window drop, section 2.1: boxes and arrows; rows may be shared by several boxes. Here without what
-boxes compute: only how they change the times of rows, and what their work is.
+Paper: window drop, section 2.1: boxes and arrows; rows may be shared by several boxes.
 
     source ─▶ box ─▶ window ─┬─▶ box ─▶ window ─▶ output
                              └─▶ output
 
-A node names its parents; nodes stand in the order in which rows pass them. `work` is what a node does in a
-second while nothing is dropped, in any unit that is the same for all.
+A node names its parents (`nodes.py`); nodes stand in the order in which rows pass them.
 """
 
 from __future__ import annotations
@@ -17,134 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.source_range import JoinReach, Step
-from tidegate.window.spec import UNIT_US, WindowSpec
-
-
-@dataclass(frozen=True)
-class Source:
-    """Rows come in."""
-
-    name: str
-    work: float = 0.0
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return ()
-
-
-@dataclass(frozen=True)
-class Box:
-    """A filter or a map: a row at a time, and the time of a row stays."""
-
-    name: str
-    parent: str
-    work: float = 0.0
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
-
-
-@dataclass(frozen=True)
-class RowCount:
-    """Windows of so many rows: which rows they hold depends on how many came before."""
-
-    rows: int
-    slide: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.slide <= self.rows:
-            raise FlowError(
-                explain(
-                    "A window of rows has at least one row, and a slide of one row up to its size",
-                    got=f"{self.rows} rows, slide {self.slide}",
-                )
-            )
-
-
-@dataclass(frozen=True)
-class Window:
-    """An aggregate. Its rows are one per window and group, and have the window's start as their time."""
-
-    name: str
-    parent: str
-    spec: WindowSpec | RowCount
-    by: tuple[str, ...] = ()
-    work: float = 0.0
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
-
-
-@dataclass(frozen=True)
-class Join:
-    """Pairs with -left_us <= left time - right time <= right_us; a pair has the later time of the two."""
-
-    name: str
-    left: str
-    right: str
-    left_us: int
-    right_us: int
-    #: Rows may come out without a partner (outer, semi and anti joins).
-    inner: bool = True
-    work: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.left_us < 0 or self.right_us < 0:
-            raise FlowError(
-                explain(
-                    f"The windows of the join {self.name!r} must be zero or more",
-                    got=f"{self.left_us} and {self.right_us} microseconds",
-                )
-            )
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.left, self.right)
-
-    def reach(self, side: int) -> JoinReach:
-        """How much earlier, and later, than its results a row of a side is needed.
-
-        A left row at t makes pairs from t to t + left_us. Where a row may come out alone, all that could be
-        its partner must be there: from right_us before to left_us behind a left row.
-        """
-        back = (self.left_us, self.right_us)[side]
-        return JoinReach(back) if self.inner else JoinReach(back, (self.right_us, self.left_us)[side])
-
-
-@dataclass(frozen=True)
-class Output:
-    """Rows go out; at most `max_gap` windows may be missing in a row. None: nothing may."""
-
-    name: str
-    parent: str
-    max_gap: int | None = None
-    work: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.max_gap is not None and self.max_gap < 1:
-            raise FlowError(
-                explain(
-                    f"The longest gap of the output {self.name!r} is less than a window",
-                    got=f"max_gap {self.max_gap}",
-                    why="With none, no window could ever be dropped",
-                    do="Give max_gap=1 or more, or None if nothing may be missing",
-                )
-            )
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
-
-
-Node = Source | Box | Window | Join | Output
-
-
-def time_window(node: Node) -> WindowSpec | None:
-    """The window of a node that aggregates by time."""
-    return node.spec if isinstance(node, Window) and isinstance(node.spec, WindowSpec) else None
+from tidegate.window.nodes import Box, Node, Output, steps_of, time_window
+from tidegate.window.source_range import Step
+from tidegate.window.spec import UNIT_US
 
 
 @dataclass(frozen=True)
@@ -209,7 +82,7 @@ class Network:
         node = self.by_name[output]
         for side, parent in enumerate(node.parents):
             for rest in self.paths(parent, name):
-                yield *_steps(node, side), *rest
+                yield *steps_of(node, side), *rest
 
     def paths_by(self, output: str, parent: str, child: str) -> Iterator[tuple[Step, ...]]:
         """Those of them that come by one arrow, from a node to one of its children."""
@@ -217,11 +90,4 @@ class Network:
         for path in self.paths(output, child):
             for side, other in enumerate(node.parents):
                 if other == parent:
-                    yield *path, *_steps(node, side)
-
-
-def _steps(node: Node, side: int) -> tuple[Step, ...]:
-    if isinstance(node, Join):
-        return (node.reach(side),)
-    spec = time_window(node)
-    return () if spec is None else (spec,)
+                    yield *path, *steps_of(node, side)

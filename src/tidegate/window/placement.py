@@ -30,7 +30,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.window.drop_window import DropWindow, before, before_join, result, shared
-from tidegate.window.network import Box, Join, Network, Node, Output, Source, Window, time_window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Box, Join, Node, Output, Source, Window, time_window
 
 
 @dataclass(frozen=True)

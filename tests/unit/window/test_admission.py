@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate.window.admission import admit, work_left
-from tidegate.window.network import Box, Network, Node, Output, Source, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Box, Node, Output, Source, Window
 from tidegate.window.placement import place
 from tidegate.window.spec import WindowSpec
 

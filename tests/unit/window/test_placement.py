@@ -4,7 +4,8 @@ import pytest
 
 from tidegate.errors import FlowError
 from tidegate.window.drop_window import DropWindow
-from tidegate.window.network import Box, Join, Network, Node, Output, RowCount, Source, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Box, Join, Node, Output, RowCount, Source, Window
 from tidegate.window.placement import Placement, place
 from tidegate.window.spec import WindowSpec
 

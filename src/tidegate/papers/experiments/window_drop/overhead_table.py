@@ -22,7 +22,8 @@ from tidegate.sim.window_marks import SILENT, drop_windows, pass_box
 from tidegate.sim.window_network import Program, Row
 from tidegate.window.decisions import Decisions
 from tidegate.window.drop_window import before, result
-from tidegate.window.network import Box, Network, Source
+from tidegate.window.network import Network
+from tidegate.window.nodes import Box, Source
 from tidegate.window.spec import WindowSpec
 
 SIZES = (25, 50, 75, 100)

@@ -19,7 +19,8 @@ from functools import cache
 from tidegate.papers.experiments.experiment import Options
 from tidegate.sim.delays import Delays
 from tidegate.window.drop_cost import Costs
-from tidegate.window.network import Box, Network, Output, Source, Window
+from tidegate.window.network import Network
+from tidegate.window.nodes import Box, Output, Source, Window
 from tidegate.window.spec import WindowSpec
 
 #: 𝓑, in windows.
