@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: The folder with real data, where --real does not name one.
 DATA_VARIABLE = "TIDEGATE_DATA"
-NAMES = ("selective-join", "fastjoin", "ls-stream")
+NAMES = ("selective-join", "fastjoin", "ls-stream", "window-drop")
 SEEDS, QUICK_SEEDS = 5, 1
 HEADS = ("figure", "what", "paper said", "we measured", "")
 

@@ -11,6 +11,7 @@ MODULES = {
     "selective-join": "tidegate.papers.experiments.selective_join.experiment",
     "fastjoin": "tidegate.papers.experiments.fastjoin.experiment",
     "ls-stream": "tidegate.papers.experiments.ls_stream.experiment",
+    "window-drop": "tidegate.papers.experiments.window_drop.experiment",
 }
 
 
