@@ -80,6 +80,9 @@ class Match:
 
     parent: Node
     queries: tuple[Query, ...]
+    #: Folder through which sifters go to the sources, and the column in which these mark samples.
+    sources: str | None = None
+    mark: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,14 +191,27 @@ class Stream:
         keys, matching = _on(on)
         return Stream(Join(self._node, other._node, keys, condition, kind, where, matching))
 
-    def match(self, queries: Sequence[Query]) -> Stream:
+    def match(
+        self, queries: Sequence[Query], *, sources: str | None = None, mark: str | None = None
+    ) -> Stream:
         """Each row once for every query that it satisfies, with the name of the query in `query_id`.
 
         Any number of `tidegate.Query` range predicates over the columns of this stream. With a goal, rows
         that are worth least to the queries are dropped in front of this step when there is no time for all.
+        With `sources` they are dropped where they come from: `tidegate sift --follow` takes its filters from
+        that folder, counts there what was offered, and marks samples in the column `mark`.
         """
+        if (sources is None) != (mark is None):
+            raise FlowError(
+                explain(
+                    "Sifting at the sources needs a folder and the column that marks samples",
+                    got=f"sources={sources!r}, mark={mark!r}",
+                    why="Without marked samples nobody knows what the sources dropped",
+                    do="Give both, and run `tidegate sift --follow FOLDER --mark COLUMN` at the sources",
+                )
+            )
         self._refuse_as_input_of("matched", "They go straight to an output, past all operators")
-        return Stream(Match(self._node, tuple(queries)))
+        return Stream(Match(self._node, tuple(queries), sources, mark))
 
     def write_to(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, counted, read_files, seconds
 
@@ -21,6 +21,7 @@ from tidegate.sift.sifter import Sifter
 from tidegate.spark.layout import HASH, SAMPLE, TIME, MatchLayout
 from tidegate.spark.match_task import MatchBatch
 from tidegate.spark.sifted import sifted
+from tidegate.state.sifter_files import Counts, newest, write_counts
 
 AXES = (Axis("x"), Axis("n", "integer"), Axis("kind", "category", ("bus", "it's", "tram")))
 
@@ -172,3 +173,52 @@ def test_a_goal_needs_something_that_may_be_left_out(spark: SparkSession, tmp_pa
     )
     with pytest.raises(tg.FlowError, match="nothing in the flow may be left out"):
         tg.start(lonely.write_to(Sink()), checkpoint=str(tmp_path / "ck"), goal=tg.Goal(latency="1 second"))
+
+
+def test_sources_get_sifters_and_what_they_counted_is_what_was_offered(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = [
+        table.append_column("sampled", pa.array([i % 20 == 0 for i in range(table.num_rows)]))
+        for table in points(files=6, rows=5_000)
+    ]
+    add_files(tmp_path / "in", tables)
+    frame = read_files(spark, tmp_path / "in", "ts timestamp, x double, y double, sampled boolean")
+    filters = str(tmp_path / "filters")
+    counted_by_nodes = iter(range(10_000, 100_000, 10_000))
+
+    def sink(rows: DataFrame, batch: int) -> None:
+        # Two nodes let 5,000 rows through for every 10,000 that they are offered.
+        both = next(counted_by_nodes)
+        write_counts(filters, Counts("north", 0, offered=both // 4))
+        write_counts(filters, Counts("south", 0, offered=both - both // 4))
+
+    stream = tg.stream(frame, time="ts", name="points")
+    query = tg.start(
+        stream.match(SQUARES, sources=filters, mark="sampled").write_to(sink),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+        goal=tg.Goal(latency="200 milliseconds"),
+        shed=tg.Shed(sift="flexp", regions=16),
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    told = [p["sift"]["match1"] for p in query.recent_progress if p["input_rows"]]
+    assert [one["received"] for one in told] == [5_000] * 6, "rows were dropped a second time"
+    # Nodes had counted nothing before the first batch, and 10,000 rows more at each that followed.
+    assert [one["offered"] for one in told] == [0, *[10_000] * 5]
+    assert [one["sampled"] for one in told] == [250] * 6
+    published = newest(filters).sifter
+    assert published is not None
+    assert published.version > 0
+    assert published.z < 1
+    assert published.columns == ("x", "y")
+
+
+def test_a_mark_that_does_not_come_with_the_rows_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    add_files(tmp_path / "in", points(files=1, rows=10))
+    frame = read_files(spark, tmp_path / "in", "ts timestamp, x double, y double")
+    stream = tg.stream(frame, time="ts", name="a")
+    with pytest.raises(tg.FlowError, match="no boolean column 'sampled'"):
+        tg.start(stream.match(SQUARES, sources="here", mark="sampled").write_to(Sink()), checkpoint="ck")
+    with pytest.raises(tg.FlowError, match="needs a folder and the column"):
+        stream.match(SQUARES, sources="here")

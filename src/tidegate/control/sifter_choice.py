@@ -58,6 +58,7 @@ class Seen:
     #: Samples that were known before, and those of the batch.
     old: Sampled
     new: Sampled
+    #: Rows that the kept and sampled ones are of; 0 where nobody knows.
     offered: int
     sampled: int
     #: Rows by region that the sifter let through, not counting samples; those of no region last.
@@ -113,6 +114,7 @@ def choose(
             queries.alphas,
             z=max(1 - drop, unplaced),
             fairness=shed.fairness,
+            sample=both.coordinates,
         )
         why = f"{passed:.3f} of the rows passed instead of {sifter.z:.3f}"
         return _next(sifter, shed, z, both, built, drop, why)

@@ -51,6 +51,8 @@ class SiftSettings:
     #: Time that a batch may take, and time between two triggers.
     batch_seconds: float
     trigger_seconds: float
+    #: Matches whose rows are dropped at the sources: what these let through comes when it comes.
+    at_sources: frozenset[str] = frozenset()
     choice: ChoiceSettings = field(default_factory=ChoiceSettings)
 
 
@@ -127,7 +129,7 @@ def _learnt(
     seen = Seen(
         old=Sampled.empty(axes) if last is None else Sampled.from_json(last["sample"]),
         new=Sampled.joined([Sampled.empty(axes), *_samples(reports)]),
-        offered=offered,
+        offered=0 if name in settings.at_sources else offered,
         sampled=sum(report.sampled for report in reports),
         kept=_kept(reports, sifter.regions.count),
     )

@@ -32,6 +32,7 @@ from tidegate.spark.pass_rows import entering, result
 from tidegate.spark.passes import Pass
 from tidegate.spark.routed import routed
 from tidegate.spark.sifted import sifted
+from tidegate.spark.source_sifters import marked
 from tidegate.state.paths import segment_path
 from tidegate.values import BEGINNING_US
 
@@ -149,7 +150,7 @@ def _match_rows(
 def _run_match(rows: DataFrame, match: CompiledMatch, work: MatchBatch) -> DataFrame:
     """No shuffle: tasks take the rows as they come."""
     if work.sifter is not None:
-        rows = sifted(rows, work)
+        rows = sifted(rows, work) if match.node.mark is None else marked(rows, match.node.mark)
     schema = match.schema if work.stage_root is None else f"{REPORT} string"
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

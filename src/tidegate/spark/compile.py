@@ -39,7 +39,7 @@ from tidegate.spark.joined_row import (
 )
 from tidegate.spark.keys import Keys, match_keys, quoted
 from tidegate.spark.layout import CELL, REPORT, TIME, JoinLayout, MatchLayout, SideLayout
-from tidegate.spark.match_columns import kinds_of, match_schema
+from tidegate.spark.match_columns import check_mark, kinds_of, match_schema
 from tidegate.spark.ports import Port
 from tidegate.values import BEGINNING_US
 
@@ -151,6 +151,7 @@ class _Compiler:
         base, _ = ports.boxes_of(node.parent)
         tap = self._source_tap(node.parent, observed_as=name) if isinstance(base, Source) else None
         queries = QuerySet.of(node.queries, kinds_of(T.StructType(visible(frame))))
+        check_mark(node, frame)
         schema = match_schema(frame, timed=id(node) in self._feeding)
         stream = tap.stream if tap is not None else None
         layout = MatchLayout(name, stream, queries.boxes.axes, arrow_schema(schema, name))

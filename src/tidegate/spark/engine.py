@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import balancing, overload, planning, sifting
+from tidegate.control import balancing, overload, planning
 from tidegate.control.balance_told import balance_told
 from tidegate.control.balancing import BalanceSettings
 from tidegate.control.outcome import manifest_after, newest_seen
@@ -36,6 +36,7 @@ from tidegate.sifting import MatchReport
 from tidegate.spark import linked, observed, sinks
 from tidegate.spark.building import build_pass
 from tidegate.spark.compiled import Compiled, CompiledJoin
+from tidegate.spark.matching import Matching
 from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, Reports
 from tidegate.spark.ports import boxes_of
@@ -109,6 +110,7 @@ class Engine:
         carries_more = any(join.layout.cells for join in compiled.joins)
         self._linked = linked.linked_outputs(compiled) if codec and not carries_more else {}
         kept_as = codec if self._linked else None
+        self._matching = Matching(compiled, settings.sifting)
         self._tasks = Tasks(compiled, checkpoint.store.url, stage_root, kept_as)
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
@@ -159,9 +161,9 @@ class Engine:
             # 3. and 4. Rows.
             reports, matched = self._run_pass(frame, plan, self.manifest, passes)
             raw = observed.read(self.compiled.observations, self.query)
-            entered = self._entered(raw)
-            seen = self._judged(raw, plan, matched)
-            late = passes[0].late(plan.watermarks_us) | self._late_in_matches(matched)
+            entered = self._matching.entered(raw, self.query, self.manifest)
+            seen = self._matching.judged(raw, plan, matched)
+            late = passes[0].late(plan.watermarks_us) | self._matching.late(matched)
             self._step("materialised", batch)
             worth = self._worth(passes[0])
             after = self._after(self.manifest, plan, reports, seen)
@@ -191,8 +193,11 @@ class Engine:
                 progress["timings"] = dict(self._timings)
                 progress["duration_seconds"] = self._clock() - started
                 after = self._learnt(plan, settled, after, started, worth)
-                after = self._sifted(plan, matched, after, entered, started)
-                progress["sift"] = sift_told(plan, matched, entered, after)
+                busy_seconds = self._clock() - started + self._outside_seconds
+                cold = self._batches_run < COLD_BATCHES
+                learnt = self._matching.learn(self.manifest, plan, matched, entered, busy_seconds, cold)
+                after = replace(after, control={**after.control, **learnt})
+                progress["sift"] = sift_told(plan, matched, entered.rows, after)
                 self.checkpoint.telemetry.write(batch, progress)
                 self._step("reported", batch)
                 self.checkpoint.commit(after)
@@ -235,33 +240,6 @@ class Engine:
         learnt = overload.learn(settings, self.manifest, plan, reports, after, self._operators, busy, worth)
         return replace(after, control={**after.control, **learnt})
 
-    def _sifted(
-        self,
-        plan: Plan,
-        matched: list[MatchReport],
-        after: Manifest,
-        entered: dict[str, int],
-        started: float,
-    ) -> Manifest:
-        """The manifest with the sifters of the next batch."""
-        settings = self.settings.sifting
-        if settings is None:
-            return after
-        busy = self._clock() - started + self._outside_seconds
-        offered = sifting.Offered(entered, busy, cold=self._batches_run < COLD_BATCHES)
-        learnt = sifting.learn(settings, self.manifest, plan, matched, offered)
-        return replace(after, control={**after.control, sifting.CONTROL: learnt})
-
-    def _entered(self, seen: dict[str, Observed]) -> dict[str, int]:
-        """By match of a source: rows in front of its sifter."""
-        counts = observed.read_counts(self.compiled.counted, self.query)
-        streams = {match.layout.operator: match.layout.stream for match in self.compiled.matches}
-        return {
-            name: counts[name] if name in counts else seen[stream].offered - seen[stream].rejected
-            for name, stream in streams.items()
-            if stream is not None and (name in counts or stream in seen)
-        }
-
     def _balanced(self, plan: Plan, reports: list[TaskReport], after: Manifest) -> dict[str, Any]:
         """Where rows should lie from the next batch on."""
         settings = self.settings.balance
@@ -302,18 +280,15 @@ class Engine:
             flush=flush,
             settle_after=self.settings.settle_after and not flush,
             seed=self.settings.seed,
-            sifters=self._sifters(),
+            sifters=self._matching.sifters(self.manifest),
             routing=routing,
             cuts=cuts,
             balance=wanted,
         )
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
+        self._matching.publish(plan)
         return plan
-
-    def _sifters(self) -> dict[str, Any]:
-        settings = self.settings.sifting
-        return {} if settings is None else sifting.decide(settings, self.manifest)
 
     def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._timed("build"):
@@ -325,30 +300,6 @@ class Engine:
             reports, matched = one.run()
         _check_complete(reports, plan)
         return reports, matched
-
-    def _late_in_matches(self, matched: list[MatchReport]) -> dict[str, int]:
-        """Late rows of streams that enter matches and no join."""
-        joined = {side.port.stream for join in self.compiled.joins for side in join.inputs}
-        streams = {match.layout.operator: match.layout.stream for match in self.compiled.matches}
-        first = {stream: name for name, stream in reversed(streams.items()) if stream not in joined}
-        return {
-            stream: sum(report.late for report in matched if report.operator == name)
-            for stream, name in first.items()
-            if stream is not None
-        }
-
-    def _judged(
-        self, raw: dict[str, Observed], plan: Plan, matched: list[MatchReport]
-    ) -> dict[str, Observed]:
-        """What Spark saw of streams; of times too far ahead, which matches judge, it knows nothing."""
-        seen = dict(raw)
-        for match in self.compiled.matches:
-            stream = match.layout.stream
-            if stream in seen and stream is not None:
-                mine = [report for report in matched if report.operator == match.layout.operator]
-                newest_us = self.compiled.newest_us(stream, plan.now_us)
-                seen[stream] = observed.judged(seen[stream], mine, newest_us)
-        return seen
 
     def _after(
         self, before: Manifest, plan: Plan, reports: list[TaskReport], seen: dict[str, Observed]

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
+from tidegate.flow import Match
 from tidegate.sift.axes import Axis
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import is_binary, quoted
@@ -36,6 +37,20 @@ def _kind(kind: T.DataType) -> str | None:
     if isinstance(kind, T.BooleanType) or (isinstance(kind, T.StringType) and is_binary(kind)):
         return "category"
     return None
+
+
+def check_mark(node: Match, frame: DataFrame) -> None:
+    """Where sources sift: the column in which they mark samples must come with the rows."""
+    if node.mark is not None and (
+        node.mark not in frame.columns or not isinstance(frame.schema[node.mark].dataType, T.BooleanType)
+    ):
+        raise FlowError(
+            explain(
+                f"There is no boolean column {node.mark!r} that marks samples",
+                got="columns " + ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in visible(frame)),
+                do="Read the column that `tidegate sift --mark` adds, and keep it up to match",
+            )
+        )
 
 
 def match_schema(frame: DataFrame, timed: bool) -> T.StructType:

@@ -391,6 +391,7 @@ def _shedding(
     may_skip, may_sift = joins_that_may_skip(compiled.outputs), matches_that_may_sift(compiled.outputs)
     joins = tuple(join.layout.operator for join in compiled.joins if id(join.node) in may_skip)
     matches = {m.layout.operator: m.queries for m in compiled.matches if id(m.node) in may_sift}
+    at_sources = frozenset(m.layout.operator for m in compiled.matches if m.node.sources is not None)
     if not joins and not matches:
         raise FlowError(
             explain(
@@ -408,7 +409,7 @@ def _shedding(
     skips, sifts = joins and shed.join != "none", matches and shed.sift != "none"
     return (
         OverloadSettings(shed, joins, *seconds, cores) if skips else None,
-        SiftSettings(shed, matches, *seconds) if sifts else None,
+        SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
     )
 
 

@@ -1,0 +1,94 @@
+"""The matches of a running query: what entered them, what their reports say of streams, and their sifters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.control import sifting
+from tidegate.control.sifting import SiftSettings
+from tidegate.sifting import MatchReport
+from tidegate.spark import observed, source_sifters
+from tidegate.spark.compiled import Compiled
+from tidegate.spark.observed import Observed
+from tidegate.spark.source_sifters import SourceSifters
+from tidegate.values import Manifest, Plan
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Rows that came to matches in one batch."""
+
+    #: By match of a source: rows in front of its sifter, wherever that stands.
+    rows: Mapping[str, int]
+    #: By match whose sifter stands at the sources: rows that these were offered since they began.
+    at_sources: Mapping[str, int]
+
+
+class Matching:
+    """What the engine does for matches, batch by batch."""
+
+    def __init__(self, compiled: Compiled, settings: SiftSettings | None):
+        self._compiled, self._settings = compiled, settings
+        self._streams = {match.layout.operator: match.layout.stream for match in compiled.matches}
+        self._sources = SourceSifters(compiled.matches)
+
+    def sifters(self, manifest: Manifest) -> dict[str, Any]:
+        """For the plan after this manifest."""
+        return {} if self._settings is None else sifting.decide(self._settings, manifest)
+
+    def publish(self, plan: Plan) -> None:
+        """Leave the sifters of a plan to the sources that run them."""
+        self._sources.publish(plan)
+
+    def entered(self, seen: Mapping[str, Observed], query: Any, before: Manifest) -> Entered:
+        """What came, by what Spark observed of streams and what sources counted."""
+        counts = observed.read_counts(self._compiled.counted, query)
+        rows = {
+            name: counts[name] if name in counts else seen[stream].offered - seen[stream].rejected
+            for name, stream in self._streams.items()
+            if stream is not None and (name in counts or stream in seen)
+        }
+        at_sources = self._sources.counted()
+        return Entered({**rows, **source_sifters.offered_since(before, at_sources)}, at_sources)
+
+    def judged(
+        self, seen: Mapping[str, Observed], plan: Plan, reports: Sequence[MatchReport]
+    ) -> dict[str, Observed]:
+        """What was seen of streams; of times too far ahead, which matches judge, Spark knows nothing."""
+        found = dict(seen)
+        for name, stream in self._streams.items():
+            if stream in found and stream is not None:
+                mine = [report for report in reports if report.operator == name]
+                newest_us = self._compiled.newest_us(stream, plan.now_us)
+                found[stream] = observed.judged(seen[stream], mine, newest_us)
+        return found
+
+    def late(self, reports: Sequence[MatchReport]) -> dict[str, int]:
+        """Late rows of streams that enter matches and no join; each stream is counted at one match."""
+        joined = {side.port.stream for join in self._compiled.joins for side in join.inputs}
+        first = {stream: name for name, stream in reversed(self._streams.items()) if stream not in joined}
+        return {
+            stream: sum(report.late for report in reports if report.operator == name)
+            for stream, name in first.items()
+            if stream is not None
+        }
+
+    def learn(
+        self,
+        before: Manifest,
+        plan: Plan,
+        reports: Sequence[MatchReport],
+        entered: Entered,
+        busy_seconds: float,
+        cold: bool,
+    ) -> dict[str, Any]:
+        """What goes into the manifest of a batch."""
+        if self._settings is None:
+            return {}
+        offered = sifting.Offered(entered.rows, busy_seconds, cold)
+        return {
+            sifting.CONTROL: sifting.learn(self._settings, before, plan, reports, offered),
+            source_sifters.CONTROL: dict(entered.at_sources),
+        }

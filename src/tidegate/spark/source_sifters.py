@@ -1,0 +1,55 @@
+"""Sifters that run at the sources, not here: published for nodes, whose counts are the offered volume.
+
+A match with `sources=` gets rows that nodes have let through (`tidegate sift --follow`), samples marked. Its
+sifter of every plan goes into that folder, and z refers to what the nodes were offered in the meantime.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.sift.sifter import Sifter
+from tidegate.spark.compiled import CompiledMatch
+from tidegate.spark.keys import quoted
+from tidegate.spark.layout import SAMPLE
+from tidegate.state.sifter_files import offered, publish
+from tidegate.values import Manifest, Plan
+
+#: Where the manifest keeps what the nodes had been offered when its batch was over.
+CONTROL = "sources"
+
+
+class SourceSifters:
+    """The folders of all matches of a query that have one."""
+
+    def __init__(self, matches: list[CompiledMatch]):
+        self._folders = {m.layout.operator: m.node.sources for m in matches if m.node.sources is not None}
+        self._published: dict[str, int] = {}
+
+    def publish(self, plan: Plan) -> None:
+        """Leave the sifters of a plan for the nodes, where they have not got them yet."""
+        for name, folder in self._folders.items():
+            if name not in plan.sifters:
+                continue
+            sifter = Sifter.from_json(plan.sifters[name])
+            if self._published.get(name) != sifter.version:
+                publish(folder, sifter)
+                self._published[name] = sifter.version
+
+    def counted(self) -> dict[str, int]:
+        """By match: rows that its nodes have been offered since they began."""
+        return {name: offered(folder).offered for name, folder in self._folders.items()}
+
+
+def offered_since(before: Manifest, now: dict[str, int]) -> dict[str, int]:
+    """By match: rows that nodes were offered after the last batch; fewer than then: they began anew."""
+    last = before.control.get(CONTROL, {})
+    return {
+        name: rows - last.get(name, 0) if rows >= last.get(name, 0) else rows for name, rows in now.items()
+    }
+
+
+def marked(rows: DataFrame, mark: str) -> DataFrame:
+    """Rows that nodes let through, with SAMPLE where they say so."""
+    return rows.withColumn(SAMPLE, F.coalesce(F.col(quoted(mark)).cast("boolean"), F.lit(False)))
