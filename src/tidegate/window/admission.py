@@ -1,0 +1,101 @@
+"""How much to drop so that the work fits, and whom to shut off when no drop is enough.
+
+Paper: window drop, section 2.3: a 𝓑 bounds the loss of an output, p ≤ 𝓑 / (𝓑 + 1). Under heavy load no p may
+be enough within all bounds; then the most costly queries whose bounds cannot be met are shut off as a whole.
+
+One p holds for all drops of a network, each limited by its own bound: every output gives up the same share
+as long as it can. The work of a node falls with the rows that reach it: `drop_cost.py`, for the logical
+window of the arrow that they come by.
+
+Guarantee: the least such p, and the fewest steps: one output after the other, that with the most work of its
+own first, and none once the rest fits. Outputs of which nothing may be missing are never shut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.window.drop_cost import dropped_rows
+from tidegate.window.drop_window import UNIT_US
+from tidegate.window.network import Box, Network, Node, Window
+from tidegate.window.placement import Placement, place
+from tidegate.window.spec import WindowSpec
+from tidegate.window.window_drop import share_max
+
+#: Halvings of the range in which p is searched: far finer than any measured cost.
+_HALVINGS = 30
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What is left of a network, its drops with the p of each, and who was shut off, most costly first."""
+
+    network: Network
+    drops: tuple[tuple[Placement, float], ...]
+    shut: tuple[str, ...]
+    #: The work that is left to do.
+    work: float
+    #: Whether that is as much as fits; False where nothing more may be shut off.
+    fits: bool
+
+
+def admit(network: Network, capacity: float) -> Admission:
+    """The least loss with which the work of a network fits into a capacity."""
+    shut: tuple[str, ...] = ()
+    while True:
+        left = network.without(frozenset(shut))
+        placements = place(left)
+        most = max((share_max(drop.max_gap) for drop in placements), default=0.0)
+        enough = work_left(left, placements, most) <= capacity
+        may_go = [output.name for output in left.outputs if output.max_gap is not None]
+        if enough or not may_go:
+            p = _least_p(left, placements, most, capacity) if enough else most
+            drops = tuple((drop, min(p, share_max(drop.max_gap))) for drop in placements)
+            work = work_left(left, placements, p)
+            return Admission(left, drops, shut, work, work <= capacity)
+        shut = (*shut, max(may_go, key=lambda name: _own_work(left, name)))
+
+
+def work_left(network: Network, placements: Sequence[Placement], p: float) -> float:
+    """The work of all nodes when every drop takes the share p, or as much as it may."""
+    kept: dict[tuple[str, str], float] = {}
+    for drop in placements:
+        share = min(p, share_max(drop.max_gap))
+        for point in drop.behind:
+            grid = _grid_us(network, point.parent)
+            kept[point.parent, point.child] = 1 - share * min(1.0, dropped_rows(point.window, grid))
+    return sum(node.work * _kept_of(node, kept) for node in network.nodes)
+
+
+def _kept_of(node: Node, kept: dict[tuple[str, str], float]) -> float:
+    if not node.parents:
+        return 1.0
+    return sum(kept.get((parent, node.name), 1.0) for parent in node.parents) / len(node.parents)
+
+
+def _grid_us(network: Network, name: str) -> int:
+    """Behind a window, row times are multiples of its slide."""
+    node = network.by_name[name]
+    while isinstance(node, Box):
+        node = network.by_name[node.parent]
+    return node.spec.slide_us if isinstance(node, Window) and isinstance(node.spec, WindowSpec) else UNIT_US
+
+
+def _least_p(network: Network, placements: Sequence[Placement], most: float, capacity: float) -> float:
+    if work_left(network, placements, 0.0) <= capacity:
+        return 0.0
+    too_little, enough = 0.0, most
+    for _ in range(_HALVINGS):
+        middle = (too_little + enough) / 2
+        if work_left(network, placements, middle) <= capacity:
+            enough = middle
+        else:
+            too_little = middle
+    return enough
+
+
+def _own_work(network: Network, output: str) -> float:
+    """What is saved when an output is shut off: the work that is done for nobody else."""
+    left = network.without(frozenset({output}))
+    return sum(node.work for node in network.nodes) - sum(node.work for node in left.nodes)

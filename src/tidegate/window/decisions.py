@@ -1,0 +1,80 @@
+"""What was decided about windows: those that are dropped, as runs of window numbers.
+
+Decisions are data. They are made once, window after window (`window_drop.py`), and from then on only looked
+up, by window: a late row, a row of a replayed batch and every group see the same ones. Windows from before
+the first decision and beyond the last one are kept, because nothing is dropped without a decision: a row of a
+window that is decided later is held until then.
+
+    window     … 3 4 5 6 7 8 9 10 11 12 …
+    decided        ├───────────────┤            begin 4, end 12
+    dropped          ▓ ▓ ▓     ▓ ▓              runs [5, 8), [10, 12)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Windows `begin` to `end` − 1 are decided; of them those in a run of `dropped`, [first, end), go."""
+
+    slide_us: int
+    begin: int
+    end: int
+    #: Ascending, and never touching each other.
+    dropped: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def decided_us(self) -> int:
+        """Windows that begin from here on are not decided."""
+        return self.end * self.slide_us
+
+    @cached_property
+    def runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The dropped runs as two arrays: first window, first window beyond."""
+        runs = np.array(self.dropped, np.int64).reshape(-1, 2)
+        return runs[:, 0], runs[:, 1]
+
+    def kept(self, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the window that begins at each of these times (or last began before it) is kept."""
+        windows = starts // self.slide_us
+        first, end = self.runs
+        if not first.size:
+            return np.ones(windows.size, np.bool_)
+        run = np.searchsorted(first, windows, side="right") - 1
+        return (run < 0) | (windows >= end[np.maximum(run, 0)])
+
+    @property
+    def dropped_count(self) -> int:
+        return sum(end - first for first, end in self.dropped)
+
+    def forget(self, before_us: int) -> Decisions:
+        """Without the runs that lie wholly before a time, about which nobody can ask any more.
+
+        What is forgotten would be answered with "kept": ask only about windows from this time on.
+        """
+        low = before_us // self.slide_us
+        left = tuple(run for run in self.dropped if run[1] > low)
+        return Decisions(self.slide_us, min(max(self.begin, low), self.end), self.end, left)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "slide_us": self.slide_us,
+            "begin": self.begin,
+            "end": self.end,
+            "dropped": [list(run) for run in self.dropped],
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Decisions:
+        dropped = tuple((first, end) for first, end in raw["dropped"])
+        return cls(raw["slide_us"], raw["begin"], raw["end"], dropped)

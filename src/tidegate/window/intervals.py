@@ -1,0 +1,68 @@
+"""Stretches of event time: ascending, half open, and never touching each other.
+
+A handful of numbers that say for any time whether it is inside: two sorted arrays and a binary search. The
+first stretch may begin at the beginning of time and the last may end at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.values import BEGINNING_US, END_US
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Times in [low[i], high[i]) for some i."""
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+    def contain(self, times: NDArray[np.int64]) -> NDArray[np.bool_]:
+        if not self.low.size:
+            return np.zeros(times.size, np.bool_)
+        at = np.searchsorted(self.low, times, side="right") - 1
+        return (at >= 0) & (times < self.high[np.maximum(at, 0)])
+
+    def between(self) -> Intervals:
+        """The stretches between two of these: what is left out, but for what lies before or behind all."""
+        return Intervals(self.high[:-1], self.low[1:])
+
+    def overlap(self, low: int, high: int) -> Intervals:
+        """What of them lies in [low, high)."""
+        begin, end = np.maximum(self.low, low), np.minimum(self.high, high)
+        some = begin < end
+        return Intervals(begin[some], end[some])
+
+    def to_json(self) -> dict[str, Any]:
+        return {"low": self.low.tolist(), "high": self.high.tolist()}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Intervals:
+        return cls(np.array(raw["low"], np.int64), np.array(raw["high"], np.int64))
+
+
+def always() -> Intervals:
+    return Intervals(np.array([BEGINNING_US]), np.array([END_US]))
+
+
+def union(parts: Sequence[Intervals]) -> Intervals:
+    """Times that lie in any of them; stretches that overlap or touch become one."""
+    return merged(*(np.concatenate([getattr(part, end) for part in parts]) for end in ("low", "high")))
+
+
+def merged(low: NDArray[np.int64], high: NDArray[np.int64]) -> Intervals:
+    """Any ranges [low, high), put in order; empty ones are left out."""
+    some = low < high
+    order = np.argsort(low[some], kind="stable")
+    low, high = low[some][order], np.maximum.accumulate(high[some][order])
+    begins = np.concatenate(([True], low[1:] > high[:-1])) if low.size else np.zeros(0, np.bool_)
+    ends = np.concatenate((begins[1:], [True])) if low.size else begins
+    return Intervals(low[begins], high[ends])

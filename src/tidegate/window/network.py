@@ -1,0 +1,216 @@
+"""A query network: sources, boxes, windows, joins and outputs, as one small value.
+
+Paper: window drop, section 2.1: boxes and arrows; rows may be shared by several boxes. Here without what
+boxes compute: only how they change the times of rows, and what their work is.
+
+    source ─▶ box ─▶ window ─┬─▶ box ─▶ window ─▶ output
+                             └─▶ output
+
+A node names its parents; nodes stand in the order in which rows pass them. `work` is what a node does in a
+second while nothing is dropped, in any unit that is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tidegate.errors import FlowError, explain
+from tidegate.window.source_range import JoinReach, Step
+from tidegate.window.spec import WindowSpec
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows come in."""
+
+    name: str
+    work: float = 0.0
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Box:
+    """A filter or a map: a row at a time, and the time of a row stays."""
+
+    name: str
+    parent: str
+    work: float = 0.0
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """Windows of so many rows: which rows they hold depends on how many came before."""
+
+    rows: int
+    slide: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.slide <= self.rows:
+            raise FlowError(
+                explain(
+                    "A window of rows has at least one row, and a slide of one row up to its size",
+                    got=f"{self.rows} rows, slide {self.slide}",
+                )
+            )
+
+
+@dataclass(frozen=True)
+class Window:
+    """An aggregate. Its rows are one per window and group, and have the window's start as their time."""
+
+    name: str
+    parent: str
+    spec: WindowSpec | RowCount
+    by: tuple[str, ...] = ()
+    work: float = 0.0
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+
+@dataclass(frozen=True)
+class Join:
+    """Pairs with -left_us <= left time - right time <= right_us; a pair has the later time of the two."""
+
+    name: str
+    left: str
+    right: str
+    left_us: int
+    right_us: int
+    #: Rows may come out without a partner (outer, semi and anti joins).
+    inner: bool = True
+    work: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.left_us < 0 or self.right_us < 0:
+            raise FlowError(
+                explain(
+                    f"The windows of the join {self.name!r} must be zero or more",
+                    got=f"{self.left_us} and {self.right_us} microseconds",
+                )
+            )
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.left, self.right)
+
+    def reach(self, side: int) -> JoinReach:
+        """How much earlier, and later, than its results a row of a side is needed.
+
+        A left row at t makes pairs from t to t + left_us. Where a row may come out alone, all that could be
+        its partner must be there: from right_us before to left_us behind a left row.
+        """
+        back = (self.left_us, self.right_us)[side]
+        return JoinReach(back) if self.inner else JoinReach(back, (self.right_us, self.left_us)[side])
+
+
+@dataclass(frozen=True)
+class Output:
+    """Rows go out; at most `max_gap` windows may be missing in a row. None: nothing may."""
+
+    name: str
+    parent: str
+    max_gap: int | None = None
+    work: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.max_gap is not None and self.max_gap < 1:
+            raise FlowError(
+                explain(
+                    f"The longest gap of the output {self.name!r} is less than a window",
+                    got=f"max_gap {self.max_gap}",
+                    why="With none, no window could ever be dropped",
+                    do="Give max_gap=1 or more, or None if nothing may be missing",
+                )
+            )
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+
+Node = Source | Box | Window | Join | Output
+
+
+@dataclass(frozen=True)
+class Network:
+    """Nodes, each behind its parents."""
+
+    nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        known: set[str] = set()
+        for node in self.nodes:
+            missing = [parent for parent in node.parents if parent not in known]
+            if missing or node.name in known:
+                raise FlowError(
+                    explain(
+                        "A network has nodes of different names, each behind its parents",
+                        got=f"{node.name!r} with parents {list(node.parents)} behind {sorted(known)}",
+                    )
+                )
+            known.add(node.name)
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def children(self) -> dict[str, tuple[Node, ...]]:
+        """Per node: those that its rows go to."""
+        return {
+            node.name: tuple(child for child in self.nodes if node.name in child.parents)
+            for node in self.nodes
+        }
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, Output))
+
+    def above(self, name: str) -> frozenset[str]:
+        """The node and all that its rows come from."""
+        node = self.by_name[name]
+        return frozenset({name}).union(*(self.above(parent) for parent in node.parents))
+
+    def outputs_below(self, name: str) -> frozenset[str]:
+        return frozenset(output.name for output in self.outputs if name in self.above(output.name))
+
+    def without(self, outputs: frozenset[str]) -> Network:
+        """The network with these outputs shut off, and all that worked for nobody else."""
+        left = [output.name for output in self.outputs if output.name not in outputs]
+        needed = frozenset[str]().union(*(self.above(name) for name in left))
+        return Network(tuple(node for node in self.nodes if node.name in needed))
+
+    def paths(self, output: str, name: str) -> Iterator[tuple[Step, ...]]:
+        """The steps between an output and the rows that leave a node, one way after the other."""
+        if output == name:
+            yield ()
+            return
+        node = self.by_name[output]
+        for side, parent in enumerate(node.parents):
+            for rest in self.paths(parent, name):
+                yield *_steps(node, side), *rest
+
+    def paths_by(self, output: str, parent: str, child: str) -> Iterator[tuple[Step, ...]]:
+        """Those of them that come by one arrow, from a node to one of its children."""
+        node = self.by_name[child]
+        for path in self.paths(output, child):
+            for side, other in enumerate(node.parents):
+                if other == parent:
+                    yield *path, *_steps(node, side)
+
+
+def _steps(node: Node, side: int) -> tuple[Step, ...]:
+    if isinstance(node, Join):
+        return (node.reach(side),)
+    return (node.spec,) if isinstance(node, Window) and isinstance(node.spec, WindowSpec) else ()

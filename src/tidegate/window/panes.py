@@ -1,0 +1,69 @@
+"""Panes: the pieces into which windows cut time; a row is aggregated once, however many windows hold it.
+
+Paper: "paired windows" of Krishnamurthy, Wu and Franklin (SIGMOD 2006), beside the panes of Li et al. (2005).
+
+Windows begin at multiples of the slide and end `size mod slide` behind one. Cutting at both kinds of places,
+and nowhere else, gives at most two panes per slide:
+
+    slide      |─────────|─────────|─────────|─────────▶     size = 2 slides + φ
+    panes      |─φ─|─────|─φ─|─────|─φ─|─────|
+    window 0   [───────────────────────)                     panes 0 … 4
+    window 1             [───────────────────────)           panes 2 … 6
+
+Where φ = 0 a pane is a whole slide. Panes of the greatest common divisor of size and slide, the other known
+way, are never longer and mostly far shorter: size 61 s and slide 60 s would make 60 panes of a slide instead
+of two.
+
+Guarantee: all times of a pane lie in the same windows, and a window is exactly the union of its panes, which
+are neighbours. No coarser cut has this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.window.spec import WindowSpec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Panes:
+    """The panes of one kind of window, numbered from the epoch on."""
+
+    spec: WindowSpec
+
+    @property
+    def rest_us(self) -> int:
+        """How far behind a multiple of the slide windows end."""
+        return self.spec.size_us % self.spec.slide_us
+
+    @property
+    def per_slide(self) -> int:
+        return 2 if self.rest_us else 1
+
+    @property
+    def per_window(self) -> int:
+        return self.spec.size_us // self.spec.slide_us * self.per_slide + self.per_slide - 1
+
+    def of(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number of the pane of each time."""
+        slides = times // self.spec.slide_us
+        return slides * 2 + (times % self.spec.slide_us >= self.rest_us) if self.rest_us else slides
+
+    def start(self, panes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """First time of each pane; it ends where the next one begins."""
+        return panes // self.per_slide * self.spec.slide_us + panes % self.per_slide * self.rest_us
+
+    def of_windows(self, windows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Per window: its first pane, and the first one beyond it."""
+        first = windows * self.per_slide
+        return first, first + self.per_window
+
+    def windows(self, panes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Per pane: the first and the last window that it is part of."""
+        return self.spec.holding(self.start(panes))

@@ -1,0 +1,166 @@
+"""Placement: where in a network rows are dropped, and which outputs decide together.
+
+Paper: window drop, sections 3.2 and 3.5: a drop belongs at the earliest point where it saves work without
+breaking a 𝓑. From each output upwards, a drop crosses a node as long as some of the rows that leave the node
+are needed by no kept window: 𝓑 ≥ ⌊ω / δ⌋ for the logical window of table 2 at that place. There the node has
+less to do; beyond, it would not.
+
+    source ─────▶ box ─────▶ window ─┬─▶ window ─▶ output a          one decision for a and b
+         ▲                           └─▶ window ─▶ output b          (their slides' least common multiple)
+         └ rows go here
+
+- At a split, the drops of all children become one if that one still drops rows there, and then these outputs
+  share every decision. Otherwise each child has its own, behind the split.
+- A drop does not cross windows of so many rows: what these hold depends on rows that would be missing. Nor a
+  split to an output that must have everything.
+- A join is crossed to both sides. A row is dropped in front of it only if no pair that it can form falls into
+  a kept window.
+
+Guarantee: every output is decided by one drop, whatever it shares, and that drop never lets more windows go
+missing in a row than the output's own `max_gap`.
+
+Where we differ: decisions go by time alone and hold for all groups, so windows that group differently are
+homogeneous for us. An output without a time window above it (or with a join in between) has no windows that
+could go missing; it has no drop, and is only ever shut off (`admission.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tidegate.window.drop_window import DropWindow, before, before_join, result, shared
+from tidegate.window.network import Box, Join, Network, Node, Output, RowCount, Source, Window
+from tidegate.window.spec import WindowSpec
+
+
+@dataclass(frozen=True)
+class Point:
+    """Rows that leave `parent` for `child` are dropped, in logical windows of this shape."""
+
+    parent: str
+    child: str
+    window: DropWindow
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One drop: the outputs that it decides for, how, and where rows go."""
+
+    outputs: tuple[str, ...]
+    slide_us: int
+    max_gap: int
+    #: The earliest points, where rows that nobody needs are dropped.
+    points: tuple[Point, ...]
+    #: These and all arrows behind them: rows are fewer on each.
+    behind: tuple[Point, ...]
+
+
+def place(network: Network) -> tuple[Placement, ...]:
+    """The drops of a network, in the order of its outputs; outputs that cannot be shed have none."""
+    own = {output.name: result_window(network, output) for output in network.outputs}
+    groups = [frozenset({name}) for name, window in own.items() if window is not None]
+    while True:
+        climb = _Climb(network, [_common(own, group) for group in groups])
+        if climb.joining is None:
+            return climb.placements()
+        groups = [group for group in groups if not group <= climb.joining] + [climb.joining]
+
+
+def result_window(network: Network, output: Output) -> DropWindow | None:
+    """The results of an output, as windows that may go missing; None where there are none."""
+    if output.max_gap is None:
+        return None
+    node: Node = network.by_name[output.parent]
+    while isinstance(node, Box):
+        node = network.by_name[node.parent]
+    if isinstance(node, Window) and isinstance(node.spec, WindowSpec):
+        return result(node.spec, output.max_gap)
+    return None
+
+
+@dataclass(frozen=True)
+class _Want:
+    """What a child wants of the rows that it is given: of which outputs it speaks, and the logical window."""
+
+    child: str
+    group: frozenset[str]
+    window: DropWindow
+
+
+def _common(own: Mapping[str, DropWindow | None], group: frozenset[str]) -> dict[str, _Want]:
+    """The results of outputs that decide together, each in the windows that all of them share."""
+    windows = {name: window for name, window in own.items() if window is not None and name in group}
+    common = shared(list(windows.values()))
+    return {
+        name: _Want(name, group, replace(common, size_us=common.slide_us - window.slide_us + window.size_us))
+        for name, window in windows.items()
+    }
+
+
+class _Climb:
+    """One way up through a network: where drops end, or which outputs had better decide together."""
+
+    def __init__(self, network: Network, groups: Sequence[Mapping[str, _Want]]) -> None:
+        self.network = network
+        self.joining: frozenset[str] | None = None
+        #: All arrows that a drop has reached, and whether it ended there.
+        self._reached: list[tuple[frozenset[str], Point, bool]] = []
+        self._results = {name: want for group in groups for name, want in group.items()}
+        #: Per node, what each of its children wants; None where one must have all rows.
+        self._wants: dict[str, list[_Want | None]] = {node.name: [] for node in network.nodes}
+        for node in reversed(network.nodes):
+            self._visit(node)
+
+    def placements(self) -> tuple[Placement, ...]:
+        order = [output.name for output in self.network.outputs]
+        drops = []
+        for group in {group for group, _, _ in self._reached}:
+            reached = [(point, ended) for owner, point, ended in reversed(self._reached) if owner == group]
+            window, outputs = reached[0][0].window, tuple(sorted(group, key=order.index))
+            ends = tuple(point for point, ended in reached if ended)
+            behind = tuple(point for point, _ in reached)
+            drops.append(Placement(outputs, window.slide_us, window.max_gap, ends, behind))
+        return tuple(sorted(drops, key=lambda drop: order.index(drop.outputs[0])))
+
+    def _visit(self, node: Node) -> None:
+        """Let the drops behind a node cross it, or end there."""
+        if isinstance(node, Output):
+            self._wants[node.parent].append(self._results.get(node.name))
+            return
+        wants = [want for want in self._wants[node.name] if want is not None]
+        crossing = self._together(node, wants) if len(wants) == len(self._wants[node.name]) else None
+        ends = crossing is None or not _crossed(node) or not crossing.window.drops_rows
+        for want in wants:
+            window = want.window if crossing is None else crossing.window
+            self._reached.append((want.group, Point(node.name, want.child, window), ends))
+        crossing = None if ends else crossing
+        for side, parent in enumerate(node.parents):
+            in_front = crossing and replace(crossing, window=_in_front_of(node, side, crossing.window))
+            self._wants[parent].append(in_front)
+
+    def _together(self, node: Node, wants: Sequence[_Want]) -> _Want | None:
+        """What all children want of the same rows, if that is one thing."""
+        if not wants:
+            return None
+        groups = {want.group for want in wants}
+        common = shared([want.window for want in wants])
+        if len(groups) == 1:
+            return _Want(node.name, wants[0].group, common)
+        if common.drops_rows and self.joining is None:
+            self.joining = frozenset[str]().union(*groups)
+        return None
+
+
+def _crossed(node: Node) -> bool:
+    """Whether a drop can stand in front of this node and mean the same as behind it."""
+    return not isinstance(node, Source) and not (isinstance(node, Window) and isinstance(node.spec, RowCount))
+
+
+def _in_front_of(node: Node, side: int, behind: DropWindow) -> DropWindow:
+    if isinstance(node, Window) and isinstance(node.spec, WindowSpec):
+        return before(node.spec, behind)
+    if isinstance(node, Join):
+        reach = node.reach(side)
+        return before_join(reach.back_us, reach.ahead_us, behind)
+    return behind

@@ -1,0 +1,169 @@
+"""The window drop operator: which windows go, with probability p, and never more than 𝓑 in a row.
+
+Paper: window drop, sections 3.1 and 3.4. Windows are taken in batches of 𝓑 = `max_gap`, and one coin per
+batch says whether the whole batch goes: long runs of dropped windows are what lets rows go early. After 𝓑
+dropped windows one must open, whatever the coin says; such a window is *owed*, and is dropped as soon as a
+coin says keep:
+
+    coins       drop        drop        keep        keep          𝓑 = 4
+    windows     ▓ ▓ ▓ ▓     o ▓ ▓ ▓     ▓ . . .     . . . .       o opened against the coin
+    owed                    1 1 1 1     0                         ▓ in the third batch: paid back
+
+The coin of a batch is a hash of the seed and of the batch's number, compared with p: no generator has a state
+that must be kept, and all groups see the same windows.
+
+Guarantee: no more than 𝓑 windows in a row are ever dropped. Dropped are exactly 𝓑 windows per coin that said
+drop, less those still owed; while p < 𝓑 / (𝓑 + 1) the number owed has no trend, so that the share dropped
+tends to p. A decided window is never decided again; p may be another in every call.
+
+Where we differ: the paper opens "the first window of the second batch", which says nothing about a third one.
+We open a window exactly when the gap would be exceeded, the only way to reach the bound 𝓑 / (𝓑 + 1) that the
+paper gives. With p = 0 debts are forgiven: nothing is dropped any more once there is no need to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+from tidegate.window.decisions import Decisions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: One timestamp from the far future must not make a decision about every window until then: so many batches
+#: of windows at most are decided in a call. Later ones are kept for now, and decided by later calls.
+BATCHES_MAX = 100_000
+
+
+def share_max(max_gap: int) -> float:
+    """The largest share of windows that can go: all but one of every 𝓑 + 1."""
+    return max_gap / (max_gap + 1)
+
+
+def gap_in_windows(longest_us: int, slide_us: int) -> int:
+    """𝓑 for results that must never be further apart than so long: windows start a slide apart."""
+    gap = longest_us // slide_us - 1
+    if gap < 1:
+        raise FlowError(
+            explain(
+                "The longest gap of an output leaves no window out",
+                got=f"{longest_us} microseconds, and windows start every {slide_us}",
+                why="Results come once a slide; dropping one of them doubles the time between two",
+                do="Allow at least two slides between results, or leave the output out of shedding",
+            )
+        )
+    return gap
+
+
+@dataclass(frozen=True)
+class WindowDrop:
+    """Windows that start every `slide_us`, of which at most `max_gap` in a row may be missing."""
+
+    slide_us: int
+    max_gap: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.slide_us <= 0 or self.max_gap < 1:
+            raise FlowError(
+                explain(
+                    "A window drop needs a slide above zero and a longest gap of at least one window",
+                    got=f"slide {self.slide_us} microseconds, max_gap {self.max_gap}",
+                    why="With a gap of none, no window could ever be dropped",
+                    do="Give max_gap=1 or more, or leave the output out of shedding",
+                )
+            )
+
+    def begin(self, from_us: int) -> DropState:
+        """Nothing decided; the first decision is about the first window that starts at this time or later."""
+        first = -(-from_us // self.slide_us)
+        return DropState(Decisions(self.slide_us, first, first))
+
+    def decide(self, state: DropState, up_to_us: int, p: float) -> DropState:
+        """Decide all windows that start up to a time, and the rest of the last one's batch."""
+        self._check(p)
+        begin, gap = state.decisions.end, self.max_gap
+        batches = min(up_to_us // self.slide_us // gap, begin // gap + BATCHES_MAX) + 1
+        if batches * gap <= begin:
+            return state
+        if p == 0:
+            return state.extended(batches * gap, (), gap=0, owed=0)
+        numbers = np.arange(begin // gap, batches)
+        runs: list[tuple[int, int]] = []
+        window, run, owed = begin, state.gap, state.owed
+        for batch, drops in zip(numbers.tolist(), (coins(numbers, self.seed) < p).tolist(), strict=True):
+            end = (batch + 1) * gap
+            run, owed = self._batch(window, end, run, owed, drops, runs)
+            window = end
+        return state.extended(window, runs, gap=run, owed=owed)
+
+    def _batch(
+        self, window: int, end: int, gap: int, owed: int, drops: bool, runs: list[tuple[int, int]]
+    ) -> tuple[int, int]:
+        """Decide one batch: its dropped runs go to `runs`; the gap and the debt behind it come back."""
+        while window < end:
+            if gap == self.max_gap:
+                window, gap, owed = window + 1, 0, owed + drops
+            elif drops or owed:
+                length = min(end - window, self.max_gap - gap, end - window if drops else owed)
+                runs.append((window, window + length))
+                window, gap, owed = window + length, gap + length, owed if drops else owed - length
+            else:
+                return 0, 0
+        return gap, owed
+
+    def _check(self, p: float) -> None:
+        if not 0 <= p <= share_max(self.max_gap):
+            raise FlowError(
+                explain(
+                    f"With at most {self.max_gap} windows missing in a row, a share of 0 to "
+                    f"{share_max(self.max_gap):.3f} can be dropped",
+                    got=p,
+                    do="Allow a longer gap, or let admission control shut queries off",
+                )
+            )
+
+
+@dataclass(frozen=True)
+class DropState:
+    """What is decided, and what the next decision must know."""
+
+    decisions: Decisions
+    #: Windows that were dropped since the last one that was kept.
+    gap: int = 0
+    #: Windows that were opened although the coin said drop.
+    owed: int = 0
+
+    def extended(self, end: int, runs: Iterable[tuple[int, int]], *, gap: int, owed: int) -> DropState:
+        """With the windows up to `end` decided, of which these runs go."""
+        past = self.decisions
+        dropped = list(past.dropped)
+        for first, beyond in runs:
+            touches = bool(dropped) and dropped[-1][1] == first
+            dropped.append((dropped.pop()[0] if touches else first, beyond))
+        return DropState(Decisions(past.slide_us, past.begin, end, tuple(dropped)), gap, owed)
+
+    def forget(self, before_us: int) -> DropState:
+        return DropState(self.decisions.forget(before_us), self.gap, self.owed)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"decisions": self.decisions.to_json(), "gap": self.gap, "owed": self.owed}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> DropState:
+        return cls(Decisions.from_json(raw["decisions"]), raw["gap"], raw["owed"])
+
+
+def coins(batches: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each batch of windows: SplitMix64 of its number and the seed."""
+    mixed = (batches.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed += np.uint64(seed * 0xD1B54A32D192ED03 % 2**64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.window.test_spec import specs
+
+from tidegate.window.decisions import Decisions
+from tidegate.window.early_drop import carries_mark, kept_times, window_count
+from tidegate.window.source_range import JoinReach, Step
+from tidegate.window.spec import WindowSpec
+from tidegate.window.window_drop import WindowDrop, share_max
+
+
+def test_rows_between_the_end_of_a_kept_window_and_the_start_of_the_next_go() -> None:
+    spec = WindowSpec(30, 10)
+    kept = kept_times(Decisions(10, 0, 20, ((3, 8),)), [[spec]])
+    # Window 2 ends at 50 and window 8 begins at 80: (𝓑 + 1) · slide − size = 6 · 10 − 30.
+    assert kept.between().to_json() == {"low": [50], "high": [80]}
+
+
+def test_a_gap_shorter_than_a_window_lets_no_row_go() -> None:
+    assert kept_times(Decisions(10, 0, 20, ((3, 5),)), [[WindowSpec(30, 10)]]).low.size == 1
+
+
+def test_without_dropped_windows_all_rows_are_kept() -> None:
+    kept = kept_times(Decisions(10, 0, 20), [[WindowSpec(30, 10)]])
+    assert kept.contain(np.array([-(2**61), 0, 2**61])).all()
+
+
+def test_several_outputs_keep_what_any_of_them_needs() -> None:
+    decisions = Decisions(60, 0, 20, ((3, 8),))
+    short, long = [WindowSpec(10, 10)], [WindowSpec(200, 60)]
+    assert kept_times(decisions, [short]).between().to_json() == {"low": [180], "high": [480]}
+    assert kept_times(decisions, [short, long]).between().to_json() == {"low": [320], "high": [480]}
+
+
+def test_through_a_join_rows_that_wait_for_partners_of_a_kept_window_stay() -> None:
+    path: list[Step] = [WindowSpec(10, 10), JoinReach(back_us=7)]
+    kept = kept_times(Decisions(10, 0, 20, ((3, 8),)), [path])
+    assert kept.between().to_json() == {"low": [30], "high": [73]}
+
+
+@given(st.lists(specs(), min_size=1, max_size=4), st.integers(1, 8), st.floats(0, 1), st.integers(0, 99))
+@settings(max_examples=settings().max_examples // 2)
+def test_kept_are_exactly_the_rows_of_which_some_window_is_kept(
+    path: list[WindowSpec], gap: int, part: float, seed: int
+) -> None:
+    drop = WindowDrop(path[0].slide_us, gap, seed)
+    decisions = drop.decide(drop.begin(-50), 300, part * share_max(gap)).decisions
+    times = np.arange(-200, 600)
+    starts = np.arange(-400, 800) // drop.slide_us * drop.slide_us
+    wanted = set(starts[decisions.kept(starts)].tolist())
+    for spec in path:
+        begins = [time for time in wanted if time % spec.slide_us == 0]
+        wanted = {time for begin in begins for time in range(begin, begin + spec.size_us)}
+    kept = times[kept_times(decisions, [path]).contain(times)]
+    assert kept.tolist() == sorted(wanted & set(times.tolist()))
+
+
+def paper_window_count(spec: WindowSpec, time: int, first: int) -> int:
+    """Definition 1 as printed: three cases, from the first row on."""
+    m, i = spec.size_us // spec.slide_us, (time - first) // spec.slide_us
+    if i < m:
+        return i + 1
+    return m + 1 if time <= first + (i - m) * spec.slide_us + spec.size_us - 1 else m
+
+
+@given(specs(), st.integers(-20, 20), st.integers(0, 300))
+def test_the_window_count_is_that_of_definition_1(spec: WindowSpec, number: int, after: int) -> None:
+    first = number * spec.slide_us
+    found = window_count(spec, np.array([first + after]), first)
+    assert found.tolist() == [paper_window_count(spec, first + after, first)]
+
+
+def test_a_row_lies_in_one_tumbling_window() -> None:
+    assert window_count(WindowSpec(10, 10), np.arange(-20, 20)).tolist() == [1] * 40
+
+
+@pytest.mark.parametrize(("times", "marks"), [([], []), ([3, 3, 12, 19, 20], [1, 0, 1, 0, 1])])
+def test_the_first_row_since_a_window_started_carries_its_mark(times: list[int], marks: list[int]) -> None:
+    assert carries_mark(np.array(times, np.int64), 10).tolist() == [bool(mark) for mark in marks]

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import pytest
+
+from tidegate.errors import FlowError
+from tidegate.window.drop_window import DropWindow
+from tidegate.window.network import Box, Join, Network, Node, Output, RowCount, Source, Window
+from tidegate.window.placement import Placement, place
+from tidegate.window.spec import WindowSpec
+
+TEN, HUNDRED = WindowSpec(10, 10), WindowSpec(100, 100)
+
+
+def arrows(drop: Placement) -> list[tuple[str, str]]:
+    return [(point.parent, point.child) for point in drop.points]
+
+
+def nested(inner: WindowSpec, outer: WindowSpec, gap: int) -> Network:
+    return Network(
+        (
+            Source("rows"),
+            Box("before", "rows"),
+            Window("inner", "before", inner),
+            Box("between", "inner"),
+            Window("outer", "between", outer),
+            Box("behind", "outer"),
+            Output("out", "behind", gap),
+        )
+    )
+
+
+def test_a_long_gap_lets_rows_go_at_the_source() -> None:
+    (drop,) = place(nested(TEN, HUNDRED, 10))
+    assert (drop.outputs, drop.slide_us, drop.max_gap) == (("out",), 100, 10)
+    assert arrows(drop) == [("rows", "before")]
+    assert drop.points[0].window == DropWindow(109, 100, 10)
+    assert [point.window.size_us for point in drop.behind] == [109, 109, 100, 100, 1, 1]
+
+
+def test_a_gap_too_short_for_rows_to_go_ends_in_front_of_the_first_window_that_has_less_to_do() -> None:
+    # Seen from the outer window's results all can go; of its input nothing, with one window in ten missing.
+    (drop,) = place(nested(WindowSpec(10, 1), WindowSpec(100, 1), 10))
+    assert arrows(drop) == [("between", "outer")]
+    # Here inner windows can be skipped, but their rows overlap too much to go.
+    (drop,) = place(nested(WindowSpec(50, 10), WindowSpec(10, 10), 4))
+    assert arrows(drop) == [("before", "inner")]
+
+
+def split(*branches: Node) -> Network:
+    return Network((Source("rows"), Box("shared", "rows"), *branches))
+
+
+def test_outputs_of_a_split_decide_together_where_rows_can_go_in_front_of_it() -> None:
+    (drop,) = place(
+        split(
+            Window("a", "shared", WindowSpec(3, 2)),
+            Output("out a", "a", 9),
+            Window("b", "shared", WindowSpec(3, 3)),
+            Output("out b", "b", 9),
+        )
+    )
+    assert drop.outputs == ("out a", "out b")
+    assert (drop.slide_us, drop.max_gap) == (6, 3)
+    assert [point.window for point in drop.points] == [DropWindow(7, 6, 3)]
+    assert arrows(drop) == [("rows", "shared")]
+
+
+def test_outputs_of_a_split_decide_apart_where_their_common_windows_are_too_long_for_a_gap() -> None:
+    drops = place(
+        split(
+            Window("a", "shared", WindowSpec(7, 7)),
+            Output("out a", "a", 2),
+            Window("b", "shared", WindowSpec(5, 5)),
+            Output("out b", "b", 20),
+        )
+    )
+    assert [drop.outputs for drop in drops] == [("out a",), ("out b",)]
+    assert [arrows(drop) for drop in drops] == [[("shared", "a")], [("shared", "b")]]
+
+
+def test_a_window_whose_rows_also_go_out_decides_with_those_above_it() -> None:
+    (drop,) = place(
+        split(
+            Window("a", "shared", TEN),
+            Output("out a", "a", 100),
+            Window("b", "a", HUNDRED),
+            Output("out b", "b", 10),
+        )
+    )
+    assert (drop.outputs, drop.slide_us, drop.max_gap) == (("out a", "out b"), 100, 10)
+    assert arrows(drop) == [("rows", "shared")]
+
+
+def test_nothing_goes_in_front_of_a_split_to_somebody_who_needs_all_rows() -> None:
+    (drop,) = place(split(Window("a", "shared", TEN), Output("out a", "a", 10), Output("raw", "shared")))
+    assert arrows(drop) == [("shared", "a")]
+
+
+def test_a_drop_does_not_cross_windows_of_so_many_rows() -> None:
+    (drop,) = place(
+        split(
+            Window("by count", "shared", RowCount(100, 10)),
+            Window("a", "by count", TEN),
+            Output("out a", "a", 10),
+        )
+    )
+    assert arrows(drop) == [("by count", "a")]
+    assert place(split(Window("by count", "shared", RowCount(9, 9)), Output("out", "by count", 5))) == ()
+
+
+def test_windows_that_group_differently_are_crossed() -> None:
+    network = split(
+        Window("a", "shared", TEN, by=("cell", "kind")),
+        Window("b", "a", HUNDRED, by=("cell",)),
+        Output("out", "b", 10),
+    )
+    assert arrows(place(network)[0]) == [("rows", "shared")]
+
+
+def joined(inner: bool = True) -> Network:
+    return Network(
+        (
+            Source("left"),
+            Source("right"),
+            Join("join", "left", "right", 20, 30, inner),
+            Window("a", "join", TEN),
+            Output("out", "a", 20),
+        )
+    )
+
+
+def test_a_join_is_crossed_to_both_sides_with_the_time_that_rows_wait_for_partners() -> None:
+    (drop,) = place(joined())
+    assert [(p.parent, p.window) for p in drop.points] == [
+        ("left", DropWindow(30, 10, 20, lead_us=20)),
+        ("right", DropWindow(40, 10, 20, lead_us=30)),
+    ]
+
+
+def test_a_join_that_shows_lonely_rows_needs_all_partners() -> None:
+    (drop,) = place(joined(inner=False))
+    assert [(p.parent, p.window) for p in drop.points] == [
+        ("left", DropWindow(60, 10, 20, lead_us=20)),
+        ("right", DropWindow(60, 10, 20, lead_us=30)),
+    ]
+
+
+def test_outputs_joined_over_one_source_decide_together_on_both_of_theirs() -> None:
+    network = Network((*joined().nodes, Window("b", "left", TEN), Output("out b", "b", 20)))
+    (drop,) = place(network)
+    assert drop.outputs == ("out", "out b")
+    assert sorted(arrows(drop)) == [("left", "b"), ("left", "join"), ("right", "join")]
+
+
+def test_an_output_without_windows_of_its_own_has_no_drop() -> None:
+    assert place(split(Output("raw", "shared", 10))) == ()
+    assert place(Network((*joined().nodes[:3], Output("pairs", "join", 10)))) == ()
+
+
+def test_a_join_with_a_negative_window_is_refused() -> None:
+    with pytest.raises(FlowError, match="windows of the join 'join' must be zero or more"):
+        Join("join", "left", "right", -1, 0)
+
+
+def test_a_network_with_a_name_twice_or_an_unknown_parent_is_refused() -> None:
+    for nodes in ((Source("a"), Source("a")), (Box("b", "nobody"),)):
+        with pytest.raises(FlowError, match="nodes of different names, each behind its parents"):
+            Network(nodes)
+
+
+def test_a_gap_of_less_than_a_window_is_refused_by_name() -> None:
+    with pytest.raises(FlowError, match="longest gap of the output 'out' is less than a window"):
+        Output("out", "a", 0)
+
+
+@pytest.mark.parametrize(("rows", "slide"), [(0, 0), (10, 0), (10, 11), (-1, -1)])
+def test_a_window_of_no_rows_is_refused(rows: int, slide: int) -> None:
+    with pytest.raises(FlowError, match="at least one row"):
+        RowCount(rows, slide)
