@@ -1,0 +1,225 @@
+"""The catalogue of windowed aggregates: what each is made of, and how the parts are merged.
+
+An aggregate is *decomposed*: Spark computes a few partial columns per group and pane, before the shuffle; a
+window's partials are merged from those of its panes; a formula makes the result of them.
+
+    avg(fare)    per pane    sum(CAST(fare AS DOUBLE)), count(fare)        plain Spark aggregates
+                 per window  Σ, Σ                                          `combine.py`
+                 result      sum / count, NULL where count = 0             `finals.py`
+
+Texts are templates: {0} and {1} are the arguments of the aggregate, as SQL, {time} is the event time. `row`
+is the same partial for a single row: count windows have no panes (`count_windows.py`). Aggregates that have
+a `Part` in common share it: equal texts need be computed once.
+
+Nulls are as in Spark: ignored, and a window of nothing but nulls gives NULL (counts give 0). Sums of
+integers are 64-bit and exact, those of decimals exact up to 38 digits; what does not fit fails the batch
+(`sums.py`). Sums of floating point depend on the order of rows, here as in Spark.
+
+Where we differ from Spark, always towards an answer that does not depend on the order in which rows come:
+- `first`, `last` and `any_value` go by event time, and of rows of one time by value (first: the smallest);
+- `min_by` and `max_by` on equal keys take the smallest, or largest, value;
+- `corr` of a constant is NULL, also with ANSI on;
+- `approx_count_distinct` and `approx_percentile` are DataSketches (HLL, KLL), with their error bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidegate.errors import FlowError, explain
+
+
+class Merge(StrEnum):
+    """How partial columns of several panes become one."""
+
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    #: Lines n, mean, m2 (, m3, m4) together; see `moments.py`.
+    MOMENTS = "moments"
+    COMOMENTS = "comoments"
+    #: A struct (key, value): the one with the smallest, or largest, key, then value.
+    FIRST = "first"
+    LAST = "last"
+    #: Lists one behind the other; and without repeated values.
+    CONCAT = "concat"
+    UNION = "union"
+    #: Bytes, by a function of the caller.
+    SKETCH = "sketch"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Partial columns that are merged together: their SQL per pane, and per row."""
+
+    merge: Merge
+    pane: tuple[str, ...]
+    row: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate; `final` names the formula in `finals.py`, `result` is the type of what comes out.
+
+    A result of `same` is the type of the first argument, `array` an array of it; see `result_type`.
+    """
+
+    name: str
+    arguments: int
+    parts: tuple[Part, ...]
+    final: str = "as it is"
+    result: str = "same"
+    #: The types of arguments that make sense; Spark's own names for families of types.
+    accepts: str = "any"
+
+
+def aggregate(name: str, *, decimal: bool = False) -> Aggregate:
+    """The aggregate of this name, as Spark calls it (in any case); `decimal`: of decimals."""
+    name = _OTHER_NAMES.get(name.lower(), name.lower())
+    found = DECIMAL_AVERAGE if decimal and name == "avg" else CATALOGUE.get(name)
+    if found is None:
+        raise FlowError(
+            explain(
+                "This aggregate cannot be computed over windows",
+                got=name,
+                why="It is not known how to merge it from parts, so that each window would need all its rows",
+                do=f"Use one of {', '.join(CATALOGUE)}; or tg.udaf, which can keep a window's rows",
+            )
+        )
+    return found
+
+
+def result_type(of: Aggregate, argument: str) -> str:
+    """The type of the result, given that of the first argument, both as Spark's simple strings."""
+    match of.result:
+        case "same":
+            return argument
+        case "array":
+            return f"array<{argument}>"
+        case "sum" if argument.startswith("decimal"):
+            return _decimal(argument, 10, 0)
+        case "avg of decimals":
+            return _decimal(argument, 4, 4)
+        case "sum":
+            return "double" if argument in ("float", "double") else "bigint"
+        case _:
+            return of.result
+
+
+def _decimal(argument: str, more_digits: int, more_behind: int) -> str:
+    precision, scale = (int(part) for part in argument.removeprefix("decimal(").rstrip(")").split(","))
+    return f"decimal({min(38, precision + more_digits)},{min(38, scale + more_behind)})"
+
+
+_COUNTED = "CAST({0} IS NOT NULL AS BIGINT)"
+_BOTH = "{0} IS NOT NULL AND {1} IS NOT NULL"
+_X = f"CASE WHEN {_BOTH} THEN CAST({{0}} AS DOUBLE) END"
+_Y = f"CASE WHEN {_BOTH} THEN CAST({{1}} AS DOUBLE) END"
+_ZERO = f"CASE WHEN {_BOTH} THEN 0D END"
+
+_COUNT = Part(Merge.SUM, ("count({0})",), (_COUNTED,))
+_SUM = Part(Merge.SUM, ("sum({0})",), ("{0}",))
+_REAL_SUM = Part(Merge.SUM, ("sum(CAST({0} AS DOUBLE))",), ("CAST({0} AS DOUBLE)",))
+_VARIANCE_PANE = ("CAST(count({0}) AS DOUBLE)", "avg(CAST({0} AS DOUBLE))", "var_pop({0}) * count({0})")
+_VARIANCE_ROW = (f"CAST({_COUNTED} AS DOUBLE)", "CAST({0} AS DOUBLE)", "0D")
+#: Spark's skewness is √n · m3 / m2^1.5 and its kurtosis n · m4 / m2² − 3; both are NULL where m2 is zero.
+_M3 = "coalesce(skewness({0}) * count({0}) * power(var_pop({0}), 1.5D), 0D)"
+_M4 = "coalesce((kurtosis({0}) + 3D) * count({0}) * power(var_pop({0}), 2D), 0D)"
+_VARIANCE = Part(Merge.MOMENTS, _VARIANCE_PANE, _VARIANCE_ROW)
+_THIRD = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3), (*_VARIANCE_ROW, "0D"))
+_FOURTH = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3, _M4), (*_VARIANCE_ROW, "0D", "0D"))
+_PAIRS = Part(
+    Merge.COMOMENTS,
+    (
+        f"CAST(count({_X}) AS DOUBLE)",
+        f"avg({_X})",
+        f"avg({_Y})",
+        f"var_pop({_X}) * count({_X})",
+        f"var_pop({_Y}) * count({_X})",
+        "covar_pop({0}, {1}) * " + f"count({_X})",
+    ),
+    (f"CAST({_BOTH} AS DOUBLE)", _X, _Y, _ZERO, _ZERO, _ZERO),
+)
+_BY_TIME = "struct({time} AS key, {0} AS value)"
+_BY_KEY = "CASE WHEN {1} IS NOT NULL THEN struct({1} AS key, {0} AS value) END"
+
+
+def _same(name: str, merge: Merge, accepts: str = "any") -> Aggregate:
+    """An aggregate that is its own partial."""
+    return Aggregate(name, 1, (Part(merge, (f"{name}({{0}})",), ("{0}",)),), accepts=accepts)
+
+
+def _real(name: str, part: Part) -> Aggregate:
+    """A statistic of numbers, which is a double; its formula has its name."""
+    arguments = 2 if part.merge is Merge.COMOMENTS else 1
+    return Aggregate(name, arguments, (part,), name, "double", "numeric")
+
+
+def _chosen(name: str, merge: Merge, function: str, struct: str, arguments: int) -> Aggregate:
+    """The value of the row that is first, or last, by something; values must have an order."""
+    part = Part(merge, (f"{function}({struct})",), (struct,))
+    return Aggregate(name, arguments, (part,), "value of struct", "same", "orderable")
+
+
+_LIST = Part(Merge.CONCAT, ("collect_list({0})",), ("filter(array({0}), x -> x IS NOT NULL)",))
+_SET = Part(Merge.UNION, ("collect_set({0})",), _LIST.row)
+_HLL = Part(Merge.SKETCH, ("hll_sketch_agg({0}, 12)",), ())
+_KLL = Part(Merge.SKETCH, ("kll_sketch_agg_double(CAST({0} AS DOUBLE), 200)",), ())
+
+CATALOGUE: dict[str, Aggregate] = {
+    one.name: one
+    for one in (
+        Aggregate("count", 1, (_COUNT,), "count", "bigint"),
+        Aggregate(
+            "count_if",
+            1,
+            (Part(Merge.SUM, ("count_if({0})",), ("CAST(coalesce({0}, false) AS BIGINT)",)),),
+            "count",
+            "bigint",
+            "boolean",
+        ),
+        Aggregate("sum", 1, (_SUM,), result="sum", accepts="numeric"),
+        Aggregate("avg", 1, (_REAL_SUM, _COUNT), "avg", "double", "numeric"),
+        _same("min", Merge.MIN, "orderable"),
+        _same("max", Merge.MAX, "orderable"),
+        *(_real(name, _VARIANCE) for name in ("var_samp", "var_pop", "stddev_samp", "stddev_pop")),
+        _real("skewness", _THIRD),
+        _real("kurtosis", _FOURTH),
+        *(_real(name, _PAIRS) for name in ("covar_samp", "covar_pop", "corr")),
+        _same("bit_and", Merge.AND, "integral"),
+        _same("bit_or", Merge.OR, "integral"),
+        _same("bit_xor", Merge.XOR, "integral"),
+        _same("bool_and", Merge.MIN, "boolean"),
+        _same("bool_or", Merge.MAX, "boolean"),
+        _chosen("first", Merge.FIRST, "min", _BY_TIME, 1),
+        _chosen("last", Merge.LAST, "max", _BY_TIME, 1),
+        _chosen("any_value", Merge.FIRST, "min", _BY_TIME, 1),
+        _chosen("min_by", Merge.FIRST, "min", _BY_KEY, 2),
+        _chosen("max_by", Merge.LAST, "max", _BY_KEY, 2),
+        Aggregate("collect_list", 1, (_LIST,), result="array"),
+        Aggregate("collect_set", 1, (_SET,), result="array"),
+        Aggregate("approx_count_distinct", 1, (_HLL,), "estimate", "bigint"),
+        Aggregate("approx_percentile", 2, (_KLL,), "quantiles", "double", "numeric"),
+    )
+}
+
+#: Spark keeps averages of decimals exact: four more digits before and behind the point.
+DECIMAL_AVERAGE = Aggregate("avg", 1, (_SUM, _COUNT), "avg of decimals", "avg of decimals", "numeric")
+
+_OTHER_NAMES = {
+    "mean": "avg",
+    "variance": "var_samp",
+    "stddev": "stddev_samp",
+    "std": "stddev_samp",
+    "every": "bool_and",
+    "any": "bool_or",
+    "some": "bool_or",
+    "first_value": "first",
+    "last_value": "last",
+    "array_agg": "collect_list",
+    "percentile_approx": "approx_percentile",
+}

@@ -1,0 +1,121 @@
+"""Which rows each closing window is made of: a stretch of merged partials, per group and window.
+
+Merged partials are sorted by (group, pane), and the panes of a window are neighbours, so a window of a group
+is one stretch of rows. Where the next window of the group begins, its stretch moves on at both ends:
+
+    group        0 0 0 0 0 0 0 │ 1 1
+    pane         3 4 4 5 7 8 8 │ 4 9          windows of three panes, a new one with every pane
+    window 3    [───────)      │              panes 3, 4, 5; pane 4 came in two runs
+    window 4      [─────)      │[─)
+    window 5          [───)    │
+    window 6 …          [─────)│              (window 6 of group 1 has no row: it is not there)
+
+Guarantee: every window of the range that holds a row of a group is there once for this group, and no other.
+The first and the last row of stretches never decrease from one stretch to the next, over all groups: this
+alone is what sliding aggregation (`sliding.py`) needs to know. Leaving out stretches keeps it true, so
+windows that were decided to be dropped go here, before anything is computed for them.
+
+Cost: rows + windows found, whatever size/slide is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.window.kernel import INTEGERS, NEW_INTEGERS, NUMBER, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidegate.window.panes import Panes
+    from tidegate.window.runs import Merged
+
+    Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Stretch k is made of the merged rows begin[k] … end[k] − 1, and stands for `at[k]`.
+
+    That is the number of a window, or of a pane. Any row of a stretch is one of its group: to show the
+    group's key, take `begin`.
+    """
+
+    at: Integers
+    begin: Integers
+    end: Integers
+
+    @property
+    def count(self) -> int:
+        return self.at.size
+
+    def only(self, kept: NDArray[np.bool_]) -> Stretches:
+        return Stretches(self.at[kept], self.begin[kept], self.end[kept])
+
+
+def closing_windows(merged: Merged, panes: Panes, first: int, stop: int) -> Stretches:
+    """The windows `first` to `stop` − 1 of every group that has a row in them."""
+    asked = (merged.group, merged.at, first, stop, panes.per_slide, panes.per_window)
+    nothing = np.zeros(0, np.int64)
+    count = _stretches(*asked, nothing, nothing, nothing)
+    at, begin, end = np.empty((3, count), np.int64)
+    _stretches(*asked, at, begin, end)
+    return Stretches(at, begin, end)
+
+
+def cells(merged: Merged) -> Stretches:
+    """Every (group, pane) once: how runs are merged into one that has each of them in a single row."""
+    if not merged.at.size:
+        return Stretches(*np.zeros((3, 0), np.int64))
+    new = (merged.group[1:] != merged.group[:-1]) | (merged.at[1:] != merged.at[:-1])
+    edges = np.concatenate(([0], np.flatnonzero(new) + 1, [merged.at.size]))
+    return Stretches(merged.at[edges[:-1]], edges[:-1], edges[1:])
+
+
+def panes_needed(panes: Panes, first: int, stop: int) -> tuple[int, int]:
+    """The panes that these windows are made of: the first, and the first beyond."""
+    return first * panes.per_slide, (stop - 1) * panes.per_slide + panes.per_window
+
+
+@kernel(INTEGERS, INTEGERS, NUMBER, NUMBER, NUMBER, NUMBER, NEW_INTEGERS, NEW_INTEGERS, NEW_INTEGERS)
+def _stretches(
+    group: Any,
+    pane: Any,
+    first: Any,
+    stop: Any,
+    per_slide: Any,
+    per_window: Any,
+    windows: Any,
+    begins: Any,
+    ends: Any,
+) -> Any:
+    """How many there are. Into arrays that are not empty they are written, too."""
+    found, head, writing = 0, 0, windows.size > 0
+    while head < group.size:
+        tail = head + 1
+        while tail < group.size and group[tail] == group[head]:
+            tail += 1
+        begin, end, window = head, head, first
+        while window < stop:
+            low = window * per_slide
+            high = low + per_window
+            while begin < tail and pane[begin] < low:
+                begin += 1
+            if begin == tail:
+                break
+            if pane[begin] >= high:
+                # Nothing here: on to the first window that holds the next row.
+                window = -((per_window - 1 - pane[begin]) // per_slide)
+                continue
+            end = max(begin, end)
+            while end < tail and pane[end] < high:
+                end += 1
+            if writing:
+                windows[found], begins[found], ends[found] = window, begin, end
+            found += 1
+            window += 1
+        head = tail
+    return found

@@ -1,0 +1,65 @@
+"""A column of partials: values, and which of them are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.errors import StateError, explain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """int64, float64 or bool; decimals as (rows, 2) words. `valid` is None where no row is null."""
+
+    values: NDArray[Any]
+    valid: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        decimal = self.values.dtype == np.uint64 and self.values.ndim == 2 and self.values.shape[1] == 2
+        if not decimal and self.values.dtype not in (np.int64, np.float64, np.bool_):
+            raise StateError(
+                explain(
+                    "A column of partials holds int64, float64, bool, or decimals as two words",
+                    got=f"{self.values.dtype} of shape {self.values.shape}",
+                    do="Widen shorter numbers; merge other types by their rank, or by position",
+                )
+            )
+        if self.valid is not None and self.valid.shape != self.values.shape[:1]:
+            raise StateError(
+                explain(
+                    "Values and their validity differ in length",
+                    got=f"{len(self.values)} values, {len(self.valid)} flags",
+                )
+            )
+
+    @property
+    def decimal(self) -> bool:
+        return self.values.ndim == 2
+
+    def take(self, rows: NDArray[np.int64]) -> Column:
+        return Column(self.values[rows], None if self.valid is None else self.valid[rows])
+
+    def filled(self, value: float) -> NDArray[Any]:
+        """The values, with this one in place of nulls."""
+        if self.valid is None:
+            return self.values
+        valid = self.valid[:, None] if self.decimal else self.valid
+        return np.where(valid, self.values, self.values.dtype.type(value))
+
+
+def in_order(runs: Sequence[Column], order: NDArray[np.int64]) -> Column:
+    """One column of several runs, brought into the order of `runs.merge_runs`."""
+    if len(runs) == 1:
+        return runs[0].take(order)
+    values = np.concatenate([run.values for run in runs])[order]
+    if all(run.valid is None for run in runs):
+        return Column(values)
+    valid = [np.ones(len(run.values), np.bool_) if run.valid is None else run.valid for run in runs]
+    return Column(values, np.concatenate(valid)[order])

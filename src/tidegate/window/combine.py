@@ -1,0 +1,90 @@
+"""From pane partials to finished windows: the whole way, in arrays.
+
+    runs ──merge_runs──▶ rows by (group, pane) ──closing_windows──▶ stretches ──combine──▶ a row per window
+                                               └──cells───────────▶ stretches ──combine──▶ one run of all
+
+Closing windows and merging stored runs are the same step over other stretches: merged partials are partials.
+
+Nulls are merged as the value that changes nothing; a result is null where a stretch has nothing but nulls.
+The order of floating point is Spark's: NaN above all numbers, −0.0 as 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+from tidegate.window.aggregates import Merge
+from tidegate.window.chosen import first_rows
+from tidegate.window.columns import Column
+from tidegate.window.moments import comoments, moments
+from tidegate.window.sliding import any_valid, neutral, slide_integers, slide_reals
+from tidegate.window.sums import decimal_sums, integer_sums
+
+if TYPE_CHECKING:
+    from tidegate.window.closing import Stretches
+
+
+def combine(
+    merge: Merge, columns: Sequence[Column], stretches: Stretches, *, ansi: bool = True
+) -> tuple[Column, ...]:
+    """The partial columns of a part, merged over each stretch; rows are in merged order.
+
+    FIRST and LAST take a key and a tie, both int64 in the order of what they stand for, and give the row that
+    was chosen, null where no row is there.
+    """
+    match merge:
+        case Merge.MOMENTS | Merge.COMOMENTS:
+            slide = moments if merge is Merge.MOMENTS else comoments
+            table = np.stack([column.filled(0.0) for column in columns])
+            return tuple(Column(line) for line in slide(table, stretches))
+        case Merge.FIRST | Merge.LAST:
+            return (_chosen(columns[0], columns[1], stretches, last=merge is Merge.LAST),)
+        case Merge.CONCAT | Merge.UNION | Merge.SKETCH:
+            raise FlowError(
+                explain(
+                    "Lists and sketches are not columns of numbers",
+                    got=merge.value,
+                    do="Merge lists by `lists.py`, sketches by `fold.py`",
+                )
+            )
+        case _:
+            return tuple(_alone(merge, column, stretches, ansi) for column in columns)
+
+
+def _alone(merge: Merge, column: Column, stretches: Stretches, ansi: bool) -> Column:
+    """One column, merged on its own."""
+    if column.decimal and merge is not Merge.SUM:
+        return _extreme_decimals(merge, column, stretches)
+    kind = column.values.dtype
+    if kind == np.bool_:
+        numbers = _alone(merge, Column(column.values.astype(np.int64), column.valid), stretches, ansi)
+        # As a number, what stands in for a null in a stretch of nulls only is neither 0 nor 1.
+        return Column(numbers.values > 0, numbers.valid)
+    filled = column.filled(neutral(merge, kind))
+    valid = None if column.valid is None else any_valid(column.valid, stretches)
+    if column.decimal:
+        return Column(decimal_sums(filled, stretches), valid)
+    if kind == np.float64:
+        return Column(slide_reals(merge, filled, stretches), valid)
+    if merge is Merge.SUM:
+        return Column(integer_sums(filled, stretches, ansi=ansi), valid)
+    return Column(slide_integers(merge, filled, stretches), valid)
+
+
+def _chosen(key: Column, tie: Column, stretches: Stretches, *, last: bool) -> Column:
+    """The row with the smallest key and tie, or the largest: ~x turns the order of integers around."""
+    keys, ties = (~key.values, ~tie.values) if last else (key.values, tie.values)
+    rows = first_rows(keys, ties, key.valid, stretches)
+    return Column(rows, None if key.valid is None else rows >= 0)
+
+
+def _extreme_decimals(merge: Merge, column: Column, stretches: Stretches) -> Column:
+    """The order of decimals is that of the upper words as signed, then of the lower ones as unsigned."""
+    upper = Column(column.values[:, 1].view(np.int64), column.valid)
+    lower = Column((column.values[:, 0] ^ np.uint64(2**63)).view(np.int64))
+    rows = _chosen(upper, lower, stretches, last=merge is Merge.MAX)
+    return Column(column.values[rows.values], rows.valid)

@@ -1,0 +1,94 @@
+"""From the merged partials of a window to its result: the formulas of the catalogue.
+
+The same formulas, and the same NULLs, as Spark's own: a variance of one value is NULL as a sample and 0 as a
+population; skewness, kurtosis and correlation are NULL where a variance is zero. (`corr` of a constant: Spark
+with ANSI on would divide by zero.) Averages of decimals have four more digits behind the point, rounded half
+away from zero, and are computed one by one with Python's integers: exact, and slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.window.columns import Column
+from tidegate.window.sums import decimal_words, unscaled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Reals = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+#: Spark's average of decimal(p, s) has s + 4 digits behind the point.
+AVERAGE_DIGITS = 4
+
+
+def finish(final: str, parts: Sequence[Column]) -> Column:
+    """The result column of a formula over the merged partial columns, in the order of the catalogue."""
+    if final == "avg of decimals":
+        return _decimal_averages(*parts)
+    if final not in _FORMULAS:
+        return parts[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values, valid = _FORMULAS[final](*(part.values for part in parts))
+    return Column(np.where(valid, values, 0.0), None if valid.all() else valid)
+
+
+def _decimal_averages(sums: Column, counts: Column) -> Column:
+    """Averages of decimals of scale s, as decimals of scale s + 4."""
+    quotients = [
+        _half_up(unscaled(words) * 10**AVERAGE_DIGITS, count) if count else 0
+        for words, count in zip(sums.values, counts.values.tolist(), strict=True)
+    ]
+    valid = counts.values > 0
+    return Column(decimal_words(quotients), None if valid.all() else valid)
+
+
+def _half_up(value: int, divisor: int) -> int:
+    magnitude = (2 * abs(value) + divisor) // (2 * divisor)
+    return magnitude if value >= 0 else -magnitude
+
+
+def _average(total: Reals, count: NDArray[np.int64]) -> tuple[Reals, Flags]:
+    return total / count, count > 0
+
+
+def _variance(less: int) -> Callable[..., tuple[Reals, Flags]]:
+    return lambda n, _, m2: (m2 / (n - less), n > less)
+
+
+def _deviation(less: int) -> Callable[..., tuple[Reals, Flags]]:
+    return lambda n, _, m2: (np.sqrt(m2 / (n - less)), n > less)
+
+
+def _covariance(less: int) -> Callable[..., tuple[Reals, Flags]]:
+    return lambda n, _x, _y, _xx, _yy, c: (c / (n - less), n > less)
+
+
+def _skewness(n: Reals, _: Reals, m2: Reals, m3: Reals) -> tuple[Reals, Flags]:
+    return np.sqrt(n) * m3 / np.sqrt(m2 * m2 * m2), (n > 0) & (m2 != 0)
+
+
+def _kurtosis(n: Reals, _: Reals, m2: Reals, __: Reals, m4: Reals) -> tuple[Reals, Flags]:
+    return n * m4 / (m2 * m2) - 3.0, (n > 0) & (m2 != 0)
+
+
+def _correlation(n: Reals, _x: Reals, _y: Reals, xx: Reals, yy: Reals, c: Reals) -> tuple[Reals, Flags]:
+    return c / np.sqrt(xx * yy), (n > 1) & (xx * yy != 0)
+
+
+_FORMULAS: dict[str, Callable[..., tuple[Reals, Flags]]] = {
+    "avg": _average,
+    "var_samp": _variance(1),
+    "var_pop": _variance(0),
+    "stddev_samp": _deviation(1),
+    "stddev_pop": _deviation(0),
+    "skewness": _skewness,
+    "kurtosis": _kurtosis,
+    "covar_samp": _covariance(1),
+    "covar_pop": _covariance(0),
+    "corr": _correlation,
+}

@@ -1,0 +1,53 @@
+"""How the compiled loops of windows are declared: once, with fixed types, kept on disk.
+
+A worker is a fresh process, and compiling one loop takes longer than a whole batch. So every kernel names
+its argument types: it is compiled, or read from numba's cache, when its module is imported, never in the
+middle of a batch. Where nothing can be written to disk, it is compiled in memory.
+
+The types say "read-only, perhaps unaligned": one compiled version serves fresh arrays and memory-mapped
+segments alike. Each file is self-contained: numba notices a change of the file that a kernel stands in, not
+of the files that it calls into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit, types
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+INTEGERS = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
+REALS = types.Array(types.float64, 1, "C", readonly=True, aligned=False)
+WORDS = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
+FLAGS = types.Array(types.boolean, 1, "C", readonly=True, aligned=False)
+#: Several columns of the same rows: a line each, so that neighbouring rows are adjacent.
+KEYS = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
+COLUMNS = types.Array(types.float64, 2, "C", readonly=True, aligned=False)
+#: What a kernel may change in place.
+NEW_INTEGERS = types.Array(types.int64, 1, "C")
+NEW_WORDS = types.Array(types.uint64, 1, "C")
+NEW_KEYS = types.Array(types.uint64, 2, "C")
+NUMBER = types.int64
+REAL = types.float64
+WORD = types.uint64
+
+
+def kernel(*arguments: Any) -> Callable[[_Function], _Function]:
+    """Compile for exactly these argument types; the caller brings its arrays into shape first."""
+
+    def compiled(function: _Function) -> _Function:
+        try:
+            return cast(_Function, njit([arguments], cache=True, nogil=True)(function))
+        except (RuntimeError, OSError) as error:
+            if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
+                raise
+            return cast(_Function, njit([arguments], nogil=True)(function))
+
+    return compiled
+
+
+def inlined(function: _Function) -> _Function:
+    """A part of kernels of the same file; never called from Python, so it is not compiled on its own."""
+    return cast(_Function, njit(nogil=True)(function))

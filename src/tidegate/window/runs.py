@@ -1,0 +1,223 @@
+"""Several sorted runs of partials, in one order: by group, then by pane.
+
+New partials of a batch and the stored ones of earlier batches are runs, each sorted by (code, check, pane).
+They are merged two by two, so that every row is touched log2(runs) times, and no run is ever sorted again:
+
+    run 0   a3 a4 b1      ┐
+    run 1   a3 c7         ┘─┐   a3 a3 a4 a4 b1 b2 c7       equal keys stay in the order of their runs
+    run 2   a4 b2         ───┘
+
+A group is a 64-bit code of its key. Where codes of different keys may be equal, a second, independent code
+(`check`) tells them apart; two keys equal in both are one in 2**128. What comes out are positions: of all
+runs laid one behind the other, so that any column, of whatever type, can be fetched into the order by one
+`take`.
+
+Guarantee: the order of `np.lexsort((tie, at, check, code))` over the runs laid end to end, for sorted runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.errors import StateError, explain
+from tidegate.window.kernel import (
+    INTEGERS,
+    KEYS,
+    NEW_INTEGERS,
+    NEW_KEYS,
+    NEW_WORDS,
+    NUMBER,
+    WORD,
+    WORDS,
+    inlined,
+    kernel,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+    Integers = NDArray[np.int64]
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+#: Turned over, it puts signed integers into the order of words.
+SIGN = np.uint64(2**63)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The keys of rows sorted by (code, check, at, tie); `check` and `tie` in all runs or in none."""
+
+    code: Words
+    #: The pane of a partial; for count windows the event time of a row.
+    at: Integers
+    check: Words | None = None
+    #: Orders rows of equal group and time, where that matters.
+    tie: Integers | None = None
+
+    def __post_init__(self) -> None:
+        columns = [column for column in (self.code, self.check, self.at, self.tie) if column is not None]
+        if len({column.size for column in columns}) > 1:
+            raise StateError(
+                explain("The key columns of a run differ in length", got=[column.size for column in columns])
+            )
+
+    @property
+    def codes(self) -> int:
+        """How many of the key columns make a group."""
+        return 1 if self.check is None else 2
+
+    @property
+    def columns(self) -> tuple[Words, ...]:
+        """The key columns, in the order in which they count; integers still as they are, but called words."""
+        columns = self.code, self.check, self.at, self.tie
+        return tuple(np.ascontiguousarray(one).view(np.uint64) for one in columns if one is not None)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Rows of all runs in one order: row k is row `order[k]` of the runs laid one behind the other."""
+
+    order: Integers
+    #: Numbered from 0 in the order of codes: rows of one group are neighbours.
+    group: Integers
+    at: Integers
+
+    @property
+    def groups(self) -> int:
+        return int(self.group[-1]) + 1 if self.group.size else 0
+
+
+def merge_runs(runs: Sequence[Run], low: int = LOWEST, high: int = HIGHEST) -> Merged:
+    """All rows with `low <= at < high`, in order: those that closing windows need."""
+    _check(runs)
+    if not runs:
+        return Merged(*np.zeros((3, 0), np.int64))
+    keys, rows, edges = _selected(runs, low, high)
+    merge = _MERGE[runs[0].codes, len(keys)]
+    # Two tables in turns: fresh memory for each round would cost as much as the merging.
+    spare = np.empty_like(keys), np.empty_like(rows)
+    while edges.size > 2:
+        merge(keys, rows, edges, *spare)
+        keys, rows, spare = *spare, (keys, rows)
+        edges = np.append(edges[:-1:2], edges[-1])
+    group, at = np.empty((2, rows.size), np.int64)
+    _groups(keys, runs[0].codes, group, at)
+    return Merged(rows, group, at)
+
+
+def _check(runs: Sequence[Run]) -> None:
+    if len({(run.check is None, run.tie is None) for run in runs}) > 1:
+        raise StateError(
+            explain(
+                "Either all runs have check codes (and ties), or none",
+                got=[f"check: {run.check is not None}, tie: {run.tie is not None}" for run in runs],
+                why="Their rows could not be put into one order",
+            )
+        )
+
+
+def _selected(runs: Sequence[Run], low: int, high: int) -> tuple[Words, Integers, Integers]:
+    """Keys and positions of the rows inside, run by run, and where each run begins and ends.
+
+    Keys are a line per key column, as words in the order of rows.
+    """
+    total = sum(run.at.size for run in runs)
+    rows, edges = np.empty(total, np.int64), np.zeros(len(runs) + 1, np.int64)
+    offset = 0
+    for k, run in enumerate(runs):
+        edges[k + 1] = _inside(np.ascontiguousarray(run.at), low, high, offset, rows, edges[k])
+        offset += run.at.size
+    rows = rows[: edges[-1]]
+    keys, offset = np.empty((len(runs[0].columns), rows.size), np.uint64), 0
+    for k, run in enumerate(runs):
+        part = slice(edges[k], edges[k + 1])
+        for line, column in enumerate(run.columns):
+            flip = SIGN if line >= run.codes else np.uint64(0)
+            _fetch(column, rows[part], offset, flip, keys[line, part])
+        offset += run.at.size
+    return keys, rows, edges
+
+
+@kernel(INTEGERS, NUMBER, NUMBER, NUMBER, NEW_INTEGERS, NUMBER)
+def _inside(at: Any, low: Any, high: Any, offset: Any, rows: Any, found: Any) -> Any:
+    """Positions of the rows inside, written from place `found` on; the first place beyond."""
+    for row in range(at.size):
+        if low <= at[row] < high:
+            rows[found] = row + offset
+            found += 1
+    return found
+
+
+@kernel(WORDS, INTEGERS, NUMBER, WORD, NEW_WORDS)
+def _fetch(column: Any, rows: Any, offset: Any, flip: Any, line: Any) -> None:
+    for k in range(rows.size):
+        line[k] = column[rows[k] - offset] ^ flip
+
+
+@inlined
+def _compare(keys: Any, i: Any, j: Any, first: Any, lines: Any) -> Any:
+    """Below, at or above zero: row i comes before row j, is equal to it, comes behind it."""
+    for line in range(first, lines):
+        one, other = keys[line, i], keys[line, j]
+        if one != other:
+            return -1 if one < other else 1
+    return 0
+
+
+@inlined
+def _group_end(keys: Any, row: Any, stop: Any, codes: Any) -> Any:
+    end = row + np.uint64(1)
+    while end < stop and _compare(keys, end, row, 0, codes) == 0:
+        end += np.uint64(1)
+    return end
+
+
+def _merger(codes: int, lines: int) -> Any:
+    """Every two neighbouring runs into one. Compiled for so many key columns: loops over them cost nothing.
+
+    Groups are compared first: rows of one are neighbours, and within it only the other columns count.
+    """
+
+    @kernel(KEYS, INTEGERS, INTEGERS, NEW_KEYS, NEW_INTEGERS)
+    def merge(keys: Any, rows: Any, edges: Any, new_keys: Any, new_rows: Any) -> None:
+        # Unsigned places: a signed one would be tested for being below zero at every access.
+        k, step = np.uint64(0), np.uint64(1)
+        for run in range(0, edges.size - 1, 2):
+            i, middle, stop = edges[run], edges[run + 1], edges[min(run + 2, edges.size - 1)]
+            i, j, middle, stop = np.uint64(i), np.uint64(middle), np.uint64(middle), np.uint64(stop)
+            while i < middle or j < stop:
+                order = 1 if i == middle else -1
+                if i < middle and j < stop:
+                    order = _compare(keys, i, j, 0, codes)
+                i_end = _group_end(keys, i, middle, codes) if order <= 0 else i
+                j_end = _group_end(keys, j, stop, codes) if order >= 0 else j
+                while i < i_end or j < j_end:
+                    earlier = j == j_end or (i < i_end and _compare(keys, i, j, codes, lines) <= 0)
+                    row = i if earlier else j
+                    for line in range(lines):
+                        new_keys[line, k] = keys[line, row]
+                    new_rows[k] = rows[row]
+                    i += np.uint64(earlier)
+                    j += np.uint64(not earlier)
+                    k += step
+
+    return merge
+
+
+#: By the number of columns that make a group, and of all key columns.
+_MERGE = {(codes, lines): _merger(codes, lines) for codes in (1, 2) for lines in (codes + 1, codes + 2)}
+
+
+@kernel(KEYS, NUMBER, NEW_INTEGERS, NEW_INTEGERS)
+def _groups(keys: Any, codes: Any, group: Any, at: Any) -> None:
+    """Number of the group of each row, which the first key columns make, and the column behind these."""
+    number = 0
+    for k in range(keys.shape[1]):
+        if k > 0:
+            number += int(_compare(keys, k, k - 1, 0, codes) != 0)
+        group[k], at[k] = number, np.int64(keys[codes, k] ^ SIGN)

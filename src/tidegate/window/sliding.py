@@ -1,0 +1,153 @@
+"""Sliding aggregation: one value per stretch of rows, at a few steps per row, however far stretches overlap.
+
+Paper: two-stacks aggregation, Tangwongsan, Hirzel and Schneider, "Low-Latency Sliding-Window Aggregation in
+Worst-Case Constant Time" (DEBS 2017), section 2; in blocks it is the algorithm of van Herk, Gil and Werman.
+
+Taking a row out again (subtracting) would lose digits of floating point, and has no meaning for a minimum.
+So nothing is ever taken out. In the middle of a stretch lies a mark; to the left of it we know the aggregate
+from
+each row up to the mark, to its right the aggregate of all rows since:
+
+    rows          a   b   c   d   e │ f   g   h
+    kept         a…e b…e c…e d…e  e │     f…h         stretch b … h  =  (b…e) ⊕ (f…h)
+
+Once a stretch begins behind the mark, the mark moves to its end, and the aggregates to the left are computed
+anew: each row takes part in that once, and once to the right of a mark.
+
+Stretches must move forward only, at both ends (`closing.py` guarantees it). Guarantee: the merge is applied
+to the rows of a stretch in their order, in other brackets; at most two merges per row and one per stretch.
+Integers wrap around in 64 bits, so their sums are exact modulo 2**64 in any brackets (`sums.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.window.kernel import FLAGS, INTEGERS, NUMBER, REAL, REALS, inlined, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidegate.window.closing import Stretches
+
+    Integers = NDArray[np.int64]
+    Reals = NDArray[np.float64]
+
+_SUM, _MIN, _MAX, _AND, _OR, _XOR = range(6)
+_NUMBERS = {"sum": _SUM, "min": _MIN, "max": _MAX, "and": _AND, "or": _OR, "xor": _XOR}
+_NEUTRAL_INTEGERS = {"min": 2**63 - 1, "max": -(2**63), "and": -1}
+#: NaN is above all numbers.
+_NEUTRAL_REALS = {"min": np.nan, "max": -np.inf}
+
+
+def neutral(merge: str, kind: np.dtype[Any]) -> float | int:
+    """The value that changes nothing: what a null counts as, and what no rows at all give."""
+    if kind == np.float64:
+        return _NEUTRAL_REALS.get(merge, 0.0)
+    return _NEUTRAL_INTEGERS.get(merge, 0)
+
+
+def slide_integers(merge: str, values: Integers, stretches: Stretches) -> Integers:
+    """`merge` is sum (modulo 2**64), min, max, and, or, xor."""
+    values = np.ascontiguousarray(values, np.int64)
+    start = neutral(merge, values.dtype)
+    merged: Integers = _slide_integers(_NUMBERS[merge], start, values, stretches.begin, stretches.end)
+    return merged
+
+
+def slide_reals(merge: str, values: Reals, stretches: Stretches) -> Reals:
+    """`merge` is sum, min or max; the order of reals is Spark's: NaN above all numbers."""
+    values = np.ascontiguousarray(values, np.float64)
+    start = neutral(merge, values.dtype)
+    merged: Reals = _slide_reals(_NUMBERS[merge], start, values, stretches.begin, stretches.end)
+    return merged
+
+
+def any_valid(valid: NDArray[np.bool_], stretches: Stretches) -> NDArray[np.bool_]:
+    """Whether any row of each stretch is not null."""
+    found: NDArray[np.bool_] = _any_valid(np.ascontiguousarray(valid), stretches.begin, stretches.end)
+    return found
+
+
+@inlined
+def _merge_integers(number: Any, one: Any, other: Any) -> Any:
+    if number == _SUM:
+        return one + other
+    if number == _MIN:
+        return min(one, other)
+    if number == _MAX:
+        return max(one, other)
+    if number == _XOR:
+        return one ^ other
+    return one & other if number == _AND else one | other
+
+
+@inlined
+def _below(one: Any, other: Any) -> Any:
+    return one < other or (other != other and one == one)
+
+
+@inlined
+def _merge_reals(number: Any, one: Any, other: Any) -> Any:
+    if number == _SUM:
+        return one + other
+    if number == _MIN:
+        return other if _below(other, one) else one
+    return other if _below(one, other) else one
+
+
+@kernel(NUMBER, NUMBER, INTEGERS, INTEGERS, INTEGERS)
+def _slide_integers(number: Any, start: Any, values: Any, begins: Any, ends: Any) -> Any:
+    merged, until_mark = np.empty(begins.size, np.int64), np.empty(values.size, np.int64)
+    mark, seen, since = 0, 0, start
+    for k in range(begins.size):
+        begin, end = begins[k], ends[k]
+        if begin >= mark:
+            until = start
+            for row in range(end - 1, begin - 1, -1):
+                until = _merge_integers(number, values[row], until)
+                until_mark[row] = until
+            mark, seen, since = end, end, start
+            merged[k] = until
+        else:
+            while seen < end:
+                since = _merge_integers(number, since, values[seen])
+                seen += 1
+            merged[k] = _merge_integers(number, until_mark[begin], since)
+    return merged
+
+
+@kernel(NUMBER, REAL, REALS, INTEGERS, INTEGERS)
+def _slide_reals(number: Any, start: Any, values: Any, begins: Any, ends: Any) -> Any:
+    merged, until_mark = np.empty(begins.size, np.float64), np.empty(values.size, np.float64)
+    mark, seen, since = 0, 0, start
+    for k in range(begins.size):
+        begin, end = begins[k], ends[k]
+        if begin >= mark:
+            until = start
+            for row in range(end - 1, begin - 1, -1):
+                until = _merge_reals(number, values[row], until)
+                until_mark[row] = until
+            mark, seen, since = end, end, start
+            merged[k] = until
+        else:
+            while seen < end:
+                since = _merge_reals(number, since, values[seen])
+                seen += 1
+            merged[k] = _merge_reals(number, until_mark[begin], since)
+    return merged
+
+
+@kernel(FLAGS, INTEGERS, INTEGERS)
+def _any_valid(valid: Any, begins: Any, ends: Any) -> Any:
+    found = np.empty(begins.size, np.bool_)
+    seen, latest = 0, -1
+    for k in range(begins.size):
+        seen = max(seen, begins[k])
+        while seen < ends[k]:
+            latest = seen if valid[seen] else latest
+            seen += 1
+        found[k] = latest >= begins[k]
+    return found

@@ -1,0 +1,112 @@
+"""Exact sums over stretches: integers of 64 bits, decimals of 128; and an error where a sum does not fit.
+
+Numbers that wrap around add up exactly, modulo 2**64 or 2**128, whatever they ran into on their way. So
+decimals may even be taken out of a sum again: that of a stretch is the difference of two running sums.
+
+Whether the true sum fits is then asked once, with floating point as a second opinion. A wrapped sum is off
+by a multiple of 2**64 (or 2**128), a floating-point sum by far less than half of that, so they disagree
+exactly where a sum does not fit. Mostly not even that is needed: if the largest value times their number
+fits, every sum does.
+
+Where we differ from Spark: with ANSI on it fails when a sum of rows that it happened to add up first does not
+fit, though the sum of all would. Here only the sum of a window counts, so the order of rows plays no role.
+Both fail the batch. With ANSI off, 64-bit sums wrap around in both.
+
+Decimals are unscaled 128-bit integers, two words each as Arrow lays them out: the lower one first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.errors import BatchFailed, explain
+from tidegate.window.kernel import KEYS, kernel
+from tidegate.window.sliding import slide_integers, slide_reals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidegate.window.closing import Stretches
+
+    Integers = NDArray[np.int64]
+    #: Shape (rows, 2).
+    Decimals = NDArray[np.uint64]
+
+_WORD = 2.0**64
+
+
+def integer_sums(values: Integers, stretches: Stretches, *, ansi: bool = True) -> Integers:
+    """Sums of 64 bits; `ansi`: an error where one does not fit, otherwise it wraps around."""
+    sums = slide_integers("sum", values, stretches)
+    if ansi:
+        largest = max(-float(values.min(initial=0)), float(values.max(initial=0)))
+        if largest * values.size >= 2.0**62:
+            expected = slide_reals("sum", values.astype(np.float64), stretches)
+            off = np.abs(expected - sums.astype(np.float64)) > _WORD / 2
+            _refuse(off, stretches, "64 bits", "Cast the argument to decimal or double")
+    return sums
+
+
+def decimal_sums(values: Decimals, stretches: Stretches, *, digits: int = 38) -> Decimals:
+    """Sums of decimals, exact; an error where one has more than so many digits."""
+    sums: Decimals = _differences(_running(values), stretches.begin, stretches.end)
+    approximate = _approximate(values)
+    if np.abs(approximate).sum() >= 0.99 * 10.0**digits:
+        expected, found = slide_reals("sum", approximate, stretches), _approximate(sums)
+        off = np.abs(expected - found) > _WORD * _WORD / 2
+        for near in np.flatnonzero(np.abs(expected) >= 0.99 * 10.0**digits):
+            off[near] |= abs(unscaled(sums[near])) >= 10**digits
+        _refuse(
+            off, stretches, f"{digits} digits", "Cast the argument to a decimal of fewer digits, or to double"
+        )
+    return sums
+
+
+def unscaled(words: NDArray[np.uint64]) -> int:
+    """One decimal as a Python integer."""
+    low, high = (int(word) for word in words)
+    return (high << 64 | low) - (2**128 if high >= 2**63 else 0)
+
+
+def decimal_words(integers: list[int]) -> Decimals:
+    """Python integers as decimals: the way back."""
+    pairs = [(value & 2**64 - 1, value >> 64 & 2**64 - 1) for value in integers]
+    return np.array(pairs, np.uint64).reshape(-1, 2)
+
+
+def _approximate(values: Decimals) -> NDArray[np.float64]:
+    upper, lower = values[:, 1].view(np.int64), values[:, 0]
+    return upper.astype(np.float64) * _WORD + lower.astype(np.float64)
+
+
+def _refuse(off: NDArray[np.bool_], stretches: Stretches, room: str, do: str) -> None:
+    if off.any():
+        k = int(np.flatnonzero(off)[0])
+        raise BatchFailed(
+            explain(
+                f"A sum does not fit into {room}",
+                got=f"window number {int(stretches.at[k])}, and {int(off.sum()) - 1} more of this batch",
+                why="A sum that wrapped around would be a wrong number",
+                do=do,
+            )
+        )
+
+
+@kernel(KEYS)
+def _running(values: Any) -> Any:
+    """Line k: the sum of the first k decimals, modulo 2**128."""
+    sums = np.zeros((values.shape[0] + 1, 2), np.uint64)
+    for row in range(values.shape[0]):
+        low = sums[row, 0] + values[row, 0]
+        sums[row + 1, 0] = low
+        sums[row + 1, 1] = sums[row, 1] + values[row, 1] + np.uint64(low < values[row, 0])
+    return sums
+
+
+def _differences(sums: Decimals, begin: Integers, end: Integers) -> Decimals:
+    upper, lower = sums[end], sums[begin]
+    difference: Decimals = upper - lower
+    difference[:, 1] -= upper[:, 0] < lower[:, 0]
+    return difference
