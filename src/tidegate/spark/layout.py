@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.on import Condition
 from tidegate.sift.axes import Axis
+from tidegate.window.aggregates import Part
+from tidegate.window.spec import WindowSpec
 
 TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_tidegate_batch"
 #: Tag of the rows, one per instance, that tell a task which instance it is: their code is the number. Where
@@ -44,6 +46,9 @@ CELL = "_tidegate_cell"
 SAMPLE = "_tidegate_sample"
 #: The hash that decides about a row, where the sifter is too large for Spark and the tasks decide.
 HASH = "_tidegate_hash"
+#: Of pane partials: a second code of the group, its pane, what became of the rows, how many, the newest.
+CHECK, PANE, FATE = "_tidegate_check", "_tidegate_pane", "_tidegate_fate"
+ROWS, SEEN = "_tidegate_rows", "_tidegate_seen"
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,34 @@ class MatchLayout:
     axes: tuple[Axis, ...]
     #: Arrow schema of the output, serialised: the row's columns, QUERY_ID, perhaps TIME, and REPORT last.
     schema: bytes
+
+
+@dataclass(frozen=True)
+class WindowLayout:
+    """Everything about a window aggregate that does not change from batch to batch."""
+
+    operator: str
+    #: Name of the source stream, or None where another operator feeds it.
+    stream: str | None
+    spec: WindowSpec
+    by: tuple[str, ...]
+    #: Parts of aggregates, each with its columns; those that aggregates share are there once.
+    parts: tuple[tuple[Part, tuple[str, ...]], ...]
+    #: Result columns: name, formula, the partial columns that it takes.
+    results: tuple[tuple[str, str, tuple[str, ...]], ...]
+    partitions: int
+    #: Arrow schema of the output, serialised; its last column is REPORT.
+    schema: bytes
+    how: str = "window"
+
+    @property
+    def partials(self) -> tuple[str, ...]:
+        return tuple(name for _, names in self.parts for name in names)
+
+    @property
+    def sides(self) -> tuple[SideLayout, SideLayout]:
+        """As of a join, whose other side nothing feeds."""
+        return SideLayout(0, self.stream, (), ()), SideLayout(0, None, (), ())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,88 @@
+"""Partial columns between Arrow and the window kernels: numbers as numbers, all else by rank or position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidegate.window.aggregates import Merge, Part
+from tidegate.window.closing import Stretches
+from tidegate.window.columns import Column
+from tidegate.window.combine import combine
+
+#: Of values that are compared, not computed with: the first is the smallest, the last the largest.
+_AS_CHOICE = {Merge.MIN: Merge.FIRST, Merge.MAX: Merge.LAST}
+
+
+def merged_partials(part: Part, columns: list[pa.Array], stretches: Stretches) -> list[pa.Array]:
+    """The partial columns of a part, in merged order, as one row per stretch; types stay what they are."""
+    kinds = [column.type for column in columns]
+    if part.merge in (Merge.FIRST, Merge.LAST):
+        keys, values = columns[0].field(0), columns[0].field(1)
+        present = columns[0].is_valid().to_numpy(zero_copy_only=False)
+        return [_chosen(part.merge, columns[0], _rank(keys), _rank(values), present, stretches)]
+    if part.merge in _AS_CHOICE and not _is_number(kinds[0]):
+        present = columns[0].is_valid().to_numpy(zero_copy_only=False)
+        nothing = np.zeros(len(columns[0]), np.int64)
+        choice = _AS_CHOICE[part.merge]
+        return [_chosen(choice, columns[0], _rank(columns[0]), nothing, present, stretches)]
+    made = combine(part.merge, [as_column(column) for column in columns], stretches)
+    return [as_arrow(column, kind) for column, kind in zip(made, kinds, strict=True)]
+
+
+def as_column(array: pa.Array) -> Column:
+    """Numbers, booleans and decimals as the kernels take them."""
+    valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    if pa.types.is_decimal(array.type):
+        words = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
+        return Column(words[array.offset : array.offset + len(array)], valid)
+    if pa.types.is_boolean(array.type):
+        return Column(pc.fill_null(array, False).to_numpy(zero_copy_only=False), valid)
+    wide = pa.float64() if pa.types.is_floating(array.type) else pa.int64()
+    values = pc.fill_null(array.cast(wide), 0) if valid is not None else array.cast(wide)
+    return Column(values.to_numpy(), valid)
+
+
+def as_arrow(column: Column, kind: pa.DataType) -> pa.Array:
+    """Back, as an array of this type."""
+    null = None if column.valid is None else ~column.valid
+    if column.decimal:
+        values = np.ascontiguousarray(column.values)
+        bits = None if null is None else pa.array(column.valid).buffers()[1]
+        return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(values)])
+    made = pa.array(column.values, mask=null)
+    return made if made.type == kind else made.cast(kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    )
+
+
+def _rank(values: pa.Array) -> NDArray[np.int64]:
+    """Whole numbers in the order of the values; equal values are equal."""
+    if pa.types.is_integer(values.type) or pa.types.is_timestamp(values.type):
+        return np.asarray(pc.fill_null(values.cast(pa.int64()), 0).to_numpy())
+    ranks = pc.rank(values, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
+    return np.asarray(ranks.cast(pa.int64()).to_numpy())
+
+
+def _chosen(
+    choice: Merge,
+    values: pa.Array,
+    key: NDArray[np.int64],
+    tie: NDArray[np.int64],
+    present: NDArray[np.bool_],
+    stretches: Stretches,
+) -> Any:
+    (rows,) = combine(choice, [Column(key, present), Column(tie)], stretches)
+    positions = pa.array(rows.values, mask=None if rows.valid is None else ~rows.valid)
+    return values.take(positions)

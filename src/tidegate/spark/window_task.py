@@ -1,0 +1,341 @@
+"""One instance of a window aggregate in one batch: pane partials in, closed windows out, state written.
+
+    partials ─▶ new runs ─▶ store
+                   │
+    stored runs ───┴─▶ merge by (group, pane) ─▶ windows that the watermark closes ─▶ out
+
+A window is closed when the watermark has reached its end, and comes out once: those whose end lies between
+the watermark that settled the last batch and the one that settles this one. Partials are stored as they
+come; a merge adds up those of equal group and pane. Nothing here imports Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidegate.route.hash import partition_bounds
+from tidegate.route.places import stored_in
+from tidegate.routing import Cut, Routing
+from tidegate.spark.held import Held
+from tidegate.spark.layout import BATCH, CHECK, CODE, FATE, PANE, REPORT, ROWS, SEEN, TIME, WindowLayout
+from tidegate.spark.partial_columns import as_arrow, as_column, merged_partials
+from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, by_slot, one_array, write_run
+from tidegate.spark.stage_file import StageWriter
+from tidegate.spark.worker_cache import worker_cache
+from tidegate.spark.worker_memory import keep_freed_memory
+from tidegate.state.paths import segment_path
+from tidegate.state.segment import SegmentCache, SegmentWriter
+from tidegate.state.store import open_store
+from tidegate.values import LEFT, PartitionLoad, Piece, TaskReport
+from tidegate.window.closing import Stretches, cells, closing_windows, panes_needed
+from tidegate.window.finals import finish
+from tidegate.window.lifetime import Lifetime
+from tidegate.window.panes import Panes
+from tidegate.window.runs import Merged, merge_runs
+from tidegate.window.runs import Run as KeyRun
+from tidegate.windowed import END, START
+
+#: What became of the rows behind a partial, before they were added up; markers only tell the instance.
+ON_TIME, LATE, REJECTED, MARKER = 0, 1, 2, -1
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """What one batch asks of every instance of a window aggregate; travels to the workers."""
+
+    layout: WindowLayout
+    store_url: str
+    batch: int
+    settle_us: int
+    settled_us: int
+    routing: Routing
+    pieces: tuple[Piece, ...]
+    merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
+    cuts: tuple[Cut, ...] = ()
+    #: Nothing follows: every window is closed, and no state is kept.
+    flush: bool = False
+    late_before_us: int = 0
+    newest_us: int = 0
+    run: str = ""
+    stage_root: str | None = None
+    kept_as: str | None = None
+
+
+class WindowInstance:
+    """One instance in one batch; see the module docstring."""
+
+    def __init__(self, work: WindowBatch, instance: int, attempt: str, cache: SegmentCache | None = None):
+        self.work, self.layout, self.instance = work, work.layout, instance
+        self.cache = (
+            cache
+            if cache is not None
+            else worker_cache(work.store_url, self.layout.operator, work.pieces, work.run)
+        )
+        path = segment_path(self.layout.operator, work.batch, instance, attempt)
+        self.writer = SegmentWriter(open_store(work.store_url), path)
+        self._staged = path.removesuffix(".arrow") + ".parquet"
+        self.held = Held(work, instance, self.cache)
+        self.panes, self.lifetime = Panes(self.layout.spec), Lifetime(self.layout.spec)
+        self.new: list[NewRun] = []
+        self.added: list[Piece] = []
+        self.merged: list[str] = []
+        self._rows = dict.fromkeys((ON_TIME, LATE, REJECTED), 0)
+        self._seen_us: int | None = None
+        self._stored = np.zeros(self.layout.partitions, np.int64)
+        self._read_before = self.cache.bytes_read
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(self.layout.schema))
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The closed windows, then the report."""
+        keep_freed_memory()
+        received = [batch for batch in batches if batch.num_rows]
+        started = time.thread_time()
+        if received:
+            self._accept(pa.Table.from_batches(received))
+        self._store()
+        self._merge()
+        closed = self._closed()
+        if self.work.stage_root is None:
+            cpu = time.thread_time() - started
+            if closed.num_rows:
+                yield closed
+            yield self._reported(self._report(closed.num_rows, cpu, None))
+            return
+        stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
+        if closed.num_rows:
+            stage.write(closed)
+        staged = self._staged if stage.close() else None
+        report = self._report(closed.num_rows, time.thread_time() - started, staged)
+        yield pa.RecordBatch.from_arrays([pa.array([_text(report)])], names=[REPORT])
+
+    # -- new partials --------------------------------------------------------------------------------
+
+    def _accept(self, table: pa.Table) -> None:
+        fates, rows = table.column(FATE).to_numpy(), table.column(ROWS).to_numpy()
+        for fate in self._rows:
+            self._rows[fate] = int(rows[fates == fate].sum())
+        timed = (fates == ON_TIME) | (fates == LATE)
+        if timed.any():
+            self._seen_us = int(table.column(SEEN).to_numpy()[timed].max())
+        mine = np.flatnonzero(fates == ON_TIME)
+        if not len(mine):
+            return
+        code, check = (_words(table.column(name))[mine] for name in (CODE, CHECK))
+        starts = self.panes.start(table.column(PANE).to_numpy()[mine].astype(np.int64))
+        order = np.lexsort((starts, check, code))
+        chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
+        sorted_rows = pa.RecordBatch.from_arrays(
+            [one_array(column) for column in chosen.columns], names=chosen.column_names
+        )
+        self.new = list(self._by_slot(code[order], starts[order], sorted_rows))
+
+    def _by_slot(
+        self, codes: NDArray[np.uint64], times: NDArray[np.int64], rows: pa.RecordBatch
+    ) -> Iterator[NewRun]:
+        for slot, part in by_slot(times, self.lifetime.slot_us(LEFT)):
+            run = NewRun(LEFT, False, slot, 0, 0, ())
+            run.codes, run.times = codes[part], times[part]
+            run.slices = [(0, len(run.codes))]
+            run.first_us, run.last_us = int(run.times.min()), int(run.times.max())
+            run.rows = rows if isinstance(part, slice) else rows.take(pa.array(part))
+            yield run
+
+    def _store(self) -> None:
+        for run in self.new:
+            owned, bounds = partition_bounds(run.codes, self.layout.partitions)
+            self._stored[owned] += np.diff(bounds)
+            if not self.work.flush:
+                batches = np.full(len(run.codes), self.work.batch, np.int32)
+                self.added.append(self._written(run, batches, 0))
+
+    def _written(self, run: Run, batches: NDArray[np.int32], level: int) -> Piece:
+        placement = self.work.routing.sides[LEFT]
+        labelled = stored_in(run.codes, placement, self.layout.partitions, self.instance, False)
+        return write_run(run, self.writer, self.layout.operator, batches, level, labelled)
+
+    # -- merging stored runs -------------------------------------------------------------------------
+
+    def _merge(self) -> None:
+        by_name = {run.piece.name: run for run in self.held.stored if run.own}
+        wanted = dict(self.work.merges).get(str(self.instance), ())
+        for names in wanted:
+            group = [by_name[name] for name in names if name in by_name]
+            self.merged += [run.piece.name for run in group]
+            if group:
+                self._merge_group(group)
+
+    def _merge_group(self, group: Sequence[StoredRun]) -> None:
+        alive_us = self.lifetime.dead_before(LEFT, self.work.settle_us)
+        low = int(self.panes.of(np.array([alive_us]))[0]) if alive_us > -(2**62) else -(2**62)
+        table, merged = self._together(group, low, 2**62)
+        if not len(merged.order):
+            return
+        stretches = cells(merged)
+        first = merged.order[stretches.begin]
+        partials = self._combined(table, merged, stretches)
+        keys = table.select([CHECK, *self.layout.by]).take(pa.array(first))
+        run = NewRun(LEFT, False, group[0].slot, 0, 0, ())
+        run.codes = _words(table.column(CODE))[first]
+        run.times = self.panes.start(stretches.at)
+        run.first_us, run.last_us = int(run.times.min()), int(run.times.max())
+        run.rows = pa.RecordBatch.from_arrays(
+            [*(one_array(column) for column in keys.columns), *partials.values()],
+            names=[CHECK, *self.layout.by, *partials],
+        )
+        batches = as_numpy(one_array(table.column(BATCH)))[first]
+        self.added.append(self._written(run, batches, 1 + max(one.piece.level for one in group)))
+
+    # -- windows -------------------------------------------------------------------------------------
+
+    def _closed(self) -> pa.RecordBatch:
+        """Every window that closes with this batch, for every group with a row in it."""
+        runs: list[Run] = [*self.held.stored, *self.new]
+        bounds = self._closing(runs)
+        if bounds is None:
+            return _empty(self._schema)
+        low, high = panes_needed(self.panes, *bounds)
+        edges = self.panes.start(np.array([low, high]))
+        near = [run for run in runs if run.last_us >= edges[0] and run.first_us < edges[1]]
+        table, merged = self._together(near, low, high)
+        stretches = closing_windows(merged, self.panes, *bounds)
+        return self._assembled(table, merged, stretches)
+
+    def _closing(self, runs: Sequence[Run]) -> tuple[int, int] | None:
+        """The first window that closes, and the first that does not; None where none does."""
+        if not runs:
+            return None
+        held = np.array([min(run.first_us for run in runs), max(run.last_us for run in runs)])
+        first, last = self.layout.spec.holding(held)
+        lower = max(int(first[0]), self.lifetime.closed(self.work.settled_us))
+        upper = int(last[1]) + 1
+        if not self.work.flush:
+            upper = min(upper, self.lifetime.closed(self.work.settle_us))
+        return (lower, upper) if lower < upper else None
+
+    def _together(self, runs: Sequence[Run], low: int, high: int) -> tuple[pa.Table, Merged]:
+        """The rows of runs one behind the other, and the order of those whose pane lies between."""
+        parts = [self._own_rows(run) for run in runs]
+        if not parts:
+            return pa.table({}), merge_runs([])
+        keys = []
+        for part in parts:
+            panes = self.panes.of(part.column(TIME).to_numpy())
+            keys.append(KeyRun(_words(part.column(CODE)), panes, _words(part.column(CHECK))))
+        return pa.concat_tables(parts), merge_runs(keys, low, high)
+
+    def _own_rows(self, run: Run) -> pa.Table:
+        names = [CHECK, *self.layout.by, *self.layout.partials]
+        batches = (
+            run.rows.column(BATCH) if isinstance(run, StoredRun) else pa.nulls(len(run.codes), pa.int32())
+        )
+        columns = [pa.array(run.codes), pa.array(run.times), batches, *(run.column(name) for name in names)]
+        whole = pa.Table.from_arrays(columns, names=[CODE, TIME, BATCH, *names])
+        slices = [(start, stop) for start, stop in run.own if stop > start]
+        if slices == [(0, len(run.codes))]:
+            return whole
+        return pa.concat_tables([whole.slice(start, stop - start) for start, stop in slices])
+
+    def _combined(self, table: pa.Table, merged: Merged, stretches: Stretches) -> dict[str, pa.Array]:
+        """Partial columns by name, one row per stretch."""
+        order, made = pa.array(merged.order), {}
+        for part, names in self.layout.parts:
+            columns = [one_array(table.column(name).take(order)) for name in names]
+            made.update(zip(names, merged_partials(part, columns, stretches), strict=True))
+        return made
+
+    def _assembled(self, table: pa.Table, merged: Merged, stretches: Stretches) -> pa.RecordBatch:
+        if not stretches.count:
+            return _empty(self._schema)
+        partials = self._combined(table, merged, stretches)
+        keys = table.select(list(self.layout.by)).take(pa.array(merged.order[stretches.begin]))
+        starts = stretches.at * self.layout.spec.slide_us
+        known: dict[str, pa.Array] = {
+            START: pa.array(starts),
+            END: pa.array(starts + self.layout.spec.size_us),
+            TIME: pa.array(starts),
+            REPORT: pa.nulls(stretches.count, pa.string()),
+        }
+        for name in self.layout.by:
+            known[name] = one_array(keys.column(name))
+        for name, final, names in self.layout.results:
+            known[name] = self._final(name, final, [partials[one] for one in names])
+        arrays = [_cast(known[field.name], field.type) for field in self._schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _final(self, name: str, final: str, partials: list[pa.Array]) -> pa.Array:
+        if final == "value of struct":
+            return partials[0].field(1) if not partials[0].null_count else _field_or_null(partials[0])
+        if final == "as it is":
+            return partials[0]
+        kind = self._schema.field(name).type
+        return as_arrow(finish(final, [as_column(one) for one in partials]), kind)
+
+    # -- the report ----------------------------------------------------------------------------------
+
+    def _report(self, emitted: int, cpu_seconds: float, staged: str | None) -> TaskReport:
+        rows = self._rows
+        written = self.writer.close()
+        busy = np.flatnonzero(self._stored)
+        return TaskReport(
+            operator=self.layout.operator,
+            instance=self.instance,
+            offered=(sum(rows.values()), 0),
+            late=(rows[LATE], 0),
+            rejected=(rows[REJECTED], 0),
+            keyless=(0, 0),
+            seen_us=(self._seen_us, None),
+            stored=int(self._stored.sum()),
+            probed=0,
+            comparisons=0,
+            matches=0,
+            emitted=emitted,
+            cpu_seconds=cpu_seconds,
+            bytes_read=self.cache.bytes_read - self._read_before,
+            bytes_written=written,
+            partitions=tuple(PartitionLoad(int(p), (int(self._stored[p]), 0)) for p in busy),
+            added=tuple(self.added),
+            merged=tuple(self.merged),
+            matched={},
+            staged=staged,
+            recut=self.held.recut,
+        )
+
+    def _reported(self, report: TaskReport) -> pa.RecordBatch:
+        nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]
+        return pa.RecordBatch.from_arrays([*nulls, pa.array([_text(report)])], schema=self._schema)
+
+
+def _text(report: TaskReport) -> str:
+    return json.dumps(report.to_json(), separators=(",", ":"))
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
+    array: NDArray[np.uint64] = column.to_numpy().view(np.uint64)
+    return array
+
+
+def _field_or_null(structs: pa.Array) -> pa.Array:
+    """The value of each struct; a null struct has none."""
+    return pc.if_else(structs.is_valid(), structs.field(1), None)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind) and pa.types.is_integer(array.type):
+        return array.cast(pa.timestamp("us")).cast(kind) if kind.tz is None else array.cast(kind)
+    return array if array.type == kind else array.cast(kind)

@@ -1,0 +1,37 @@
+"""How long pane partials are needed, in the terms in which planning asks joins (`join/within.py`).
+
+A pane is needed as long as a window that holds it is open. A window closes when the watermark reaches its
+end: no row can fall into it any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.window.spec import WindowSpec
+
+#: Into so many slots a window is cut, so that what expires, expires in whole pieces.
+SLOTS_PER_WINDOW = 10
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Of the partials of one kind of window."""
+
+    spec: WindowSpec
+
+    def dead_before(self, side: int, watermark_us: int) -> int:
+        """Start of the first window that is still open: older partials are needed by nobody."""
+        first = (watermark_us - self.spec.size_us) // self.spec.slide_us + 1
+        return max(first * self.spec.slide_us, -(2**63))
+
+    def slot_us(self, side: int) -> int:
+        return max(self.spec.slide_us, self.spec.size_us // SLOTS_PER_WINDOW)
+
+    def closed(self, watermark_us: int) -> int:
+        """The first window that is still open; all before it are closed."""
+        return (watermark_us - self.spec.size_us) // self.spec.slide_us + 1
+
+    def to_json(self) -> dict[str, Any]:
+        return {"size_us": self.spec.size_us, "slide_us": self.spec.slide_us}
