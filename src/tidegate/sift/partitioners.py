@@ -7,6 +7,7 @@ Paper: sifters, section V; the first four names are those of its figures. `auto`
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -60,3 +61,17 @@ def partitioner(name: str) -> Partitioner:
         raise FlowError(
             explain("Unknown partitioner", got=repr(name), do="Use one of " + ", ".join(PARTITIONERS))
         ) from None
+
+
+def partitioner_for(
+    name: str,
+    weights: NDArray[np.float64],
+    alphas: NDArray[np.float64],
+    *,
+    z: float,
+    fairness: float,
+) -> Partitioner:
+    """The partitioner of this name, told what its regions are for, if it wants to know."""
+    if name != "auto":
+        return partitioner(name)
+    return partial(auto_partition, weights=weights, alphas=alphas, z=z, fairness=fairness)
