@@ -338,6 +338,8 @@ class TaskReport:
     looks: tuple[Looks, ...] = ()
     #: Piece name → (partition, start, stop) of all its rows, where the plan cut keys out of it.
     recut: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
+    #: Processor time that finding the rows of those keys took; not part of `cpu_seconds`.
+    recut_seconds: float = 0.0
     #: Keys that make up much of the work.
     keys: tuple[KeyLoad, ...] = ()
 

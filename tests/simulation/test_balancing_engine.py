@@ -74,6 +74,17 @@ def test_auto_splits_a_hot_key_and_the_work_evens_out() -> None:
     engine.close()
 
 
+def test_the_time_to_cut_keys_out_of_stored_runs_is_told_where_they_are_cut() -> None:
+    engine, _ = played("auto", "inner", streams(2, 400, hot=0.5))
+    cutting = [report for report in engine.reports if report.recut]
+    assert cutting
+    assert all(report.recut_seconds > 0 for report in cutting)
+    still, _ = played("hash", "inner", streams(2, 400, hot=0.5))
+    assert all(report.recut_seconds == 0 for report in still.reports)
+    engine.close()
+    still.close()
+
+
 def test_what_another_strategy_wanted_is_forgotten() -> None:
     engine, _ = played("auto", "inner", streams(2, 400, hot=0.5))
     settings = BalanceSettings(Balance(strategy="hash"), PARTITIONS, {"join1": Balanced()})

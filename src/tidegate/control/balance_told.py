@@ -2,7 +2,9 @@
 
 Moved rows are those whose partition has another owner after the plan than before it, in the pieces that were
 there: they are read by another instance from now on. Nothing is copied for it (a merge rewrites them later),
-so their bytes are bytes re-read.
+so their bytes are bytes re-read. What a migration takes is the time to find the rows of keys that are cut out
+of stored runs: told as that of the slowest instance, as the batch waits for it. Reading moved rows is not
+told apart: a worker may get any instance in any batch, and may have to open what never moved just as well.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]
         "keys": len({cut.code for cut in plan.cuts.get(name, ())} | _keys_moved(old, new)),
         "rows": rows,
         "bytes": int(size),
+        "recut_seconds": max((report.recut_seconds for report in reports), default=0.0),
     }
 
 

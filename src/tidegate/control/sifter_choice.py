@@ -25,7 +25,7 @@ from tidegate.errors import FlowError
 from tidegate.goals import Shed
 from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
 from tidegate.sift.domain import domain_of
-from tidegate.sift.partitioners import partitioner
+from tidegate.sift.partitioners import partitioner_for
 from tidegate.sift.placing import frequencies as frequencies_of
 from tidegate.sift.query_set import QuerySet
 from tidegate.sift.sifter import Sifter
@@ -146,15 +146,16 @@ def _built(
     except FlowError:
         return None  # All of them lie in one point.
     unplaced = float(np.isnan(sample.coordinates).any(axis=1).mean())
+    z = max(1 - drop, unplaced)
     return construct(
-        partitioner(shed.sift),
+        partitioner_for(shed.sift, queries.weights, queries.alphas, z=z, fairness=shed.fairness),
         domain,
         Sample(sample.coordinates, sample.hits.astype(np.int64)),
         queries.boxes,
         queries.weights,
         queries.alphas,
         regions=shed.regions,
-        z=max(1 - drop, unplaced),
+        z=z,
         fairness=shed.fairness,
     )
 

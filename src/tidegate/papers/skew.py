@@ -90,6 +90,14 @@ def zipf_batches(streams: ZipfStreams) -> Iterator[Batch]:
         yield left, right
 
 
+def jumping_batches(streams: ZipfStreams, every: int) -> Iterator[Batch]:
+    """Every so many batches all keys are others, so what was learnt of the hot ones is worth nothing."""
+    for batch, (left, right) in enumerate(zipf_batches(streams)):
+        # Of another seed: a code of these keys would make one of them 0, the same key after every jump.
+        mask = key_codes(np.array([batch // every]), streams.seed + 1)[0]
+        yield left ^ mask, right ^ mask
+
+
 @lru_cache(maxsize=2)  # two streams; 10 million keys are 80 MB
 def _ladder(keys: int, exponent: float, centre: int) -> NDArray[np.float64]:
     """Cumulated shares; the last is exactly 1, so that every draw falls on a key."""

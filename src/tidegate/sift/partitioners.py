@@ -1,11 +1,13 @@
 """The partitioners by name: how the data space becomes the regions of a sifter.
 
-Paper: sifters, section V; the first four names are those of its figures.
+Paper: sifters, section V; the first four names are those of its figures. `auto` is ours, and the best of them
+(`auto/partition.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +16,7 @@ import numpy as np
 from tidegate.errors import FlowError, explain
 from tidegate.sift.approximate_equi_depth import approximate_equi_depth
 from tidegate.sift.approximate_grid import approximate_grid
+from tidegate.sift.auto.partition import auto_partition
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.equi_depth import data_equi_depth, query_equi_depth
 from tidegate.sift.qd_part import qd_part
@@ -45,6 +48,7 @@ PARTITIONERS: Mapping[str, Partitioner] = MappingProxyType(
         "flexp": qd_part,
         "volume": approximate_grid,
         "count": approximate_equi_depth,
+        "auto": auto_partition,
     }
 )
 
@@ -57,3 +61,17 @@ def partitioner(name: str) -> Partitioner:
         raise FlowError(
             explain("Unknown partitioner", got=repr(name), do="Use one of " + ", ".join(PARTITIONERS))
         ) from None
+
+
+def partitioner_for(
+    name: str,
+    weights: NDArray[np.float64],
+    alphas: NDArray[np.float64],
+    *,
+    z: float,
+    fairness: float,
+) -> Partitioner:
+    """The partitioner of this name, told what its regions are for, if it wants to know."""
+    if name != "auto":
+        return partitioner(name)
+    return partial(auto_partition, weights=weights, alphas=alphas, z=z, fairness=fairness)

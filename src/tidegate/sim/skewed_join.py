@@ -48,8 +48,10 @@ class SkewedJoin:
     #: A key is watched if it has at least this share of a side's new rows, or a place of its own. With 0 all
     #: keys with new or stored rows are watched, as FastJoin wants it.
     watch_share: float = 0.001
-    #: Seconds that a unit of work takes, and their relative noise; with 0 nothing is measured.
+    #: Seconds that a unit of work takes, those of an instance's batch whatever it does, and their relative
+    #: noise; without seconds per work nothing is measured.
     seconds_per_work: float = 0.0
+    seconds_fixed: float = 0.0
     noise: float = 0.0
     seed: int = 7
     #: Before this batch → the number of instances changes to that.
@@ -171,7 +173,7 @@ class _Group:
         if self._join.seconds_per_work == 0:
             return np.zeros(0)
         noise = np.exp(self._join.noise * self._random.standard_normal(work.size))
-        return self._join.seconds_per_work * work * noise
+        return (self._join.seconds_fixed + self._join.seconds_per_work * work) * noise
 
     def _decide(self, load: Load, stored: NDArray[np.int64]) -> None:
         before = self._assignment

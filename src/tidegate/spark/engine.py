@@ -248,7 +248,8 @@ class Engine:
         if count is not None:
             self.instances = count
         # What was not watched says too little to decide by; what is uneven is watched from now on.
-        learnt = balancing.learn(settings, plan, self._loads, after) if self._watching else plan.balance
+        with self._timed("balance"):
+            learnt = balancing.learn(settings, plan, self._loads, after) if self._watching else plan.balance
         self._watching = balancing.watches_keys(settings, after, self._loads)
         return {balancing.CONTROL: learnt, balancing.SCALE: asked}
 
@@ -269,7 +270,8 @@ class Engine:
         settings = self.settings.overload
         balance = self.settings.balance
         loads = self._loads or balancing.measured(balance, (), self.manifest)
-        routing, cuts, wanted = balancing.reroute(balance, self.manifest, self.instances, loads)
+        with self._timed("reroute"):
+            routing, cuts, wanted = balancing.reroute(balance, self.manifest, self.instances, loads)
         plan = planning.next_plan(
             batch,
             self.manifest,

@@ -9,6 +9,7 @@ there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -35,6 +36,7 @@ class Held:
         self._seen = (self.owned[LEFT], self.owned[RIGHT] | whole if whole else self.owned[RIGHT])
         #: Piece name → its ranges, where the plan cut it.
         self.recut: dict[str, tuple[tuple[int, int, int], ...]] = {}
+        self.recut_seconds = 0.0
         #: Runs of identities of rows that matched elsewhere; looked at by whoever holds such rows.
         self.marks: list[StoredRun] = list(self._mark_runs(instance))
         known = Marks(self.marks) if self.marks else None
@@ -70,8 +72,10 @@ class Held:
         # All cuts of a piece or none: whoever reports it must report the same.
         if self._seen[piece.side].isdisjoint(concerned):
             return piece
+        started = time.thread_time()
         codes = as_numpy(self._cache.batch(piece.data).column(CODE))
         ranges = recut(piece.ranges, codes, cuts)
+        self.recut_seconds += time.thread_time() - started
         if ranges == piece.ranges:
             return piece
         self.recut[piece.name] = tuple(ranges)

@@ -258,6 +258,7 @@ class JoinInstance:
             dropped=(counts.dropped[0], counts.dropped[1]),
             looks=() if self.work.skipping is None else tuple(one.told() for one in counts.looks),
             recut=self.held.recut,
+            recut_seconds=self.held.recut_seconds,
             keys=key_loads(self.work, self.instance, self.stored, [*self.new, *self.borrowed]),
         )
 

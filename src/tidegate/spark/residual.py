@@ -154,6 +154,7 @@ class SettleInstance:
                     added=tuple(settling.added()),
                     merged=tuple(settling.merged),
                     matched=settling.matched,
+                    recut_seconds=first.recut_seconds + self.held.recut_seconds,
                 )
             )
         )

@@ -21,7 +21,7 @@ def test_partitions_that_change_their_owner_are_told_with_their_rows_and_bytes()
     before = manifest(OLD, piece(0, (0, 1, 2), (0, 4, 4, 5, 5, 10)), piece(1, (0,), (0, 3)))
     moved = Routing(4, 2, Placement((1, 0, 1, 1)))
     told = balance_told(before, plan(moved), [report(0, ()), report(1, ())])["near"]
-    assert told["moved"] == {"partitions": 1, "keys": 0, "rows": 7, "bytes": 40 + 100}
+    assert told["moved"] == {"partitions": 1, "keys": 0, "rows": 7, "bytes": 40 + 100, "recut_seconds": 0.0}
     assert (told["version"], told["instances"], told["entries"]) == (4, 2, 4)
 
 
@@ -32,9 +32,12 @@ def test_of_a_key_that_is_split_only_the_rows_that_go_elsewhere_have_moved() -> 
     told = balance_told(
         before,
         plan(Routing(4, 2, places), Cut(0, KEY, (3,), (4, 5))),
-        [replace(report(0, ()), recut={before.pieces[0].name: cut}), report(1, ())],
+        [
+            replace(report(0, ()), recut={before.pieces[0].name: cut}, recut_seconds=0.25),
+            replace(report(1, ()), recut_seconds=0.5),
+        ],
     )["near"]
-    assert told["moved"] == {"partitions": 1, "keys": 1, "rows": 2, "bytes": 20}
+    assert told["moved"] == {"partitions": 1, "keys": 1, "rows": 2, "bytes": 20, "recut_seconds": 0.5}
     assert (told["placed_keys"], told["split_keys"], told["entries"]) == (1, 1, 7)
 
 

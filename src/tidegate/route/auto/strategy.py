@@ -12,11 +12,13 @@ key weighs more than a fair share. After each batch:
    (`moves.py`): one for each size of `pieces` that keys may be cut into, and each of the `levels` that
    instances may be evened out to. The plan that costs least wins:
 
-       likely makespan + reluctance · fair share · rows moved / rows that a batch brings
+       likely makespan + reluctance · fair share · rows moved / (rows that a batch brings · batches lasted)
 
    (likely: a deviation of chance on top, so that keys whose work swings are rather split than moved).
    It is taken only if it beats staying by `gain_least`. So the gain is judged against what moves: with a
-   reluctance of 0.2, moving as many rows as half a batch brings must make batches shorter by a tenth.
+   reluctance of 0.2, moving as many rows as half a batch brings must make batches shorter by a tenth, or by
+   a twentieth where an instance has been too heavy for two batches in a row. What has lasted will last, so no
+   imbalance stays for ever because the state is large.
 
 Guarantees: without an instance above the trigger nothing moves, except keys that cool down. A plan that is
 taken makes the likely makespan shorter, by the costs of the last batch. A function of the loads so far;
@@ -101,11 +103,10 @@ class Auto:
             return current, {**memory, "costs": learnt}
         cool = self._cool_down(stay, memory.get("cool", {}))
         recent = observe(memory.get("recent", {}), stay.loads / stay.fair)
-        best = stay
+        best, lasted = stay, 0
         if too_heavy(recent, stay.loads / stay.fair, stay.noise() / stay.fair, self.trigger):
-            best = min([stay, *self._plans(stay)], key=lambda plan: self._price(plan, stay))
-            if self._price(best, stay) > (1 - self.gain_least) * self._price(stay, stay):
-                best = stay
+            lasted = int(memory.get("lasted", 0)) + 1
+            best = self._best(stay, lasted)
         after = best.assignment(current)
         remembered = {
             "costs": learnt,
@@ -113,6 +114,7 @@ class Auto:
             "cool": {code: batches for code, batches in cool.items() if int(code) in after.keys},
             # Loads from before a migration say nothing about those after it.
             "recent": recent if after is current else {},
+            "lasted": lasted if after is current else 0,
         }
         return after, remembered
 
@@ -125,6 +127,12 @@ class Auto:
         level_out(resized, math.inf, self.alone)  # a place for the homeless, and nothing else
         best = min([resized, *self._plans(resized)], key=lambda plan: self._price(plan, resized))
         return best.assignment(current)
+
+    def _best(self, stay: Plan, lasted: int) -> Plan:
+        """The plan to take where an instance has been too heavy for so many batches in a row."""
+        best = min([stay, *self._plans(stay)], key=lambda plan: self._price(plan, stay, lasted))
+        enough = (1 - self.gain_least) * self._price(stay, stay)
+        return best if self._price(best, stay, lasted) <= enough else stay
 
     def _plans(self, stay: Plan) -> list[Plan]:
         plans = []
@@ -140,8 +148,8 @@ class Auto:
                     plans.append(plan)
         return plans
 
-    def _price(self, plan: Plan, stay: Plan) -> float:
-        return plan.likely_makespan() + self._moving(stay) * (plan.moved_rows - stay.moved_rows)
+    def _price(self, plan: Plan, stay: Plan, lasted: int = 1) -> float:
+        return plan.likely_makespan() + self._moving(stay) * (plan.moved_rows - stay.moved_rows) / lasted
 
     def _moving(self, plan: Plan) -> float:
         """What moving a row counts for."""

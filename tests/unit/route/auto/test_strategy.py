@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,16 @@ def test_a_gain_that_is_not_worth_its_rows_is_left() -> None:
     assert settle(rows, auto=Auto(reluctance=0.0))[1].keys
     story = settle(rows, auto=Auto(reluctance=1000.0))
     assert all(assignment is story[0] for assignment in story)
+
+
+def test_an_imbalance_that_lasts_is_worth_its_rows_in_the_end() -> None:
+    rows = even_rows()
+    rows[[0, 2]] = 300
+    story = settle(rows, batches=12, auto=Auto(reluctance=4.0))
+    stayed = [after is before for before, after in pairwise(story)]
+    assert stayed[:3] == [True] * 3
+    assert stayed.count(False) == 1
+    assert story[-1].keys
 
 
 def test_more_instances_are_filled_and_fewer_take_over() -> None:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 import tidegate as tg
 from tidegate.papers.sifters import Workload, draw_queries, draw_rows, hits
 from tidegate.sift.construction import Sample, construct
-from tidegate.sift.partitioners import partitioner
+from tidegate.sift.partitioners import partitioner_for
 from tidegate.sift.sifter import Sifter
 from tidegate.spark.bench.sift.feed import SCHEMA
 from tidegate.spark.layout import TIME, MatchLayout
@@ -52,7 +52,7 @@ def made_sifter(workload: Workload, regions: int, sift: str) -> Sifter:
     drawn, rows = draw_queries(workload), draw_rows(workload, SAMPLES, part=10_000)
     sample = Sample(rows, hits(rows, drawn.boxes))
     built = construct(
-        partitioner(sift),
+        partitioner_for(sift, drawn.weights, drawn.alphas, z=Z, fairness=FAIRNESS),
         workload.domain,
         sample,
         drawn.boxes,

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from tidegate.papers.skew import Batch, ZipfStreams, city_streams, key_codes, zipf_batches
+from tidegate.papers.skew import Batch, ZipfStreams, city_streams, jumping_batches, zipf_batches
 
 SIDES = ("left", "right")
 SCHEMA = "ts timestamp, k long, n long"
@@ -42,7 +42,7 @@ class Workload:
 
     def batch_codes(self) -> Iterator[Batch]:
         if self.name == "jump":
-            return _jumping(replace(self._zipf(1.5), seed=self.seed), self.jump)
+            return jumping_batches(replace(self._zipf(1.5), seed=self.seed), self.jump)
         if self.name == "city":
             whole = city_streams()
             scale = sqrt(self.pairs / _pairs(whole))
@@ -62,14 +62,6 @@ def _pairs(streams: ZipfStreams) -> float:
     left, right = (ranks**-exponent for exponent in streams.exponents)
     together = float((left / left.sum()) @ (right / right.sum()))
     return (2 * WINDOW_BATCHES) * streams.rows[0] * streams.rows[1] * together
-
-
-def _jumping(streams: ZipfStreams, every: int) -> Iterator[Batch]:
-    """Every so many batches all keys are others, so what was learnt of the hot one is worth nothing."""
-    for batch, (left, right) in enumerate(zipf_batches(streams)):
-        # Of another seed: a code of these keys would make one of them 0, the same key after every jump.
-        mask = key_codes(np.array([batch // every]), streams.seed + 1)[0]
-        yield left ^ mask, right ^ mask
 
 
 def write(root: Path, batches: Iterable[Batch]) -> list[int]:

@@ -1,0 +1,1 @@
+"""The figures of the sifters paper, measured again."""
