@@ -4,7 +4,7 @@ A `Stream` is a handle on one node of a directed graph; every method adds a node
 so a stream may feed any number of others. Data frames and column expressions are only carried along: this
 module never looks inside them, which is why it needs no Spark. `tidegate.start` compiles and runs the graph.
 
-    tg.stream ─▶ filter / select / with_column / transform ─▶ join / match ─▶ … ─▶ write_to
+    tg.stream ─▶ filter / select / with_column / transform ─▶ join / match / window ─▶ … ─▶ write_to
         │
         └─▶ late, rejected: rows that the stream itself could not take, as streams of their own
 """
@@ -20,6 +20,8 @@ from tidegate.errors import FlowError, explain
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.on import Condition, OnPairs, OnSets
 from tidegate.queries import Query
+from tidegate.window.spec import WindowSpec
+from tidegate.windowed import Window, Windowed
 
 HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
 _SPARK_HOWS = {
@@ -93,7 +95,7 @@ class Refused:
     kind: str
 
 
-Node = Source | Box | Join | Match | Refused
+Node = Source | Box | Join | Match | Window | Refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +215,17 @@ class Stream:
         self._refuse_as_input_of("matched", "They go straight to an output, past all operators")
         return Stream(Match(self._node, tuple(queries), sources, mark))
 
+    def window(self, size: str, slide: str | None = None, by: str | Sequence[str] = ()) -> Windowed:
+        """Windows of event time, aligned to the epoch, to be aggregated: `.agg(n=F.count("*"))`.
+
+        A new window begins every `slide` (default: `size`, so that they follow each other). `by`: columns
+        that tell groups apart, each with windows of its own.
+        """
+        self._refuse_as_input_of("aggregated", "Their windows may be closed already, and cannot come twice")
+        size_us = duration_us(size, "size of a window")
+        spec = WindowSpec(size_us, size_us if slide is None else duration_us(slide, "slide of a window"))
+        return Windowed(self._node, spec, (by,) if isinstance(by, str) else tuple(by), Stream)
+
     def write_to(
         self,
         target: str | Callable[[Any, int], None],
@@ -266,7 +279,7 @@ class Stream:
 
     def _refuse_as_input_of(self, done: str, why: str) -> None:
         node = self._node
-        while isinstance(node, (Box, Match)):
+        while isinstance(node, (Box, Match, Window)):
             node = node.parent
         if isinstance(node, Refused):
             raise FlowError(

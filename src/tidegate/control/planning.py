@@ -23,16 +23,17 @@ from tidegate.control.merging import choose_merges
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.routing import Cut, Routing
 from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Plan, Skipping
+from tidegate.window.lifetime import Lifetime
 
 
 @dataclass(frozen=True)
 class Operator:
-    """What planning needs to know of a join."""
+    """What planning needs to know of a join, or of a window aggregate: a join with one side to it."""
 
     name: str
     #: Names of the streams or operators that feed it, left and right.
     inputs: tuple[str, str]
-    within: Within | Tumbling | Unbounded
+    within: Within | Tumbling | Unbounded | Lifetime
     #: Per side: do its rows wait in the state before they are emitted on their own?
     waiting: tuple[bool, bool]
     #: Per side: does the watermark set them free? (Rows of a semi join wait for a partner instead.)

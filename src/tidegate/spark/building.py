@@ -4,6 +4,7 @@
                        │                                  ▼ boxes
                        ├──────────────▶ by instance ─▶ join2 ─▶ kept ─▶ outputs
                        ├─▶ sifter ─▶ match1 ─▶ kept ─▶ outputs
+                       ├─▶ pane partials ─▶ by instance ─▶ window1 ─▶ kept ─▶ outputs
                        └─▶ taps (rows that go straight to an output)
 
 Every operator's result is kept, because it has two readers at least: the engine, which collects the reports,
@@ -21,9 +22,9 @@ from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidegate.flow import Join, Match
+from tidegate.flow import Join, Match, Node
 from tidegate.spark import ports, residual
-from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch
+from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in
 from tidegate.spark.layout import CELL, CODE, MARKER, REPORT, TAG, TIME
@@ -33,11 +34,14 @@ from tidegate.spark.passes import Pass
 from tidegate.spark.routed import routed
 from tidegate.spark.sifted import sifted
 from tidegate.spark.source_sifters import marked
+from tidegate.spark.window_frames import only_markers, partials
+from tidegate.spark.window_task import WindowBatch, WindowInstance
 from tidegate.state.paths import segment_path
 from tidegate.values import BEGINNING_US
+from tidegate.windowed import Window
 
 #: What the tasks of each operator need to know in one batch.
-Works = Mapping[str, JoinBatch | MatchBatch]
+Works = Mapping[str, JoinBatch | MatchBatch | WindowBatch]
 
 
 def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again: bool) -> Pass:
@@ -45,6 +49,7 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
     held: list[DataFrame] = []
     readers = sum(any(s.from_source for s in join.inputs) for join in compiled.joins)
     readers += sum(match.tap is not None for match in compiled.matches)
+    readers += sum(window.tap is not None for window in compiled.windows)
     if given is not None and (readers > 1 or compiled.taps):
         given = given.persist(StorageLevel.MEMORY_AND_DISK)
         held.append(given)
@@ -56,6 +61,9 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
             assert isinstance(work, JoinBatch)
             rows = _join_rows(compiled, operator, given, results, work.routing.instances, again)
             made = _run_join(rows, operator, work)
+        elif isinstance(operator, CompiledWindow):
+            assert isinstance(work, WindowBatch)
+            made = _run_window(compiled, operator, work, given, results)
         else:
             assert isinstance(work, MatchBatch)
             tried = _match_rows(compiled, operator, given, results)
@@ -93,7 +101,7 @@ def _join_rows(
         frames.append(given if alone else given.where(F.col(TAG).isin(tags)).select(*columns))
     for side in join.inputs:
         base, boxes = ports.boxes_of(side.node)
-        if isinstance(base, (Join, Match)) and compiled.operator_of(base).layout.operator in results:
+        if isinstance(base, (Join, Match, Window)) and compiled.operator_of(base).layout.operator in results:
             upstream = result(compiled.operator_of(base), results).drop(CELL)
             frames.append(side.project(ports.apply_boxes(upstream, boxes, "an operator")).select(*columns))
     if not (frames and alone and not again):
@@ -136,8 +144,13 @@ def _match_rows(
     """The rows that a match tries; None in a pass without new rows, where a stream feeds it."""
     if match.tap is not None:
         return None if given is None else entering(given, match.tap)
-    base, boxes = ports.boxes_of(match.node.parent)
-    assert isinstance(base, (Join, Match))
+    return _upstream_rows(compiled, match.node.parent, results)
+
+
+def _upstream_rows(compiled: Compiled, node: Node, results: Mapping[str, DataFrame]) -> DataFrame | None:
+    """The rows of an operator behind its boxes; None where it has none in this pass."""
+    base, boxes = ports.boxes_of(node)
+    assert isinstance(base, (Join, Match, Window))
     upstream = compiled.operator_of(base)
     if upstream.layout.operator not in results:
         return None
@@ -145,6 +158,31 @@ def _match_rows(
     for box in boxes:
         frame = box.apply(frame)
     return frame
+
+
+def _run_window(
+    compiled: Compiled,
+    window: CompiledWindow,
+    work: WindowBatch,
+    given: DataFrame | None,
+    results: Mapping[str, DataFrame],
+) -> DataFrame:
+    """Partials by Spark, one shuffle by instance number, then the kernels."""
+    if window.tap is None:
+        rows = _upstream_rows(compiled, window.node.parent, results)
+    else:
+        rows = None if given is None else entering(given, window.tap, usable_only=False)
+    placed = partials(rows, window, work) if rows is not None else only_markers(compiled.spark, window, work)
+    schema = window.schema if work.stage_root is None else f"{REPORT} string"
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        received = list(batches)
+        context = TaskContext.get()
+        task = context.partitionId() if context is not None else 0
+        number = instance_in(received, task)
+        return WindowInstance(work, number, uuid.uuid4().hex[:12]).run(iter(received))
+
+    return placed.mapInArrow(run, schema)
 
 
 def _run_match(rows: DataFrame, match: CompiledMatch, work: MatchBatch) -> DataFrame:

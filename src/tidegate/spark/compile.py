@@ -19,12 +19,19 @@ from tidegate.errors import FlowError, explain
 from tidegate.flow import Box, Join, Match, Node, Output, Refused, Source
 from tidegate.sift.query_set import QuerySet
 from tidegate.spark import ports
-from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, JoinInput, Tap
+from tidegate.spark.compiled import (
+    Compiled,
+    CompiledJoin,
+    CompiledMatch,
+    CompiledWindow,
+    JoinInput,
+    Tap,
+)
 from tidegate.spark.condition_checks import check_condition, is_null, spreading_code
 from tidegate.spark.flow_checks import (
     all_streaming_or_none,
     check_outputs,
-    operators_that_feed_joins,
+    operators_whose_time_counts,
     same_time_type,
     sources_of,
 )
@@ -38,10 +45,13 @@ from tidegate.spark.joined_row import (
     visible,
 )
 from tidegate.spark.keys import Keys, match_keys, quoted
-from tidegate.spark.layout import CELL, REPORT, TIME, JoinLayout, MatchLayout, SideLayout
+from tidegate.spark.layout import CELL, REPORT, TIME, JoinLayout, MatchLayout, SideLayout, WindowLayout
 from tidegate.spark.match_columns import check_mark, kinds_of, match_schema
 from tidegate.spark.ports import Port
+from tidegate.spark.window_aggregates import taken_apart
+from tidegate.spark.window_schema import check_by, window_fingerprint, window_schema
 from tidegate.values import BEGINNING_US
+from tidegate.windowed import Window
 
 
 def compile_flow(outputs: Sequence[Output], partitions: int, cells: bool = False) -> Compiled:
@@ -59,7 +69,7 @@ class _Compiler:
         self._tags = iter(range(0, 2**15 - 1, 2))
         #: Rows of each port before projection, to be projected once all lanes are known.
         self._waiting: list[Callable[[], DataFrame]] = []
-        self._feeding = operators_that_feed_joins(outputs)
+        self._feeding = operators_whose_time_counts(outputs)
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
         spark = sources[0].frame.sparkSession
@@ -91,6 +101,9 @@ class _Compiler:
         elif isinstance(base, Match):
             self._visit(base.parent)
             compiled.operators.append(self._match(base, f"match{len(compiled.matches) + 1}"))
+        elif isinstance(base, Window):
+            self._visit(base.parent)
+            compiled.operators.append(self._window(base, f"window{len(compiled.windows) + 1}"))
 
     def _join(self, node: Join, name: str) -> CompiledJoin:
         left, right = self._frame(node.left), self._frame(node.right)
@@ -157,11 +170,31 @@ class _Compiler:
         layout = MatchLayout(name, stream, queries.boxes.axes, arrow_schema(schema, name))
         return CompiledMatch(node, layout, tap, queries, schema)
 
+    def _window(self, node: Window, name: str) -> CompiledWindow:
+        frame = self._frame(node.parent)
+        base, _ = ports.boxes_of(node.parent)
+        tap = self._source_tap(node.parent) if isinstance(base, Source) else None
+        check_by(node, frame)
+        taken = taken_apart(frame, node.aggregates)
+        kind = self._time_type(node.parent)
+        schema = window_schema(node, frame, taken, kind, timed=id(node) in self._feeding)
+        layout = WindowLayout(
+            name,
+            tap.stream if tap is not None else None,
+            node.spec,
+            node.by,
+            tuple(taken.parts),
+            tuple((result, final, columns) for result, final, columns, _ in taken.results),
+            self._partitions,
+            arrow_schema(schema, name),
+        )
+        return CompiledWindow(node, layout, tap, taken, schema)
+
     # -- outputs that come straight from a source ----------------------------------------------------
 
     def _tap(self, node: Node) -> None:
         base, _ = ports.boxes_of(node)
-        if not isinstance(base, (Join, Match)) and id(node) not in self.compiled.taps:
+        if not isinstance(base, (Join, Match, Window)) and id(node) not in self.compiled.taps:
             self.compiled.taps[id(node)] = self._source_tap(node)
 
     def _source_tap(self, node: Node, observed_as: str | None = None) -> Tap:
@@ -193,7 +226,7 @@ class _Compiler:
         base, boxes = ports.boxes_of(node)
         if isinstance(base, Source):
             return ports.apply_boxes(self._timed(base), boxes, repr(base.name))
-        if not isinstance(base, (Join, Match)):
+        if not isinstance(base, (Join, Match, Window)):
             raise FlowError(explain("Refused rows enter no operator"))
         operator = self.compiled.operator_of(base)
         empty = self.compiled.spark.createDataFrame([], operator.schema).drop(REPORT, CELL)
@@ -241,11 +274,15 @@ class _Compiler:
                 base, boxes = ports.boxes_of(side.node)
                 if isinstance(base, Source):
                     (dropped if ports.may_drop(boxes) else seen_whole).add(base.name)
+        for window in self.compiled.windows:
+            base, boxes = ports.boxes_of(window.node.parent)
+            if isinstance(base, Source):
+                (dropped if ports.may_drop(boxes) else seen_whole).add(base.name)
         return set(self.compiled.sources) - (seen_whole - dropped)
 
     def _time_type(self, node: Node) -> T.DataType:
         base, _ = ports.boxes_of(node)
-        while isinstance(base, (Join, Match)):
+        while isinstance(base, (Join, Match, Window)):
             base, _ = ports.boxes_of(base.left if isinstance(base, Join) else base.parent)
         return base.frame.schema[base.time].dataType if isinstance(base, Source) else T.NullType()
 
@@ -258,7 +295,10 @@ class _Compiler:
                 name: {"time": source.time, "schema": source.frame.schema.simpleString()}
                 for name, source in compiled.sources.items()
             },
-            "operators": {join.layout.operator: _join_fingerprint(join) for join in compiled.joins},
+            "operators": {
+                **{join.layout.operator: _join_fingerprint(join) for join in compiled.joins},
+                **{window.layout.operator: window_fingerprint(window) for window in compiled.windows},
+            },
         }
 
 

@@ -14,9 +14,11 @@ from tidegate.flow import Join, Match, Node, Output, Source
 from tidegate.sift.query_set import QuerySet
 from tidegate.spark import ports
 from tidegate.spark.lanes import Lanes
-from tidegate.spark.layout import JoinLayout, MatchLayout
+from tidegate.spark.layout import JoinLayout, MatchLayout, WindowLayout
 from tidegate.spark.ports import Port
+from tidegate.spark.window_aggregates import Taken
 from tidegate.values import END_US
+from tidegate.windowed import Window
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,16 @@ class CompiledMatch:
 
 
 @dataclass(frozen=True)
+class CompiledWindow:
+    node: Window
+    layout: WindowLayout
+    #: Where its rows enter; None where another operator feeds it.
+    tap: Tap | None
+    taken: Taken
+    schema: T.StructType
+
+
+@dataclass(frozen=True)
 class Tap:
     """Rows of a source that go straight to an output: on-time rows of a node, or refused rows."""
 
@@ -63,6 +75,9 @@ class Tap:
     port: Port
     stream: str
     kind: str
+
+
+CompiledOperator = CompiledJoin | CompiledMatch | CompiledWindow
 
 
 @dataclass
@@ -74,7 +89,7 @@ class Compiled:
     outputs: tuple[Output, ...]
     sources: dict[str, Source] = field(default_factory=dict)
     #: In the order in which their inputs are complete.
-    operators: list[CompiledJoin | CompiledMatch] = field(default_factory=list)
+    operators: list[CompiledOperator] = field(default_factory=list)
     taps: dict[int, Tap] = field(default_factory=dict)
     lanes: Lanes = field(default_factory=Lanes)
     #: Streams whose rows are counted by observed metrics, not by join tasks.
@@ -98,6 +113,10 @@ class Compiled:
         return [operator for operator in self.operators if isinstance(operator, CompiledMatch)]
 
     @property
+    def windows(self) -> list[CompiledWindow]:
+        return [operator for operator in self.operators if isinstance(operator, CompiledWindow)]
+
+    @property
     def clocks(self) -> dict[str, ClockSettings]:
         return {
             name: ClockSettings(source.lateness_us, source.idle_timeout_us)
@@ -115,7 +134,7 @@ class Compiled:
     def match_of(self, node: Match) -> CompiledMatch:
         return next(match for match in self.matches if match.node is node)
 
-    def operator_of(self, node: Join | Match) -> CompiledJoin | CompiledMatch:
+    def operator_of(self, node: Join | Match | Window) -> CompiledOperator:
         return next(operator for operator in self.operators if operator.node is node)
 
     def input_frame(self) -> DataFrame:

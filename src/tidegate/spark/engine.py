@@ -35,7 +35,7 @@ from tidegate.route.load import Load
 from tidegate.sifting import MatchReport
 from tidegate.spark import linked, observed, sinks
 from tidegate.spark.building import build_pass
-from tidegate.spark.compiled import Compiled, CompiledJoin
+from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledWindow
 from tidegate.spark.matching import Matching
 from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, Reports
@@ -48,6 +48,8 @@ from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
 from tidegate.state.next_batch import is_done
 from tidegate.values import Manifest, Plan, TaskReport
+from tidegate.window.lifetime import Lifetime
+from tidegate.windowed import Window
 
 #: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes
 #: for a streaming query, so the user's session keeps its own.
@@ -98,8 +100,12 @@ class Engine:
         #: Called at each step of a batch with its name and the batch: where tests crash on purpose.
         self.on_step: Callable[[str, int], None] = lambda step, batch: None
         self._on_progress, self._clock = on_progress, clock
-        self._layouts = {join.layout.operator: join.layout for join in compiled.joins}
-        self._operators = {join.layout.operator: _operator(compiled, join) for join in compiled.joins}
+        stateful: list[CompiledJoin | CompiledWindow] = [*compiled.joins, *compiled.windows]
+        self._layouts = {operator.layout.operator: operator.layout for operator in stateful}
+        self._operators = {
+            **{join.layout.operator: _operator(compiled, join) for join in compiled.joins},
+            **{window.layout.operator: _window(compiled, window) for window in compiled.windows},
+        }
         self.manifest = self._recover()
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
@@ -334,14 +340,14 @@ class Engine:
         for output in self.compiled.outputs:
             node = output.node
             exact = isinstance(node, Join) and (node.where is None or node.how != "inner")
-            if isinstance(node, Match) or (isinstance(node, Join) and exact):
+            if isinstance(node, (Match, Window)) or (isinstance(node, Join) and exact):
                 name = self.compiled.operator_of(node).layout.operator
                 rows[output.name] = sum(r.emitted for r in reports if r.operator == name)
         return rows
 
     def _is_empty(self, node: Node, reports: list[TaskReport | MatchReport]) -> bool:
         base, _ = boxes_of(node)
-        if not isinstance(base, (Join, Match)):
+        if not isinstance(base, (Join, Match, Window)):
             return False
         name = self.compiled.operator_of(base).layout.operator
         return not any(report.emitted for report in reports if report.operator == name)
@@ -376,12 +382,21 @@ def _operator(compiled: Compiled, join: CompiledJoin) -> planning.Operator:
     )
 
 
+def _window(compiled: Compiled, window: CompiledWindow) -> planning.Operator:
+    # Windows wait in the state, and time sets them free, as it does lonely rows. There is no other side.
+    name = _feeding(compiled, window.node.parent)
+    lifetime = Lifetime(window.layout.spec)
+    return planning.Operator(window.layout.operator, (name, name), lifetime, (True, False), (True, False))
+
+
 def _feeding(compiled: Compiled, node: Node) -> str:
-    """The stream or the join that gives a node its time; a match passes rows on in the batch they came in."""
+    """The stream or operator that gives a node its time; a match passes rows on in the batch they came in."""
     base, _ = boxes_of(node)
     while isinstance(base, Match):
         base, _ = boxes_of(base.parent)
-    return base.name if isinstance(base, Source) else compiled.join_of(cast(Join, base)).layout.operator
+    if isinstance(base, Source):
+        return base.name
+    return compiled.operator_of(cast(Join | Window, base)).layout.operator
 
 
 def _check_complete(reports: list[TaskReport], plan: Plan) -> None:

@@ -9,6 +9,7 @@ from pyspark.sql import types as T
 from tidegate.errors import FlowError, explain
 from tidegate.flow import Join, Match, Node, Output, Source
 from tidegate.spark import ports
+from tidegate.windowed import Window
 
 
 def check_outputs(outputs: Sequence[Output]) -> None:
@@ -98,6 +99,9 @@ def joins_that_may_skip(outputs: Sequence[Output]) -> set[int]:
             visit(base.right, allowed)
         elif isinstance(base, Match):
             visit(base.parent, below)
+        elif isinstance(base, Window):
+            # A window of fewer rows would be wrong, not missing.
+            visit(base.parent, False)
 
     for output in outputs:
         visit(output.node, True)
@@ -118,25 +122,29 @@ def matches_that_may_sift(outputs: Sequence[Output]) -> set[int]:
             from_source = isinstance(ports.boxes_of(base.parent)[0], Source)
             may_sift[id(base)] = may_sift.get(id(base), from_source) and below
             visit(base.parent, below)
+        elif isinstance(base, Window):
+            visit(base.parent, False)
 
     for output in outputs:
         visit(output.node, True)
     return {match for match, allowed in may_sift.items() if allowed}
 
 
-def operators_that_feed_joins(outputs: Sequence[Output]) -> set[int]:
-    """Joins and matches whose rows need their event time, because another join takes them."""
+def operators_whose_time_counts(outputs: Sequence[Output]) -> set[int]:
+    """Operators whose rows need their event time, because a join or a window takes them."""
     feeding: set[int] = set()
 
     def visit(node: Node, below_a_join: bool) -> None:
         base, _ = ports.boxes_of(node)
-        if isinstance(base, (Join, Match)) and below_a_join:
+        if isinstance(base, (Join, Match, Window)) and below_a_join:
             feeding.add(id(base))
         if isinstance(base, Join):
             visit(base.left, True)
             visit(base.right, True)
         elif isinstance(base, Match):
             visit(base.parent, below_a_join)
+        elif isinstance(base, Window):
+            visit(base.parent, True)
 
     for output in outputs:
         visit(output.node, False)

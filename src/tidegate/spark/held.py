@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
 from tidegate.route.hash import partition_of
 from tidegate.route.places import recut
-from tidegate.routing import Placement
-from tidegate.spark.join_batch import JoinBatch
+from tidegate.routing import Cut, Placement, Routing
 from tidegate.spark.layout import CODE
 from tidegate.spark.marks import Marks
 from tidegate.spark.runs import StoredRun, as_numpy
@@ -25,10 +25,32 @@ from tidegate.state.segment import SegmentCache
 from tidegate.values import LEFT, RIGHT, Piece
 
 
+class Layout(Protocol):
+    """What of an operator matters here."""
+
+    @property
+    def how(self) -> str: ...
+    @property
+    def partitions(self) -> int: ...
+
+
+class Work(Protocol):
+    """What of a batch matters here: a join's or a window's."""
+
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def pieces(self) -> tuple[Piece, ...]: ...
+    @property
+    def routing(self) -> Routing: ...
+    @property
+    def cuts(self) -> tuple[Cut, ...]: ...
+
+
 class Held:
     """The stored runs of one instance in one batch; see the module docstring."""
 
-    def __init__(self, work: JoinBatch, instance: int, cache: SegmentCache) -> None:
+    def __init__(self, work: Work, instance: int, cache: SegmentCache) -> None:
         self._work, self._cache = work, cache
         self.owned = tuple(placement.owned_by(instance) for placement in work.routing.sides)
         whole = self._whole_places(instance)

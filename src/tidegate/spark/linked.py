@@ -5,8 +5,8 @@ same disk, reading them with Spark and writing them again would change nothing b
 staged files are linked into a draft directory, which then takes the place of `batch=N` by a rename: a reader
 sees a batch whole or not at all. A replay makes the same directory anew.
 
-An output is linked when nothing stands between the join and it (no box, no residual condition), it names no
-options, and its path is on a local disk. Where the disk refuses a link, Spark writes the files after all.
+An output is linked when nothing stands between the operator and it (no box, no residual condition), it names
+no options, and its path is on a local disk. Where the disk refuses a link, Spark writes the files after all.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from tidegate.flow import Join, Output
+from tidegate.flow import Join, Match, Output
 from tidegate.spark.compiled import Compiled
+from tidegate.windowed import Window
 
 #: Spark's name of a codec → Arrow's. Others are left to Spark.
 _CODECS = {"snappy": "snappy", "zstd": "zstd", "gzip": "gzip", "none": "none", "uncompressed": "none"}
@@ -62,7 +63,7 @@ def _show(draft: str, target: str) -> None:
 
 def _folder(spark: SparkSession, output: Output) -> str | None:
     node = output.node
-    plain = isinstance(node, Join) and node.where is None
+    plain = isinstance(node, (Match, Window)) or (isinstance(node, Join) and node.where is None)
     if not plain or output.format != "parquet" or output.path is None or output.options:
         return None
     if spark._jvm is None:

@@ -59,12 +59,8 @@ def as_arrow(column: Column, kind: pa.DataType) -> pa.Array:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-    )
+    asked = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(is_one(kind) for is_one in asked)
 
 
 def _rank(values: pa.Array) -> NDArray[np.int64]:

@@ -8,17 +8,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.spark import residual
-from tidegate.spark.compiled import CompiledJoin, CompiledMatch, Tap
+from tidegate.spark.compiled import CompiledJoin, CompiledOperator, Tap
 from tidegate.spark.layout import REPORT, TAG, TIME
 from tidegate.values import BEGINNING_US
 
 
-def result(operator: CompiledJoin | CompiledMatch, results: Mapping[str, DataFrame]) -> DataFrame:
+def result(operator: CompiledOperator, results: Mapping[str, DataFrame]) -> DataFrame:
     """The rows alone: no reports, and for an inner join only those that its condition lets through."""
     frame = results[operator.layout.operator]
     if REPORT in frame.columns:
         frame = frame.where(F.col(REPORT).isNull()).drop(REPORT)
-    if isinstance(operator, CompiledMatch):
+    if not isinstance(operator, CompiledJoin):
         return frame
     if operator.node.where is not None and operator.candidates is None:
         # Behind the reports, not beside them: a condition in Python must never see a row of nulls.
@@ -26,11 +26,13 @@ def result(operator: CompiledJoin | CompiledMatch, results: Mapping[str, DataFra
     return frame
 
 
-def entering(frame: DataFrame, tap: Tap) -> DataFrame:
+def entering(frame: DataFrame, tap: Tap, usable_only: bool = True) -> DataFrame:
     """Rows of one port with the columns of its stream and their time, on time or not."""
     named = [F.col(lane).alias(name) for name, lane in zip(tap.port.columns, tap.port.lanes, strict=True)]
-    usable = F.col(TIME) != F.lit(BEGINNING_US)
-    return frame.where((F.col(TAG) == F.lit(tap.port.tag)) & usable).select(*named, TIME)
+    mine = F.col(TAG) == F.lit(tap.port.tag)
+    if usable_only:
+        mine = mine & (F.col(TIME) != F.lit(BEGINNING_US))
+    return frame.where(mine).select(*named, TIME)
 
 
 def tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> DataFrame:

@@ -13,12 +13,13 @@ from pyspark.sql import functions as F
 from tidegate.flow import HIDDEN, Join, Match, Node, Refused
 from tidegate.sifting import MatchReport, is_match_report
 from tidegate.spark import ports
-from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch
+from tidegate.spark.compiled import Compiled, CompiledOperator
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CELL, REPORT
 from tidegate.spark.pass_rows import is_late, result, tapped
 from tidegate.spark.staging import read_staged
 from tidegate.values import TaskReport
+from tidegate.windowed import Window
 
 Reports = tuple[list[TaskReport], list[MatchReport]]
 
@@ -32,7 +33,7 @@ class Pass:
     results: dict[str, DataFrame]
     held: list[DataFrame]
     #: The operator whose results its tasks stage; None where Spark persists them.
-    staging: CompiledJoin | CompiledMatch | None = None
+    staging: CompiledOperator | None = None
     stage_root: str = ""
     staged: list[str] = field(default_factory=list)
     _is_read: bool = False
@@ -48,7 +49,7 @@ class Pass:
             frames = [ports.union([frame.select(REPORT) for frame in frames])]
         return _collected(frames)
 
-    def _run_staged(self, operator: CompiledJoin | CompiledMatch) -> Reports:
+    def _run_staged(self, operator: CompiledOperator) -> Reports:
         joins, matches = _collected([self.results[operator.layout.operator]])
         files = [report.staged for report in joins] + [report.staged for report in matches]
         self.staged = [f"{self.stage_root}/{file}" for file in files if file is not None]
@@ -57,7 +58,7 @@ class Pass:
     def rows(self, node: Node, late_before_us: Mapping[str, int]) -> DataFrame | None:
         """The rows of a node that an output writes; None where this pass brings no such rows."""
         base, boxes = ports.boxes_of(node)
-        if isinstance(base, (Join, Match)):
+        if isinstance(base, (Join, Match, Window)):
             if self.compiled.operator_of(base).layout.operator not in self.results:
                 return None
             self._read_back()
@@ -90,6 +91,7 @@ class Pass:
         """Late rows of streams that enter no operator, where no task counts them."""
         joined = {side.port.stream for join in self.compiled.joins for side in join.inputs}
         joined |= {match.layout.stream for match in self.compiled.matches}
+        joined |= {window.layout.stream for window in self.compiled.windows}
         # Refused rows are tapped in front of all boxes, so where there is such a tap it has the last word.
         taps = sorted(self.compiled.taps.values(), key=lambda tap: tap.kind != "rows")
         chosen = {tap.stream: tap for tap in taps if tap.stream not in joined}

@@ -10,7 +10,7 @@ from typing import Any
 
 from tidegate.control.overload import looked_at
 from tidegate.sifting import MatchReport
-from tidegate.spark.layout import JoinLayout
+from tidegate.spark.layout import JoinLayout, WindowLayout
 from tidegate.spark.observed import Observed
 from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
@@ -25,7 +25,7 @@ def progress_of(
     after: Manifest,
     reports: Sequence[TaskReport],
     matched: Sequence[MatchReport],
-    layouts: Mapping[str, JoinLayout],
+    layouts: Mapping[str, JoinLayout | WindowLayout],
     seen: Mapping[str, Observed],
     late_elsewhere: Mapping[str, int],
 ) -> Progress:
@@ -86,7 +86,7 @@ def _window(reports: Sequence[TaskReport], name: str, window: int) -> dict[str, 
 def _per_stream(
     after: Manifest,
     reports: Sequence[TaskReport],
-    layouts: Mapping[str, JoinLayout],
+    layouts: Mapping[str, JoinLayout | WindowLayout],
     seen: Mapping[str, Observed],
 ) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
     """Rows offered, late and rejected. A stream that feeds several joins is counted at the first."""

@@ -237,6 +237,10 @@ def _balancing(
         join.layout.operator: Balanced(keyed=bool(join.node.keys), scatters=join.candidates is None)
         for join in compiled.joins
     }
+    # A group's panes lie together: whole partitions move, and no key is split.
+    joins.update(
+        {window.layout.operator: Balanced(keyed=True, scatters=False) for window in compiled.windows}
+    )
     settings = BalanceSettings(balance, partitions, joins, batch_seconds)
     check(settings, instances)
     return settings

@@ -10,9 +10,10 @@ from pyspark import Broadcast
 
 from tidegate.sift.query_index import QueryIndex
 from tidegate.sift.sifter import Sifter
-from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch
+from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
 from tidegate.spark.join_batch import JoinBatch, join_batch
 from tidegate.spark.match_task import MatchBatch, Queries
+from tidegate.spark.window_task import WindowBatch
 from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
 
 
@@ -27,14 +28,38 @@ class Tasks:
         # Once for the life of the query: workers keep what was broadcast to them.
         self._queries = {match.layout.operator: self._sent(match) for match in compiled.matches}
 
-    def works(self, plan: Plan, before: Manifest, watch_keys: bool) -> dict[str, JoinBatch | MatchBatch]:
+    def works(
+        self, plan: Plan, before: Manifest, watch_keys: bool
+    ) -> dict[str, JoinBatch | MatchBatch | WindowBatch]:
         """By operator: what its tasks have to do under this plan."""
+        compiled = self._compiled
         return {
-            operator.layout.operator: self._joining(operator, plan, before, watch_keys)
-            if isinstance(operator, CompiledJoin)
-            else self._matching(operator, plan)
-            for operator in self._compiled.operators
+            **{
+                join.layout.operator: self._joining(join, plan, before, watch_keys) for join in compiled.joins
+            },
+            **{match.layout.operator: self._matching(match, plan) for match in compiled.matches},
+            **{window.layout.operator: self._closing(window, plan, before) for window in compiled.windows},
         }
+
+    def _closing(self, window: CompiledWindow, plan: Plan, before: Manifest) -> WindowBatch:
+        name, stream = window.layout.operator, window.layout.stream
+        return WindowBatch(
+            layout=window.layout,
+            store_url=self._store_url,
+            batch=plan.batch,
+            settle_us=plan.settle_us[name],
+            settled_us=before.settled_us[name],
+            routing=plan.routing[name],
+            pieces=tuple(piece for piece in before.pieces if piece.operator == name),
+            merges=tuple(plan.merges.get(name, {}).items()),
+            cuts=plan.cuts.get(name, ()),
+            flush=plan.flush,
+            late_before_us=BEGINNING_US if stream is None else plan.watermarks_us[stream],
+            newest_us=self._newest_us(stream, plan),
+            run=self._run,
+            stage_root=self._stage_root,
+            kept_as=self._kept_as,
+        )
 
     def _joining(self, join: CompiledJoin, plan: Plan, before: Manifest, watch_keys: bool) -> JoinBatch:
         left, right = (self._newest_us(side.stream, plan) for side in join.layout.sides)

@@ -249,7 +249,8 @@ class WindowInstance:
 
     def _combined(self, table: pa.Table, merged: Merged, stretches: Stretches) -> dict[str, pa.Array]:
         """Partial columns by name, one row per stretch."""
-        order, made = pa.array(merged.order), {}
+        order = pa.array(merged.order)
+        made: dict[str, pa.Array] = {}
         for part, names in self.layout.parts:
             columns = [one_array(table.column(name).take(order)) for name in names]
             made.update(zip(names, merged_partials(part, columns, stretches), strict=True))

@@ -1,0 +1,139 @@
+"""Aggregates as users write them (`F.sum("fare")`), taken apart into the partials of `window/aggregates.py`.
+
+A Spark column is an unresolved tree; its root must be one aggregate of the catalogue. The arguments below it
+may be any expression: each becomes a hidden column in front of the aggregation, which partials name in SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.classic.column import Column as ClassicColumn
+
+from tidegate.errors import FlowError, explain
+from tidegate.flow import HIDDEN
+from tidegate.spark.layout import TIME
+from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate, result_type
+
+#: Parts that the tasks cannot merge yet.
+_TO_COME = (Merge.CONCAT, Merge.UNION, Merge.SKETCH)
+
+
+@dataclass
+class Taken:
+    """All aggregates of a window, taken apart."""
+
+    #: Hidden argument columns, in front of the aggregation.
+    arguments: list[tuple[str, Column]] = field(default_factory=list)
+    #: Partial columns: name and SQL over the arguments.
+    partials: list[tuple[str, str]] = field(default_factory=list)
+    parts: list[tuple[Part, tuple[str, ...]]] = field(default_factory=list)
+    #: Result columns: name, formula, partial columns, type.
+    results: list[tuple[str, str, tuple[str, ...], T.DataType]] = field(default_factory=list)
+
+
+def taken_apart(frame: DataFrame, aggregates: Sequence[tuple[str, Any]]) -> Taken:
+    """The aggregates of a window over the rows of a frame."""
+    taken, known = Taken(), dict[tuple[str, ...], tuple[str, ...]]()
+    for name, given in aggregates:
+        function, arguments = _called(frame, name, given)
+        types = [frame.select(argument.alias("x")).schema["x"].dataType for argument in arguments]
+        decimal = bool(types) and isinstance(types[0], T.DecimalType)
+        found = _known(name, function, decimal, len(arguments))
+        hidden = []
+        for argument in arguments:
+            hidden.append(f"{HIDDEN}arg_{len(taken.arguments)}")
+            taken.arguments.append((hidden[-1], argument))
+        columns: list[str] = []
+        for part in found.parts:
+            texts = tuple(_text(text, hidden) for text in part.pane)
+            if texts not in known:
+                first = len(taken.partials)
+                known[texts] = tuple(f"{HIDDEN}part_{first + i}" for i in range(len(texts)))
+                taken.partials += zip(known[texts], texts, strict=True)
+                taken.parts.append((part, known[texts]))
+            columns += known[texts]
+        kind = T._parse_datatype_string(result_type(found, types[0].simpleString()))
+        taken.results.append((name, found.final, tuple(columns), kind))
+    return taken
+
+
+def _known(name: str, function: str, decimal: bool, arguments: int) -> Aggregate:
+    try:
+        found = aggregate(function, decimal=decimal)
+    except FlowError as error:
+        raise FlowError(f"Aggregate {name!r}: {error}") from None
+    if any(part.merge in _TO_COME for part in found.parts):
+        raise FlowError(
+            explain(
+                f"Aggregate {name!r}: this version cannot merge {function} over windows",
+                why="It would be computed from all rows of each window, time and again",
+                do="Use an aggregate of numbers, min, max, first or last",
+            )
+        )
+    if arguments != found.arguments:
+        raise FlowError(
+            explain(f"Aggregate {name!r}: {function} takes {found.arguments} argument(s) here", got=arguments)
+        )
+    return found
+
+
+def _text(template: str, hidden: Sequence[str]) -> str:
+    return template.format(*hidden, time=TIME)
+
+
+def _called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
+    """The aggregate function and its arguments."""
+    column = F.expr(given) if isinstance(given, str) else given
+    if not isinstance(column, ClassicColumn):
+        raise _refused(name, given, "it is no Spark column")
+    node = column._jc.node()
+    while node.getClass().getSimpleName() == "Alias":
+        node = node.child()
+    kind = node.getClass().getSimpleName()
+    if kind == "SqlExpression":
+        return _parsed(frame, name, node.expression())
+    if kind != "UnresolvedFunction" or node.isDistinct():
+        raise _refused(name, given, "it is not one plain aggregate function")
+    jvm = frame.sparkSession._jvm
+    assert jvm is not None
+    arguments = [node.arguments().apply(i) for i in range(node.arguments().size())]
+    columns: list[Column] = [
+        F.lit(1) if _is_star(one) else ClassicColumn(jvm.org.apache.spark.sql.Column(one))
+        for one in arguments
+    ]
+    return str(node.functionName()), columns
+
+
+def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
+    """An aggregate that was given as SQL."""
+    expression = frame.sparkSession._jsparkSession.sessionState().sqlParser().parseExpression(text)
+    while expression.getClass().getSimpleName() == "UnresolvedAlias":
+        expression = expression.child()
+    if expression.getClass().getSimpleName() != "UnresolvedFunction":
+        raise _refused(name, text, "it is not one plain aggregate function")
+    if expression.isDistinct() or expression.filter().isDefined():
+        raise _refused(name, text, "DISTINCT and FILTER are not taken")
+    found = [expression.arguments().apply(i) for i in range(expression.arguments().size())]
+    columns = [F.lit(1) if _is_star(one) else F.expr(one.sql()) for one in found]
+    return str(expression.nameParts().mkString(".")), columns
+
+
+def _is_star(node: Any) -> bool:
+    return str(node.getClass().getSimpleName()) == "UnresolvedStar"
+
+
+def _refused(name: str, given: Any, why: str) -> FlowError:
+    return FlowError(
+        explain(
+            f"Aggregate {name!r} cannot be computed over windows: {why}",
+            got=str(given),
+            why="What is merged from panes must be one aggregate; its arguments may be any expression",
+            do='Write for example F.max(F.col("a") + F.col("b")), and compute with results behind the window',
+        )
+    )

@@ -1,0 +1,102 @@
+"""Rows become pane partials: aggregated by Spark before our shuffle, so that a row costs the same in however
+many windows it lies.
+
+Late rows, and rows whose time cannot be used, are added up too, in groups of their own without a key: so they
+are counted by the same pass, and no window ever sees them.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidegate.spark.compiled import CompiledWindow
+from tidegate.spark.keys import quoted
+from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROWS, SEEN, TAG, TIME
+from tidegate.spark.routed import instance_of
+from tidegate.spark.sql_text import hashable, literal
+from tidegate.spark.window_task import LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_task import MARKER as NO_ROW
+from tidegate.values import BEGINNING_US
+from tidegate.window.panes import Panes
+from tidegate.window.spec import WindowSpec
+
+#: Tells the second code of a group from the first.
+_SALT = 977
+
+
+def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+    """Partials of the rows, at the instances that they belong to, with a marker for every instance."""
+    placed = _coded(_added_up(rows, window, work), window)
+    markers = _markers(placed, work.routing.instances)
+    return placed.unionByName(markers).repartitionById(
+        work.routing.instances, instance_of(work.routing, work.layout.partitions)
+    )
+
+
+def only_markers(spark: SparkSession, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+    """A pass without rows: instances that only close windows."""
+    needed = [T.StructField(name, T.StringType()) for name in (FATE, TAG, CODE, ROWS, CHECK)]
+    empty = spark.createDataFrame([], T.StructType(needed))
+    kinds = {FATE: "int", TAG: "short", CODE: "long", ROWS: "long", CHECK: "long"}
+    typed = empty.select(*[F.col(name).cast(kind) for name, kind in kinds.items()])
+    return _markers(typed, work.routing.instances).repartitionById(
+        work.routing.instances, instance_of(work.routing, work.layout.partitions)
+    )
+
+
+def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+    fate = (
+        f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {_data(work.newest_us)} THEN {REJECTED} "
+        f"WHEN {TIME} < {_data(work.late_before_us)} THEN {LATE} ELSE {ON_TIME} END"
+    )
+    judged = rows.withColumn(FATE, F.expr(fate))
+    used = F.col(FATE) == F.lit(ON_TIME)
+    by = [F.when(used, F.col(quoted(name))).alias(name) for name in work.layout.by]
+    pane = F.when(used, F.expr(pane_sql(work.layout.spec))).alias(PANE)
+    arguments = [column.alias(name) for name, column in window.taken.arguments]
+    keyed = judged.select(FATE, TIME, pane, *by, *arguments)
+    return keyed.groupBy(FATE, PANE, *[quoted(name) for name in work.layout.by]).agg(
+        *[F.expr(text).alias(name) for name, text in window.taken.partials],
+        F.count(F.lit(1)).alias(ROWS),
+        F.max(TIME).alias(SEEN),
+    )
+
+
+def _coded(frame: DataFrame, window: CompiledWindow) -> DataFrame:
+    """With the codes of groups, which are hashed after Spark has told equal keys from others."""
+    by = set(window.layout.by)
+    keys = [hashable(field) for field in frame.schema.fields if field.name in by]
+    code = f"xxhash64({', '.join(keys)})" if keys else "0L"
+    check = f"xxhash64({', '.join([f'{_SALT}', *keys])})"
+    return frame.select(
+        "*",
+        F.lit(0).cast("short").alias(TAG),
+        F.expr(code).alias(CODE),
+        F.expr(check).alias(CHECK),
+    )
+
+
+def _markers(like: DataFrame, instances: int) -> DataFrame:
+    """One row per instance that tells its task who it is, also where no other row comes."""
+    numbers = like.sparkSession.range(0, instances, 1, 1)
+    known = {TAG: F.lit(MARKER), CODE: F.col("id"), FATE: F.lit(NO_ROW), ROWS: F.lit(0), CHECK: F.lit(0)}
+    return numbers.select(
+        *[
+            known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+            for field in like.schema.fields
+        ]
+    )
+
+
+def pane_sql(spec: WindowSpec) -> str:
+    """`Panes.of` in Spark's language, in whole numbers."""
+    slide, rest = spec.slide_us, Panes(spec).rest_us
+    number = f"({TIME} - pmod({TIME}, {slide}L)) div {slide}L"
+    return f"{number} * 2 + if(pmod({TIME}, {slide}L) >= {rest}L, 1, 0)" if rest else number
+
+
+def _data(time_us: int) -> str:
+    """A time that changes from batch to batch: data to the compiled code, not part of it."""
+    return f"get({literal([time_us], 'array<bigint>')}, cast(isnull({TIME}) as int))"
