@@ -9,6 +9,7 @@ NAMES = {
     "join": "speed of the join: this engine, Spark's own, and others on the same rows",
     "skew": "a join over skewed streams: how even each balancing strategy keeps its instances",
     "sift": "sifters and the query index: rows a second by themselves and on Spark",
+    "windows": "window aggregates: this engine and Spark's own streaming aggregation on the same rows",
     "overload": "a join that gets several times the work it has time for: what is left, and how late",
 }
 

@@ -1,0 +1,103 @@
+"""Window aggregates: this engine and Spark's own streaming aggregation, on the same rows, in one run.
+
+sliding    windows of 60 s, a new one every second, 1,000 groups
+tumbling   windows of 10 s, 1,000,000 groups
+ratio-N    the cost of overlap: windows of N seconds, a new one every second, 100 groups
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tidegate.cli.arguments import positive_int, whole_number
+from tidegate.cli.quiet import console_beside_spark
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tidegate.spark.bench.windows.run import Run
+
+HEADS = ("scenario", "contender", "rate", "seconds", "fastest", "slowest")
+SCENARIOS = "sliding,tumbling,ratio-1,ratio-600"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--scenarios", default=SCENARIOS, metavar="A,B", help="(%(default)s)")
+    add("--contenders", default="tidegate,spark,spark-rocksdb", metavar="A,B", help="(%(default)s)")
+    add("--rows", type=positive_int, default=1_000_000, metavar="N", help="of a batch (%(default)s)")
+    add("--batches", type=positive_int, default=14, metavar="N", help="of ours (%(default)s)")
+    add("--spark-batches", type=positive_int, default=6, metavar="N", help="of Spark's own (%(default)s)")
+    add("--seed", type=whole_number, default=7, metavar="N", help="same seed, same rows (%(default)s)")
+    add("--temp", type=Path, metavar="DIR", help="where data goes, and is removed (the system's)")
+    add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tidegate.report.bars import print_bars
+    from tidegate.report.frame import Frame, write_frame
+    from tidegate.report.table import print_table
+    from tidegate.spark.bench.windows.bars import rows_of_report, window_bars
+
+    with console_beside_spark(arguments.json) as console:
+        runs = _runs(arguments, console)
+    rows, bars = rows_of_report(runs), window_bars(runs)
+    table = [tuple(_told(row[name]) for name in HEADS) for row in rows]
+    print_table(
+        console, "rows a second; seconds of a usual batch, the fastest, the slowest", HEADS, table, left=2
+    )
+    print_bars(console, bars)
+    if arguments.json is not None:
+        write_frame(Frame("bench windows", arguments.seed, rows, bars), arguments.json)
+    return 0
+
+
+def _runs(arguments: argparse.Namespace, console: Console) -> list[Run]:
+    from dataclasses import replace
+
+    from tidegate.report.outcome import say
+    from tidegate.spark.bench.windows.feed import Scenario
+    from tidegate.spark.bench.windows.run import OURS, play
+    from tidegate.spark.session import embedded_session
+
+    known = {
+        "sliding": Scenario("sliding", 60, 1, 1_000, arguments.rows, arguments.batches, arguments.seed),
+        "tumbling": Scenario(
+            "tumbling", 10, 10, 1_000_000, arguments.rows, arguments.batches, arguments.seed
+        ),
+    }
+    session = embedded_session("tidegate bench windows", cores=2, memory="6g")
+    runs: list[Run] = []
+    try:
+        with TemporaryDirectory(prefix="tidegate-windows-", dir=arguments.temp) as temporary:
+            for name in arguments.scenarios.split(","):
+                ratio = name.startswith("ratio-")
+                size = int(name.removeprefix("ratio-")) if ratio else 0
+                scenario = known.get(name) or Scenario(
+                    name, size, 1, 100, arguments.rows, arguments.batches, arguments.seed
+                )
+                folder = Path(temporary) / name
+                scenario.write(folder)
+                # Spark's own would take minutes for a batch whose rows lie in six hundred windows each.
+                contenders = [OURS] if ratio else arguments.contenders.split(",")
+                for contender in contenders:
+                    batches = scenario.batches if contender == OURS else arguments.spark_batches
+                    limited = Path(temporary) / f"{name}-{contender}"
+                    limited.mkdir()
+                    for file in sorted(folder.iterdir())[:batches]:
+                        (limited / file.name).hardlink_to(file)
+                    one = play(
+                        session, limited, replace(scenario, batches=batches), contender, Path(temporary)
+                    )
+                    say(console, f"{name}: {contender} {one.usual:.2f} s a batch")
+                    runs.append(one)
+    finally:
+        session.stop()
+    return runs
+
+
+def _told(value: object) -> str:
+    return f"{value:,.3g}" if isinstance(value, float) else str(value)

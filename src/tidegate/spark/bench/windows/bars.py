@@ -1,0 +1,45 @@
+"""The figures that window aggregates were asked to reach, each with a fixed id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tidegate.report.bars import at_least, at_most
+from tidegate.report.frame import Bar
+from tidegate.spark.bench.windows.run import COLD, MEMORY, OURS, ROCKSDB, Run
+
+#: How many times as fast as the faster of Spark's own.
+OVER_SPARK = {"sliding": 8.0, "tumbling": 2.0}
+#: The dearer of 1 and 600 windows a row over the cheaper.
+OVERLAP = 1.2
+
+
+def window_bars(runs: Sequence[Run]) -> list[Bar]:
+    """Bars of every scenario that was played."""
+    usual = {(run.scenario.name, run.contender): run.usual for run in runs}
+    bars = []
+    for name, least in OVER_SPARK.items():
+        theirs = [usual[name, one] for one in (MEMORY, ROCKSDB) if (name, one) in usual]
+        if theirs and (name, OURS) in usual:
+            bars.append(at_least(f"windows.{name}.over_spark", min(theirs) / usual[name, OURS], "x", least))
+    ratios = [usual[name, OURS] for name in ("ratio-1", "ratio-600") if (name, OURS) in usual]
+    if len(ratios) == 2:
+        bars.append(at_most("windows.overlap.cost", max(ratios) / min(ratios), "x", OVERLAP))
+    return bars
+
+
+def rows_of_report(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """One line a run, with every batch as raw sample."""
+    return [
+        {
+            "scenario": run.scenario.name,
+            "contender": run.contender,
+            "rate": run.rate,
+            "seconds": run.usual,
+            "fastest": min(run.seconds[COLD:]),
+            "slowest": max(run.seconds[COLD:]),
+            "samples": run.seconds,
+        }
+        for run in runs
+    ]

@@ -1,0 +1,41 @@
+"""The rows of `tidegate bench windows`: so many a batch, a second of event time in each, keys at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SCHEMA = "ts timestamp, k long, v double"
+START_US = 1_700_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Which windows, how many groups, how many rows a batch."""
+
+    name: str
+    size_seconds: int
+    slide_seconds: int
+    groups: int
+    rows: int
+    batches: int
+    seed: int = 7
+
+    def write(self, folder: Path) -> None:
+        """One file a batch."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for batch in range(self.batches):
+            rng = np.random.default_rng([self.seed, batch])
+            times = START_US + batch * 1_000_000 + np.sort(rng.integers(0, 1_000_000, self.rows))
+            table = pa.table(
+                {
+                    "ts": pa.array(times, pa.timestamp("us", "UTC")),
+                    "k": rng.integers(0, self.groups, self.rows),
+                    "v": rng.random(self.rows),
+                }
+            )
+            pq.write_table(table, folder / f"{batch:03d}.parquet")

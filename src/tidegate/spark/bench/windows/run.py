@@ -1,0 +1,93 @@
+"""One contender over the batches of a scenario: seconds of each, and the windows that came out.
+
+Both tell their batches themselves, from trigger to commit. The first ones, in which Java and Python still load
+and compile, do not count. Sinks take nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from statistics import median
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import tidegate as tg
+from tidegate.spark.bench.windows.feed import SCHEMA, Scenario
+
+OURS, MEMORY, ROCKSDB = "tidegate", "spark", "spark-rocksdb"
+CONTENDERS = (OURS, MEMORY, ROCKSDB)
+COLD = 2
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_PROVIDERS = {
+    MEMORY: "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    ROCKSDB: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One contender on one scenario."""
+
+    scenario: Scenario
+    contender: str
+    seconds: list[float]
+
+    @property
+    def usual(self) -> float:
+        return median(self.seconds[COLD:])
+
+    @property
+    def rate(self) -> float:
+        return self.scenario.rows / self.usual
+
+
+def play(session: SparkSession, folder: Path, scenario: Scenario, contender: str, work: Path) -> Run:
+    """All batches of a scenario, one after the other."""
+    rows = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    checkpoint = work / f"{scenario.name}-{contender}"
+    run = _ours if contender == OURS else _sparks
+    seconds = run(session, rows, scenario, contender, checkpoint)
+    rmtree(checkpoint, ignore_errors=True)
+    return Run(scenario, contender, seconds[: scenario.batches])
+
+
+def _ours(
+    session: SparkSession, rows: DataFrame, scenario: Scenario, contender: str, checkpoint: Path
+) -> list[float]:
+    windows = tg.stream(rows, time="ts", name="rows").window(
+        f"{scenario.size_seconds} seconds", f"{scenario.slide_seconds} seconds", by="k"
+    )
+    query = tg.start(
+        windows.agg(n=F.count("*"), total=F.sum("v"), top=F.max("v")).write_to(_nowhere, name="windows"),
+        checkpoint=str(checkpoint),
+        trigger="available now",
+    )
+    query.await_termination()
+    return [progress["duration_seconds"] for progress in query.recent_progress if progress["input_rows"]]
+
+
+def _sparks(
+    session: SparkSession, rows: DataFrame, scenario: Scenario, contender: str, checkpoint: Path
+) -> list[float]:
+    session.conf.set(_PROVIDER, _PROVIDERS[contender])
+    window = F.window("ts", f"{scenario.size_seconds} seconds", f"{scenario.slide_seconds} seconds")
+    counted = rows.withWatermark("ts", "0 seconds").groupBy(window, "k")
+    query = (
+        counted.agg(F.count("*"), F.sum("v"), F.max("v"))
+        .writeStream.format("noop")
+        .outputMode("append")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    session.conf.unset(_PROVIDER)
+    told = [progress for progress in query.recentProgress if progress["numInputRows"]]
+    return [progress["durationMs"]["triggerExecution"] / 1000 for progress in told]
+
+
+def _nowhere(rows: DataFrame, batch: int) -> None:
+    """A sink that takes nothing: results are written by the tasks, and that is all that is measured."""
