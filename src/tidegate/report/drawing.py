@@ -81,9 +81,10 @@ def _draw_panels(figure: Figure, all_axes: Sequence[Axes], plot: Plot, legend_co
     for axes, panel in zip(all_axes, plot.panels, strict=False):
         tallest = _tallest(plot.panels if plot.same_height else [panel])
         handles = _draw_panel(axes, panel, tallest, 0 if plot.one_legend else legend_columns)
-        if plot.same_height and panel.y_label == plot.panels[0].y_label:
+        place: Any = axes.get_subplotspec()
+        if plot.same_height and panel.y_label == plot.panels[0].y_label and not place.is_first_col():
             # They share an axis, and it has its name on the left.
-            axes.label_outer(remove_inner_ticks=False)
+            axes.set_ylabel("")
     if plot.one_legend:
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 

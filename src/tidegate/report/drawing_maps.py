@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 SHADES = ("#FFFFFF", "#6F6F6F")
 DOT = "#0072B2"
 _BORDER, _INK = "#444444", "#222222"
-#: Areas on paper, in square points: of a dot that counts nothing, and of each that it counts.
-_EMPTY_DOT, _DOT_STEP = 3.0, 6.0
+#: Areas on paper, in square points: of a dot that counts nothing, and of the one that counts most.
+_EMPTY_DOT, _LARGEST_DOT = 3.0, 60.0
 
 
 def draw_map(axes: Axes, one: Map) -> None:
@@ -41,9 +41,10 @@ def draw_map(axes: Axes, one: Map) -> None:
     areas.set_clim(0.0, 1.0)
     axes.add_collection(areas)
     counted = [dot for dot in one.dots if dot[2] > 0]
+    step = (_LARGEST_DOT - _EMPTY_DOT) / max((dot[2] for dot in counted), default=1.0)
     for dots, size, colour in (
         ([dot for dot in one.dots if dot[2] <= 0], [_EMPTY_DOT], "none"),
-        (counted, [_EMPTY_DOT + _DOT_STEP * dot[2] for dot in counted], DOT),
+        (counted, [_EMPTY_DOT + step * dot[2] for dot in counted], DOT),
     ):
         axes.scatter(
             [dot[0] for dot in dots],

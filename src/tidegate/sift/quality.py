@@ -7,9 +7,9 @@ Paper: sifters, section II-C and equations 1 and 2:
     V*   = Σ w·V(q)
 
 Rows are kept or not, or kept with a probability: then C is what can be expected. Which rows a query asks for
-does not depend on what is dropped: `answers` finds them once, for any number of filters to be judged by. Every
-row is compared with every box that holds it on the first axis; this is for experiments and checks, not for
-the way of the data.
+does not depend on what is dropped: `answers` finds them once, for any number of filters to be judged by.
+Every row is compared with every box that holds it on the first axis; this is for experiments and checks, not
+for the way of the data.
 """
 
 from __future__ import annotations

@@ -58,12 +58,8 @@ def test_panels_stand_in_rows_with_one_legend_for_all(tmp_path: Path) -> None:
     from matplotlib.image import imread
 
     panels = [Panel("x", "y", [STEPS])] * 3
-    one, two = (
-        np.asarray(
-            imread(draw(Plot(f"{columns}", "t", "s", panels, columns=columns, one_legend=True), tmp_path))
-        )
-        for columns in (3, 2)
-    )
+    plots = [Plot(f"{columns}", "t", "s", panels, columns=columns, one_legend=True) for columns in (3, 2)]
+    one, two = (np.asarray(imread(draw(plot, tmp_path))) for plot in plots)
     # Three panels in two columns need a second row.
     assert two.shape[0] > 1.5 * one.shape[0]
     assert two.shape[1] < one.shape[1]
@@ -71,15 +67,15 @@ def test_panels_stand_in_rows_with_one_legend_for_all(tmp_path: Path) -> None:
 
 def test_a_map_has_shaded_areas_and_dots_of_their_size(tmp_path: Path) -> None:
     areas = [(0.0, 0.0, 0.5, 1.0, 0.0), (0.5, 0.0, 1.0, 1.0, 1.0)]
-    shares = []
-    for size in (1, 30):
-        one = Map("x", "y", areas, [(0.2, 0.5, size), (0.8, 0.5, 0)], "a map", "dropped")
-        picture = pixels(draw(Plot(f"map-{size}", "t", "s", maps=[one]), tmp_path))
+    blue = []
+    for name, sizes in (("none", (0, 0)), ("one", (5, 0)), ("both", (5, 5)), ("large and small", (5, 1))):
+        dots = [(0.2, 0.3, sizes[0]), (0.2, 0.7, sizes[1])]
+        one = Map("x", "y", areas, dots, "a map", "dropped")
+        picture = pixels(draw(Plot(name, "t", "s", maps=[one]), tmp_path))
         assert share_of(SHADES[1], picture) > 0.1
-        # A dot lets the shade below shine through; below the larger one it is white.
-        blue = picture[:, 2] - picture[:, 0]
-        shares.append(float((blue > 0.3).mean()))
-    assert shares[1] > 3 * shares[0] > 0
+        blue.append(float((picture[:, 2] - picture[:, 0] > 0.3).mean()))
+    none, single, both, large_and_small = blue
+    assert none < single < large_and_small < both
 
 
 @pytest.mark.parametrize(
