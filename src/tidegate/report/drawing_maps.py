@@ -33,6 +33,8 @@ def draw_map(axes: Axes, one: Map) -> None:
     axes.set_ylabel(one.y_label)
     axes.grid(visible=False)
     axes.set_aspect("equal")
+    # Long numbers, such as degrees, need room.
+    axes.locator_params(nbins=5)
     patches = [
         Rectangle((left, bottom), right - left, top - bottom) for left, bottom, right, top, _ in one.areas
     ]

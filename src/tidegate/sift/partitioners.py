@@ -1,6 +1,7 @@
 """The partitioners by name: how the data space becomes the regions of a sifter.
 
-Paper: sifters, section V; the first four names are those of its figures.
+Paper: sifters, section V; the first four names are those of its figures. `auto` is ours, and the best of them
+(`auto/partition.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from tidegate.errors import FlowError, explain
 from tidegate.sift.approximate_equi_depth import approximate_equi_depth
 from tidegate.sift.approximate_grid import approximate_grid
+from tidegate.sift.auto.partition import auto_partition
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.equi_depth import data_equi_depth, query_equi_depth
 from tidegate.sift.qd_part import qd_part
@@ -45,6 +47,7 @@ PARTITIONERS: Mapping[str, Partitioner] = MappingProxyType(
         "flexp": qd_part,
         "volume": approximate_grid,
         "count": approximate_equi_depth,
+        "auto": auto_partition,
     }
 )
 

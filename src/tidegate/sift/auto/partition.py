@@ -75,7 +75,7 @@ def auto_partition(
     gain = gain if alphas is None else gain * alphas
     points = _points(domain, rows, extents, owner, gain, boxes)
     # Small samples have fewer rows for each region, down to one.
-    least = min(ROWS_LEAST, max(1.0, len(rows) / (2 * regions))) / len(rows)
+    least = min(ROWS_LEAST, max(1.0, len(rows) / (4 * regions))) / len(rows)
     grown = grow(points, extents, (domain.low, domain.high), whole, OVERGROWN * regions, least)
     return _regions(domain, grown, prune(grown, regions, z, fairness))
 
@@ -99,8 +99,9 @@ def _points(
     whole, widths = whole_axes(boxes), domain.high - domain.low
     fixed = np.array([axis.kind == "category" for axis in boxes.axes], np.bool_)
     # A whole number fills its cell: what is spread around it begins in the middle.
-    cloud = inside(domain, whole, spread(rows + 0.5 * (whole & ~fixed), widths, fixed))
-    carriers, worth = worth_points(rows, extents, owner, gain, widths)
+    spread_out = spread(rows + 0.5 * (whole & ~fixed), fixed)
+    cloud = inside(domain, whole, spread_out.points)
+    carriers, worth = worth_points(rows, extents, owner, gain, widths, spread_out.reach)
     total = worth.sum()
     return Points(
         np.concatenate((cloud, inside(domain, whole, carriers))),

@@ -4,7 +4,7 @@ What a region adds to the finished sifter follows from the optimum of equation 1
 the lowest threshold t, the fairness bound Δ and the price λ of a row (what it costs queries to drop one more
 row elsewhere), a region with the share f of the data and the worth A adds
 
-    t·(λf − A) + Δ·max(0, λf − A)      where some query asks about it: threshold t, or t + Δ if that is cheaper
+    t·(λf − A) + Δ·max(0, λf − A)      where some query asks about it: threshold t, or t + Δ if cheaper
     λf                                 where none does: everything is dropped
 
 The sum over regions is largest for one subtree of each size, and a pass from the leaves to the root finds it
@@ -44,7 +44,8 @@ class Price:
 def prune(grown: Grown, regions: int, z: float, fairness: float) -> NDArray[np.bool_]:
     """Which nodes are cut; the others that are reached are the regions, at most so many."""
     best, least = np.zeros(len(grown.axis), np.bool_), np.inf
-    price = Price(float(grown.worth[0]), max(0.0, 1 - z - fairness / 2))
+    # Data and worth add up to 1, so on average a row is worth 1.
+    price = Price(1.0, max(0.0, 1 - z - fairness / 2))
     for _ in range(ROUNDS):
         cut, leaves = _best_subtree(grown.children, _added(grown, price, fairness), regions)
         thresholds = configure(grown.worth[leaves], _shares(grown, leaves), grown.asked[leaves], z, fairness)

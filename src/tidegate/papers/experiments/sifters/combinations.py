@@ -11,6 +11,7 @@ where data and queries go together that is most of what they seem to gain.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -73,6 +74,18 @@ def measured(source: Source, setting: Setting, name: str) -> Measured:
         return _judge(there, setting.z, np.full(len(there.fresh), setting.z), None)
     sifter = build(there, setting, name)
     return _judge(there, setting.z, keep(sifter, there.fresh), sifter)
+
+
+def compare(
+    source: Source, setting: Setting | None = None, names: Sequence[str] = SIFTERS
+) -> dict[str, Measured]:
+    """Every contender of these names, and random dropping, on one scene."""
+    return {name: measured(source, setting or Setting(), name) for name in (RANDOM, *names)}
+
+
+def best_of_paper(found: Mapping[str, float]) -> float:
+    """The highest figure among the paper's partitioners."""
+    return max(found[name] for name in PAPER if name in found)
 
 
 def build(there: Scene, setting: Setting, name: str) -> Constructed:

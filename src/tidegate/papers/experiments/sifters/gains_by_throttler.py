@@ -64,6 +64,8 @@ def plot(options: Options, figure: str, label: str, places: Sequence[float], fou
                 for z, changes in by_z.items()
             ],
             title=name.upper(),
+            # As many as can be read.
+            ticks=[(place, f"{place:g}") for place in places] if len(places) <= 6 else (),
         )
         for name, by_z in found.items()
     ]

@@ -16,7 +16,7 @@ from tidegate.papers.experiments.sifters.pickups import ANYWHERE, LYFT, UBER, Pi
 from tidegate.papers.experiments.sifters.sweep import (
     ONE,
     Position,
-    best_of_paper,
+    best_qos,
     found,
     gains,
     percent,
@@ -58,7 +58,7 @@ def _lines(options: Options, point: Position, what: str) -> list[Line]:
     """All of them over random dropping, and ours over the best of the paper's four."""
     seeds = options.seeds
     ours = found([point], AUTO, seeds)[:, 0]
-    best = best_of_paper([point], seeds)[:, 0]
+    best = best_qos([point], seeds)[:, 0]
     random = found([point], RANDOM, seeds)[:, 0]
     passed = found([point], AUTO, seeds, lambda one: one.passed)[:, 0]
     over_random = {name.upper(): gains([point], name, seeds)[:, 0] for name in SIFTERS}

@@ -78,14 +78,14 @@ def with_alphas(position: Position, alphas: tuple[float, float]) -> Position:
     return replace(position, source=replace(position.source, alphas=alphas))
 
 
-def best_of_paper(positions: Sequence[Position], seeds: Sequence[int]) -> NDArray[np.float64]:
+def best_qos(positions: Sequence[Position], seeds: Sequence[int]) -> NDArray[np.float64]:
     """(seed, position) → the QoS of whichever of the paper's partitioners is best there."""
     return np.asarray(np.max([found(positions, name, seeds) for name in PAPER], axis=0))
 
 
 def best_gains(positions: Sequence[Position], seeds: Sequence[int]) -> NDArray[np.float64]:
     """(seed, position) → the best of the paper's partitioners over random dropping."""
-    return np.asarray(best_of_paper(positions, seeds) / found(positions, RANDOM, seeds))
+    return np.asarray(best_qos(positions, seeds) / found(positions, RANDOM, seeds))
 
 
 def gains(positions: Sequence[Position], name: str, seeds: Sequence[int]) -> NDArray[np.float64]:

@@ -1,0 +1,39 @@
+"""The paper's four combinations of data and queries: `auto` is best on fresh data, and lets z pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidegate.papers.experiments.sifters.combinations import (
+    AUTO,
+    COMBINATIONS,
+    PAPER,
+    RANDOM,
+    Measured,
+    Setting,
+    best_of_paper,
+    compare,
+)
+from tidegate.papers.sifters import Workload
+
+SEEDS = range(5)
+
+
+def medians(found: list[dict[str, Measured]], figure: str) -> dict[str, float]:
+    return {name: float(np.median([getattr(one[name], figure) for one in found])) for name in found[0]}
+
+
+@pytest.mark.parametrize(("data", "queries"), COMBINATIONS)
+def test_auto_keeps_more_than_the_best_of_the_paper(data: str, queries: str) -> None:
+    found = [compare(Workload(data, queries, seed=seed)) for seed in SEEDS]
+    qos, passed = medians(found, "qos"), medians(found, "passed")
+    assert qos[AUTO] > 1.03 * best_of_paper(qos) > 1.03 * qos[RANDOM]
+    assert abs(passed[AUTO] - 0.5) < 0.03
+
+
+@pytest.mark.parametrize("data", ["unif", "skew"])
+def test_auto_is_the_best_at_heavy_load_with_many_regions_and_with_few_rows(data: str) -> None:
+    for setting in (Setting(regions=100, z=0.1), Setting(sample_rows=50)):
+        qos = medians([compare(Workload(data, "skew", seed=seed), setting) for seed in range(3)], "qos")
+        assert qos[AUTO] >= max(qos[name] for name in PAPER)
