@@ -32,7 +32,7 @@ from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Node
 from tidegate.route.load import Load
 from tidegate.spark import linked, observed, sinks
-from tidegate.spark.compile import Compiled, CompiledJoin
+from tidegate.spark.compiled import Compiled, CompiledJoin
 from tidegate.spark.join_batch import JoinBatch, join_batch
 from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, build_pass

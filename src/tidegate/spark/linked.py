@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from tidegate.flow import Join, Output
-from tidegate.spark.compile import Compiled
+from tidegate.spark.compiled import Compiled
 
 #: Spark's name of a codec → Arrow's. Others are left to Spark.
 _CODECS = {"snappy": "snappy", "zstd": "zstd", "gzip": "gzip", "none": "none", "uncompressed": "none"}

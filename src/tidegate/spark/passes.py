@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from tidegate.flow import HIDDEN, Join, Node, Refused
 from tidegate.spark import ports, residual
-from tidegate.spark.compile import Compiled, CompiledJoin, Tap
+from tidegate.spark.compiled import Compiled, CompiledJoin, Tap
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in
 from tidegate.spark.keys import quoted

@@ -23,7 +23,8 @@ from tidegate.errors import BatchFailed, FlowError, StateError, TidegateError, e
 from tidegate.flow import Output
 from tidegate.goals import Goal, Shed
 from tidegate.route.hash import first_table
-from tidegate.spark.compile import Compiled, compile_flow
+from tidegate.spark.compile import compile_flow
+from tidegate.spark.compiled import Compiled
 from tidegate.spark.engine import CONF, Engine, Settings
 from tidegate.spark.flow_checks import joins_that_may_skip
 from tidegate.spark.progress import Progress

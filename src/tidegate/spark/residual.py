@@ -32,7 +32,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.spark.assemble import Assembler
-from tidegate.spark.compile import CompiledJoin
+from tidegate.spark.compiled import CompiledJoin
 from tidegate.spark.held import Held
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in, report_json

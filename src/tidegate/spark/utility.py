@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
-from tidegate.spark.compile import Compiled
+from tidegate.spark.compiled import Compiled
 from tidegate.spark.residual import condition
 
 

@@ -1,0 +1,207 @@
+"""`Lookup`: the region of a row in constant time per axis, whatever the tree of cuts looks like.
+
+Paper: sifters, section II-D asks for a fast lookup, section V finds a region by O(n lg l) comparisons. Here
+each axis has its distinct cuts in order, and a table of equal-width buckets over the span of these cuts; in
+each bucket lie at most `steps` cuts (nearly always one). For a coordinate x of an axis
+
+    bucket = truncate(min(max((x - origin) * scale, 0.0), buckets - 1))
+    rank   = base[bucket] + (x >= cuts[base[bucket]]) + … + (x >= cuts[base[bucket] + steps - 1])
+
+where rank is the number of cuts at or below x, `cuts` is padded by `steps` NaN, and base[bucket] is the
+number of cuts in lower buckets. The region is cells[Σ rank × stride over the axes].
+
+Guarantee: the same as walking the tree, for every coordinate, also far outside of the domain and at ±inf.
+Rounding does no harm: subtracting, scaling and truncating never change the order of two coordinates, and
+cuts went into their buckets by the same formula. So a cut in a lower bucket is below x, one in a higher
+bucket above it, and the comparisons settle the rest. The formula is plain float64 and integer arithmetic,
+without anything that a compiler or SQL could do in another way; Spark repeats it bit by bit over array
+literals.
+
+A NaN coordinate (null) on any axis: no region, which is number `count`.
+
+Where cells would be more than 2^20 (many axes), or cuts lie so close that buckets would be too many,
+`exact_walk` is set and the tree is walked. A lookup is derived from the regions, never stored or sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.sift.compiled import compiled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidegate.sift.regions import Regions
+
+#: More cells than this would not stay in a core's cache, and on Spark not in a plan.
+CELLS_MAX = 2**20
+#: Two bytes each: a few of these tables stay in the nearest cache.
+BUCKETS_MAX = 2**12
+#: Comparisons in a bucket. More of them would cost as much as walking the tree.
+STEPS_MAX = 4
+#: Added to the cell of a row that is in none; above every cell, and never carried by adding ranks.
+NOWHERE = np.int32(2**30)
+
+
+@dataclass(frozen=True, eq=False)
+class AxisTable:
+    """One axis: the arrays of the formula in the module docstring."""
+
+    origin: float
+    scale: float
+    steps: int
+    stride: int
+    base: NDArray[np.int16]
+    cuts: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Tables for `regions`; `tables` and `cells` are empty where `exact_walk` is set."""
+
+    tree: Regions
+    tables: tuple[AxisTable, ...]
+    cells: NDArray[np.int32]
+
+    @property
+    def count(self) -> int:
+        return self.tree.count
+
+    @property
+    def exact_walk(self) -> bool:
+        return not self.tables
+
+    @classmethod
+    def of(cls, regions: Regions) -> Lookup:
+        axes = len(regions.domain.low)
+        cuts = [np.unique(regions.at[regions.axis == k]) for k in range(axes)]
+        shape = tuple(len(c) + 1 for c in cuts)
+        if prod(shape) > CELLS_MAX:
+            return cls(regions, (), np.zeros(0, np.int32))
+        strides = [prod(shape[k + 1 :]) for k in range(axes)]
+        tables = tuple(_axis_table(c, stride) for c, stride in zip(cuts, strides, strict=True))
+        found = tuple(table for table in tables if table is not None)
+        if len(found) < axes:
+            return cls(regions, (), np.zeros(0, np.int32))
+        return cls(regions, found, _cells(regions, cuts, shape))
+
+    def regions(self, coordinates: Sequence[NDArray[np.float64]]) -> NDArray[np.int32]:
+        """The region of every row, given one array per axis; `count` for rows in none."""
+        rows = len(coordinates[0])
+        found = np.zeros(rows, np.int32)
+        if self.exact_walk:
+            tree = self.tree
+            columns = np.stack([np.asarray(column, np.float64) for column in coordinates])
+            _walk(columns, tree.axis, tree.at, tree.children, found)
+            return found
+        self.add_ranks(coordinates, found)
+        _regions_of_cells(found, self.cells, self.count)
+        return found
+
+    def add_ranks(self, coordinates: Sequence[NDArray[np.float64]], cell: NDArray[np.int32]) -> None:
+        """Adds the number of its cell to what `cell` holds for each row; at least NOWHERE: it is in none."""
+        for column, t in zip(coordinates, self.tables, strict=True):
+            _add_ranks(column, t.origin, t.scale, t.steps, t.stride, t.base, t.cuts, cell)
+
+
+def _axis_table(cuts: NDArray[np.float64], stride: int) -> AxisTable | None:
+    """The smallest table with the fewest comparisons; None where the cuts are too close for any."""
+    origin = float(cuts[0]) if len(cuts) else 0.0
+    span = float(cuts[-1]) - origin if len(cuts) else 0.0
+    if not isfinite(span):
+        return None
+    for steps in range(1, STEPS_MAX + 1):
+        buckets = 1
+        while buckets <= BUCKETS_MAX:
+            # One bucket takes all, and must not multiply an infinite coordinate by zero.
+            scale = buckets / span if buckets > 1 and span > 0 else 1.0
+            if not isfinite(scale):
+                break
+            held = np.bincount(_buckets(cuts, origin, scale, buckets), minlength=buckets)
+            if held.max() <= steps:
+                base = (np.cumsum(held) - held).astype(np.int16)
+                padded = np.r_[cuts, np.full(steps, np.nan)]
+                return AxisTable(origin, scale, steps, stride, base, padded)
+            buckets *= 2
+    return None
+
+
+def _buckets(x: NDArray[np.float64], origin: float, scale: float, buckets: int) -> NDArray[np.int64]:
+    return np.clip((x - origin) * scale, 0.0, buckets - 1.0).astype(np.int64)
+
+
+def _cells(regions: Regions, cuts: list[NDArray[np.float64]], shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """The region of each cell: every cut halves a block of ranks, a region fills what is left to it."""
+    table = np.empty(shape, np.int32)
+    waiting = [(0 if len(regions.axis) else ~0, (0,) * len(shape), shape)]
+    while waiting:
+        node, low, high = waiting.pop()
+        if node < 0:
+            table[tuple(map(slice, low, high))] = ~node
+            continue
+        k = int(regions.axis[node])
+        # Ranks up to the cut's place among the cuts are below it. A cut outside of its block halves nothing.
+        above = int(np.searchsorted(cuts[k], regions.at[node])) + 1
+        middle = min(max(above, low[k]), high[k])
+        below, over = (int(child) for child in regions.children[node])
+        waiting.append((below, low, (*high[:k], middle, *high[k + 1 :])))
+        waiting.append((over, (*low[:k], middle, *low[k + 1 :]), high))
+    return table.reshape(-1)
+
+
+@compiled
+def _add_ranks(
+    column: NDArray[np.float64],
+    origin: float,
+    scale: float,
+    steps: int,
+    stride: int,
+    base: NDArray[np.int16],
+    cuts: NDArray[np.float64],
+    cell: NDArray[np.int32],
+) -> None:
+    last = float(len(base) - 1)
+    for i in range(len(column)):
+        x = column[i]
+        if x != x:
+            cell[i] |= NOWHERE
+            continue
+        rank = np.int64(base[np.uint64(min(max((x - origin) * scale, 0.0), last))])
+        first = rank
+        for k in range(steps):
+            rank += x >= cuts[np.uint64(first + k)]
+        cell[i] += np.int32(rank * stride)
+
+
+@compiled
+def _regions_of_cells(cell: NDArray[np.int32], cells: NDArray[np.int32], nowhere: int) -> None:
+    for i in range(len(cell)):
+        cell[i] = nowhere if cell[i] >= NOWHERE else cells[cell[i]]
+
+
+@compiled
+def _walk(
+    columns: NDArray[np.float64],
+    axis: NDArray[np.int32],
+    at: NDArray[np.float64],
+    children: NDArray[np.int32],
+    region: NDArray[np.int32],
+) -> None:
+    axes, rows = columns.shape
+    for i in range(rows):
+        placed = True
+        for k in range(axes):
+            placed &= columns[k, i] == columns[k, i]
+        if not placed:
+            region[i] = len(axis) + 1
+            continue
+        node = np.int32(0 if len(axis) else -1)
+        while node >= 0:
+            node = children[node, 1 if columns[axis[node], i] >= at[node] else 0]
+        region[i] = ~node

@@ -1,0 +1,96 @@
+"""A flow, compiled: plain descriptions of what runs, made once when a query starts (by `compile.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import types as T
+
+from tidegate.control.clock import ClockSettings
+from tidegate.flow import Join, Node, Output, Source
+from tidegate.spark import ports
+from tidegate.spark.lanes import Lanes
+from tidegate.spark.layout import JoinLayout
+from tidegate.spark.ports import Port
+from tidegate.values import END_US
+
+
+@dataclass(frozen=True)
+class JoinInput:
+    """One side of a compiled join: its port, and what projects a frame of its rows onto the layout."""
+
+    node: Node
+    port: Port
+    #: From a frame of the node's rows to rows in the shared layout.
+    project: Callable[[DataFrame], DataFrame]
+
+    @property
+    def from_source(self) -> bool:
+        return self.port.stream is not None
+
+
+@dataclass(frozen=True)
+class CompiledJoin:
+    node: Join
+    layout: JoinLayout
+    inputs: tuple[JoinInput, JoinInput]
+    #: Spark schema of the rows its tasks return, the report last.
+    schema: T.StructType
+    #: Where a residual condition is judged between two steps: what the first step returns.
+    candidates: JoinLayout | None = None
+    candidates_schema: T.StructType | None = None
+
+
+@dataclass(frozen=True)
+class Tap:
+    """Rows of a source that go straight to an output: on-time rows of a node, or refused rows."""
+
+    node: Node
+    port: Port
+    stream: str
+    kind: str
+
+
+@dataclass
+class Compiled:
+    """A flow, ready to run."""
+
+    spark: SparkSession
+    streaming: bool
+    outputs: tuple[Output, ...]
+    sources: dict[str, Source] = field(default_factory=dict)
+    joins: list[CompiledJoin] = field(default_factory=list)
+    taps: dict[int, Tap] = field(default_factory=dict)
+    lanes: Lanes = field(default_factory=Lanes)
+    #: Streams whose rows are counted by observed metrics, not by join tasks.
+    observed: set[str] = field(default_factory=set)
+    #: Their observations: named in a streaming query, objects in a batch one.
+    observations: dict[str, Observation | str] = field(default_factory=dict)
+    #: Streams whose times too far ahead are found by Spark, because not only join tasks see them.
+    judged_by_spark: set[str] = field(default_factory=set)
+    fingerprint: dict[str, Any] = field(default_factory=dict)
+    #: Frames of source-fed ports in the shared layout, in tag order.
+    port_frames: list[DataFrame] = field(default_factory=list)
+
+    @property
+    def clocks(self) -> dict[str, ClockSettings]:
+        return {
+            name: ClockSettings(source.lateness_us, source.idle_timeout_us)
+            for name, source in self.sources.items()
+        }
+
+    def newest_us(self, stream: str, now_us: int) -> int:
+        """The newest time of a stream that its join tasks believe, by the clock of the plan."""
+        ahead_us = self.sources[stream].max_ahead_us
+        return END_US if ahead_us is None or stream in self.judged_by_spark else now_us + ahead_us
+
+    def join_of(self, node: Join) -> CompiledJoin:
+        return next(join for join in self.joins if join.node is node)
+
+    def input_frame(self) -> DataFrame:
+        """The one input of the query: all ports in one union, with a heartbeat when streaming."""
+        beats = [ports.heartbeat(self.spark, self.lanes)] if self.streaming else []
+        return ports.union([*self.port_frames, *beats])

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidegate.sift.axes import Axis
+from tidegate.sift.decision import DROP, KEEP, SAMPLE, Gate, keep_by_hash
+from tidegate.sift.regions import Domain, Regions
+from tidegate.sift.sifter import Sifter
+
+HALVES = Regions(
+    Domain(np.zeros(1), np.ones(1)),
+    np.zeros(1, np.int32),
+    np.array([0.5]),
+    np.array([[~0, ~1]], np.int32),
+)
+
+
+def sifter(below: float, above: float, sample_share: float = 0.0) -> Sifter:
+    return Sifter((Axis("x"),), HALVES, np.array([below, above]), sample_share=sample_share)
+
+
+def test_every_second_row_of_a_region_with_threshold_one_half_is_dropped() -> None:
+    gate = Gate(sifter(0.5, 0.0))
+    rows = np.array([0.1, 0.9, 0.1, 0.9, 0.1, 0.1])
+    assert gate.decide([rows]).tolist() == [KEEP, KEEP, DROP, KEEP, KEEP, DROP]
+    assert gate.counters.offered.tolist() == [4, 2, 0]
+    assert gate.counters.dropped.tolist() == [2, 0, 0]
+
+
+def test_counters_go_on_from_batch_to_batch() -> None:
+    rows = np.random.default_rng(1).random(1000)
+    whole, parts = Gate(sifter(0.3, 0.7)), Gate(sifter(0.3, 0.7))
+    verdicts = whole.decide([rows])
+    assert np.concatenate([parts.decide([part]) for part in np.array_split(rows, 37)]).tolist() == (
+        verdicts.tolist()
+    )
+
+
+def test_a_small_threshold_does_not_cost_the_first_row() -> None:
+    assert Gate(sifter(0.01, 0.0)).decide([np.full(100, 0.1)]).tolist().index(DROP) == 50
+
+
+def test_thresholds_of_zero_and_one_are_exact() -> None:
+    verdicts = Gate(sifter(0.0, 1.0)).decide([np.tile([0.1, 0.9], 1000)])
+    assert verdicts.tolist() == [KEEP, DROP] * 1000
+
+
+def test_a_row_in_no_region_always_passes_and_is_counted() -> None:
+    gate = Gate(sifter(1.0, 1.0))
+    assert gate.decide([np.array([np.nan, 0.1, np.nan])]).tolist() == [KEEP, DROP, KEEP]
+    assert gate.counters.offered.tolist() == [1, 0, 2]
+
+
+def test_samples_bypass_the_thresholds_and_count_as_offered() -> None:
+    gate = Gate(sifter(1.0, 0.0, sample_share=0.1))
+    verdicts = gate.decide([np.full(10_000, 0.1)])
+    sampled = int((verdicts == SAMPLE).sum())
+    assert 900 < sampled < 1100
+    assert gate.counters.offered[0] == 10_000
+    assert gate.counters.sampled[0] == sampled
+    assert gate.counters.dropped[0] == 10_000 - sampled
+
+
+def test_other_rows_make_up_for_samples() -> None:
+    gate = Gate(sifter(0.5, 0.0, sample_share=0.1))
+    gate.decide([np.full(10_000, 0.1)])
+    assert gate.counters.dropped[0] == 5_000
+
+
+def test_samples_hit_sensors_that_take_turns_alike() -> None:
+    sensors = 10
+    verdicts = Gate(sifter(0.0, 0.0, sample_share=1 / sensors)).decide([np.full(100_000, 0.1)])
+    by_sensor = (verdicts == SAMPLE).reshape(-1, sensors).mean(axis=0)
+    assert np.abs(by_sensor - 1 / sensors).max() < 0.02
+
+
+def test_samples_depend_on_position_and_seed_alone() -> None:
+    rows = np.full(2000, 0.1)
+    first = Gate(sifter(0.9, 0.0, 0.05), seed=2**64 - 3).decide([rows])
+    later = Gate(sifter(0.2, 0.0, 0.05), seed=2**64 - 3, position=1000).decide([rows[1000:]])
+    assert ((first == SAMPLE)[1000:] == (later == SAMPLE)).all()
+    other = Gate(sifter(0.9, 0.0, 0.05), seed=10**9).decide([rows])
+    assert ((first == SAMPLE) != (other == SAMPLE)).any()
+
+
+def test_the_tree_is_walked_to_the_same_verdicts() -> None:
+    close = 0.5 + np.arange(6) * 1e-12
+    n = len(close) + 2
+    tree = Regions(
+        Domain(np.zeros(1), np.ones(1)),
+        np.zeros(n, np.int32),
+        np.array([0.0, *close, 1.0]),
+        np.stack([~np.arange(n), np.r_[1:n, ~n]], axis=1).astype(np.int32),
+    )
+    gate = Gate(Sifter((Axis("x"),), tree, np.full(n + 1, 0.5)))
+    assert gate.lookup.exact_walk
+    assert gate.decide([np.tile(np.r_[close, np.nan], 2)]).tolist() == [KEEP] * 7 + [DROP] * 6 + [KEEP]
+    assert gate.counters.offered[-1] == 2
+
+
+@pytest.mark.parametrize(("bits", "kept"), [(0, False), (2**62, False), (-(2**63), True), (-1, True)])
+def test_the_upper_bits_of_a_hash_decide_on_a_server(bits: int, kept: bool) -> None:
+    """0 and 1/4 are below a threshold of one half; the sign bit alone is one half."""
+    found = keep_by_hash(np.zeros(1, np.int32), np.array([bits]), np.array([0.5]))
+    assert found.tolist() == [kept]
+
+
+def test_by_hash_thresholds_of_zero_and_one_are_exact_and_rows_in_no_region_pass() -> None:
+    hashed = np.random.default_rng(2).integers(-(2**63), 2**63 - 1, 1000)
+    thresholds = np.array([0.0, 1.0])
+    for region, kept in ((0, True), (1, False), (2, True)):
+        assert (keep_by_hash(np.full(1000, region, np.int32), hashed, thresholds) == kept).all()
