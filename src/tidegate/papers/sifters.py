@@ -7,7 +7,8 @@ of every query, belongs to one of the hot spots, each as likely as the others, a
     unif    anywhere in the hot spot, or
     skew    normally around a mean in the hot spot, with deviations U[0.5, 1] / (L · G) (*local skew* L).
 
-Means and deviations of data and of queries are drawn apart: what is plenty need not be what is asked for.
+Means and deviations of data and of queries are drawn apart: what is plenty need not be what is asked for;
+unless `same_normals` lets them go together.
 
 What the paper leaves open, and what we do:
 
@@ -23,7 +24,7 @@ random numbers of their own: another G stretches the same picture, another kind 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,8 @@ class Workload:
     #: Least and largest loss of QoS by loss of completeness.
     alphas: tuple[float, float] = (1.0, 2.0)
     hot_spots: int = 5
+    #: Skewed queries lie in the normals of the data.
+    same_normals: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -120,7 +123,8 @@ def spreads(workload: Workload) -> tuple[Spread, Spread]:
         deviation = random.uniform(0.5, 1.0, shape) / (workload.local_skew * workload.global_skew)
         return Spread(kind, low, high, random.uniform(low, high), deviation)
 
-    return spread(workload.data), spread(workload.queries)
+    data, queries = spread(workload.data), spread(workload.queries)
+    return data, replace(data, kind=queries.kind) if workload.same_normals else queries
 
 
 def draw_rows(workload: Workload, count: int, part: int = 0) -> NDArray[np.float64]:

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate.report.drawing_maps import draw_map, draw_scale
 from tidegate.report.plots import Curve, Panel, Plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -47,33 +49,60 @@ def draw(plot: Plot, folder: Path) -> Path:
 
 def _draw(plot: Plot, folder: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as NewFigure
 
-    panels = len(plot.panels)
-    width = 7.6 if panels == 1 else 4.7 * panels
-    figure = Figure(figsize=(width, 5.0), layout="constrained")
+    count = len(plot.panels) + len(plot.maps)
+    columns = plot.columns or count
+    rows = -(-count // columns)
+    width = 7.6 if columns == 1 else 4.7 * columns
+    height = 5.0 if rows == 1 else 1.1 + 3.6 * rows
+    figure = NewFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     layout: Any = figure.get_layout_engine()
-    layout.set(rect=(0, 0, 1, 0.84))
-    left = 0.1 / width
-    figure.text(left, 0.98, plot.title, fontsize=13, fontweight="bold", color=_INK, va="top")
-    figure.text(left, 0.925, plot.subtitle, fontsize=9, color=_FAINT, va="top", linespacing=1.35)
-    all_axes: Sequence[Axes] = figure.subplots(1, panels, squeeze=False, sharey=plot.same_height)[0]
-    for axes, panel in zip(all_axes, plot.panels, strict=True):
-        tallest = _tallest(plot.panels if plot.same_height else [panel])
-        _draw_panel(axes, panel, tallest, columns=2 if panels == 1 else 1)
+    layout.set(rect=(0, 0, 1, 1 - 0.8 / height))
+    # Inches from the top left corner.
+    left, top, below = 0.1 / width, 1 - 0.1 / height, 1 - 0.375 / height
+    figure.text(left, top, plot.title, fontsize=13, fontweight="bold", color=_INK, va="top")
+    figure.text(left, below, plot.subtitle, fontsize=9, color=_FAINT, va="top", linespacing=1.35)
+    grid: Any = figure.subplots(rows, columns, squeeze=False, sharey=plot.same_height)
+    all_axes: list[Axes] = list(grid.flat)
+    _draw_panels(figure, all_axes, plot, legend_columns=2 if columns == 1 else 1)
+    _draw_maps(figure, all_axes[len(plot.panels) : count], plot)
+    for spare in all_axes[count:]:
+        spare.remove()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{plot.name}.png"
     figure.savefig(path)
     return path
 
 
-def _draw_panel(axes: Axes, panel: Panel, tallest: float, columns: int) -> None:
+def _draw_panels(figure: Figure, all_axes: Sequence[Axes], plot: Plot, legend_columns: int) -> None:
+    handles: list[Any] = []
+    for axes, panel in zip(all_axes, plot.panels, strict=False):
+        tallest = _tallest(plot.panels if plot.same_height else [panel])
+        handles = _draw_panel(axes, panel, tallest, 0 if plot.one_legend else legend_columns)
+        place: Any = axes.get_subplotspec()
+        if plot.same_height and panel.y_label == plot.panels[0].y_label and not place.is_first_col():
+            # They share an axis, and it has its name on the left.
+            axes.set_ylabel("")
+    if plot.one_legend:
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+
+
+def _draw_maps(figure: Figure, all_axes: Sequence[Axes], plot: Plot) -> None:
+    for axes, one in zip(all_axes, plot.maps, strict=True):
+        draw_map(axes, one)
+    if plot.maps:
+        draw_scale(figure, all_axes, plot.maps[0].shade_label)
+
+
+def _draw_panel(axes: Axes, panel: Panel, tallest: float, columns: int) -> list[Any]:
+    """Draws it, with a legend of so many columns or none, and gives back what a legend shows."""
     axes.set_title(panel.title, fontsize=10, color=_INK, loc="left")
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     # Room on top for the legend, so that it covers no curve.
-    room = 1.06 + 0.08 * -(-len(panel.curves) // columns)
+    room = 1.06 + (0.08 * -(-len(panel.curves) // columns) if columns else 0)
     axes.set_ylim(panel.y_from, panel.y_from + (tallest - panel.y_from) * room)
     axes.margins(x=0.02)
     sides = {False: axes}
@@ -83,7 +112,9 @@ def _draw_panel(axes: Axes, panel: Panel, tallest: float, columns: int) -> None:
     handles = [_draw_curve(sides[curve.right], curve) for curve in panel.curves]
     if panel.ticks:
         axes.set_xticks([place for place, _ in panel.ticks], [name for _, name in panel.ticks])
-    list(sides.values())[-1].legend(handles=handles, loc="upper left", ncols=columns)
+    if columns:
+        list(sides.values())[-1].legend(handles=handles, loc="upper left", ncols=columns)
+    return handles
 
 
 def _right_axis(axes: Axes, label: str, room: float) -> Axes:

@@ -1,4 +1,4 @@
-"""A plot as plain data: panels with curves, axes and marks. `drawing.py` turns it into a picture.
+"""A plot as plain data: panels with curves, axes and marks, and maps. `drawing.py` turns it into a picture.
 
 Whoever measures describes what is to be seen and never touches a drawing library, so experiments can be
 tested by their numbers.
@@ -60,15 +60,47 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Map:
+    """A plane that areas cover, shaded from 0 to 1, with dots on it; both axes have the same scale."""
+
+    x_label: str
+    y_label: str
+    #: left, bottom, right, top and shade.
+    areas: Sequence[tuple[float, float, float, float, float]]
+    #: x, y and size: the size is a number that people count, drawn as the area of the dot.
+    dots: Sequence[tuple[float, float, float]]
+    title: str = ""
+    #: What the shade says; maps of one plot share a scale.
+    shade_label: str = ""
+
+    def __post_init__(self) -> None:
+        for left, bottom, right, top, shade in self.areas:
+            if not (left <= right and bottom <= top and 0 <= shade <= 1):
+                raise FlowError(
+                    explain(
+                        f"The map {self.title!r} cannot be drawn",
+                        got=f"an area from {left}, {bottom} to {right}, {top} with shade {shade}",
+                        do="Give left <= right, bottom <= top and a shade from 0 to 1",
+                    )
+                )
+
+
+@dataclass(frozen=True)
 class Plot:
     """One picture, and the name of its file without the ending."""
 
     name: str
     title: str
     subtitle: str
-    panels: Sequence[Panel]
+    panels: Sequence[Panel] = ()
     #: Panels that show the same quantity can be compared by height.
     same_height: bool = False
+    #: Panels in a row; None: all of them.
+    columns: int | None = None
+    #: Panels that have the same curves need only one legend, below all of them.
+    one_legend: bool = False
+    #: After the panels, where there are any.
+    maps: Sequence[Map] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "plot", **asdict(self)}

@@ -113,3 +113,12 @@ def test_a_workload_out_of_range_is_refused_by_name(wrong: dict[str, Any]) -> No
     (name,) = wrong
     with pytest.raises(FlowError, match=rf"Workload\({name}=…\) is out of range"):
         Workload(**wrong)
+
+
+def test_data_and_queries_go_together_where_they_share_their_normals() -> None:
+    data, queries = spreads(Workload("skew", "skew", same_normals=True, seed=2))
+    assert (data.mean == queries.mean).all()
+    assert (data.deviation == queries.deviation).all()
+    apart = spreads(Workload("skew", "skew", seed=2))
+    assert (apart[0].mean == data.mean).all()
+    assert (apart[1].mean != data.mean).all()

@@ -10,7 +10,8 @@ import pytest
 
 from tidegate.errors import FlowError
 from tidegate.report.drawing import PALETTE, draw
-from tidegate.report.plots import Curve, Panel, Plot
+from tidegate.report.drawing_maps import SHADES
+from tidegate.report.plots import Curve, Map, Panel, Plot
 
 STEPS = Curve("rates", [0, 10, 20], [100, 500, 100], "steps", colour=1)
 FRACTION = Curve("r", [0, 10, 20], [1.0, 0.2, 1.0], right=True, low=[0.9, 0.1, 0.9], high=[1.0, 0.3, 1.0])
@@ -51,6 +52,38 @@ def test_panels_stand_side_by_side_and_names_can_stand_on_the_x_axis(tmp_path: P
 def test_a_curve_of_zeros_can_be_drawn(tmp_path: Path) -> None:
     plot = Plot("zeros", "t", "s", [Panel("x", "y", [Curve("a", [0, 1], [0, 0])])])
     assert draw(plot, tmp_path).exists()
+
+
+def test_panels_stand_in_rows_with_one_legend_for_all(tmp_path: Path) -> None:
+    from matplotlib.image import imread
+
+    panels = [Panel("x", "y", [STEPS])] * 3
+    plots = [Plot(f"{columns}", "t", "s", panels, columns=columns, one_legend=True) for columns in (3, 2)]
+    one, two = (np.asarray(imread(draw(plot, tmp_path))) for plot in plots)
+    # Three panels in two columns need a second row.
+    assert two.shape[0] > 1.5 * one.shape[0]
+    assert two.shape[1] < one.shape[1]
+
+
+def test_a_map_has_shaded_areas_and_dots_of_their_size(tmp_path: Path) -> None:
+    areas = [(0.0, 0.0, 0.5, 1.0, 0.0), (0.5, 0.0, 1.0, 1.0, 1.0)]
+    blue = []
+    for name, sizes in (("none", (0, 0)), ("one", (5, 0)), ("both", (5, 5)), ("large and small", (5, 1))):
+        dots = [(0.2, 0.3, sizes[0]), (0.2, 0.7, sizes[1])]
+        one = Map("x", "y", areas, dots, "a map", "dropped")
+        picture = pixels(draw(Plot(name, "t", "s", maps=[one]), tmp_path))
+        assert share_of(SHADES[1], picture) > 0.1
+        blue.append(float((picture[:, 2] - picture[:, 0] > 0.3).mean()))
+    none, single, both, large_and_small = blue
+    assert none < single < large_and_small < both
+
+
+@pytest.mark.parametrize(
+    "area", [(0.5, 0.0, 0.4, 1.0, 0.5), (0.0, 1.0, 1.0, 0.0, 0.5), (0.0, 0.0, 1.0, 1.0, 1.5)]
+)
+def test_an_area_that_cannot_be_drawn_is_refused_by_the_name_of_its_map(area: Any) -> None:
+    with pytest.raises(FlowError, match="'a map'"):
+        Map("x", "y", [area], [], "a map")
 
 
 @pytest.mark.parametrize(

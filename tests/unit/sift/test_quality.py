@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tidegate.sift.axes import END, FIRST, Axis, places
 from tidegate.sift.boxes import Boxes
-from tidegate.sift.quality import measure
+from tidegate.sift.quality import answers, measure
 
 ROWS = np.array([[1.0, 1.0], [2.0, 8.0], [np.nan, 3.0], [2.0, 2.0]])
 
@@ -32,6 +32,31 @@ def test_completeness_is_what_is_kept_of_what_matches() -> None:
 def test_a_probability_gives_what_can_be_expected() -> None:
     found = measure(ROWS, boxes((0, (0, 3), (0, 10))), np.array([0.5, 0.25, 1.0, 0.75]))
     np.testing.assert_allclose(found.completeness, [0.5])
+
+
+def test_answers_name_the_rows_of_each_query_and_serve_any_filter() -> None:
+    asked = boxes((1, (0, 3), (0, 3)), (0, (2, 3), (0, 10)), (1, (0, 3), (7, 9)), (2, (5, 6), (0, 10)))
+    found = answers(ROWS, asked)
+    assert [sorted(found.row[begin:end]) for begin, end in zip((0, 2, 5), (2, 5, 5), strict=True)] == [
+        [1, 3],
+        [0, 1, 3],
+        [],
+    ]
+    assert found.ends.tolist() == [2, 5, 5]
+    for keep in (np.array([True, False, True, True]), np.array([0.5, 0.25, 1.0, 0.75])):
+        assert found.quality(keep).kept.tolist() == measure(ROWS, asked, keep).kept.tolist()
+
+
+def test_of_rows_that_are_thinned_further_each_query_keeps_that_share() -> None:
+    found = measure(ROWS, boxes((0, (0, 3), (0, 10)), (1, (5, 6), (0, 10))), np.array([0.5, 0.25, 1.0, 0.75]))
+    np.testing.assert_allclose(found.scaled(0.5).completeness, [0.25, 1.0])
+
+
+def test_more_answers_than_rows_find_room() -> None:
+    rows = np.random.default_rng(0).random((50, 2))
+    found = answers(rows, boxes(*((query, (0, 1), (0, 1)) for query in range(20))))
+    assert found.rows.tolist() == [50] * 20
+    assert sorted(found.row) == sorted(list(range(50)) * 20)
 
 
 def test_a_query_for_everything_gets_nan_too() -> None:

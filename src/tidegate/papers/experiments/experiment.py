@@ -5,7 +5,8 @@
 A figure decides nothing about files or screens: it gives back plain data, and the command prints, draws and
 writes it. A line without a bar is a claim of the paper that nobody set a target for.
 
-Guarantee: the same options give the same outcome; cost is counted, never timed.
+Guarantee: the same options give the same outcome, because cost is counted and not timed; a figure that is
+about time itself says so.
 """
 
 from __future__ import annotations
@@ -91,3 +92,5 @@ class Experiment:
     figures: tuple[Figure, ...]
     #: Those that can also be measured on real data.
     real: tuple[Figure, ...] = ()
+    #: So many, unless the command line says otherwise.
+    seeds: int = 5

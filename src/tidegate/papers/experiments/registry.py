@@ -9,6 +9,7 @@ from tidegate.papers.experiments.experiment import Experiment
 #: Name → module with `EXPERIMENT`.
 MODULES = {
     "selective-join": "tidegate.papers.experiments.selective_join.experiment",
+    "sifters": "tidegate.papers.experiments.sifters.experiment",
     "fastjoin": "tidegate.papers.experiments.fastjoin.experiment",
     "ls-stream": "tidegate.papers.experiments.ls_stream.experiment",
     "window-drop": "tidegate.papers.experiments.window_drop.experiment",

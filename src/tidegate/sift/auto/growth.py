@@ -55,9 +55,11 @@ def grow(
 
     `extents` are the boxes of queries within the `walls` of the domain; `whole` tells axes of whole numbers.
     """
-    orders = np.argsort(points.at.T, axis=1, kind="stable")
+    # One layout of arrays: another would be compiled apart.
+    at, low, high = (np.ascontiguousarray(array) for array in (points.at, *extents))
+    orders = np.argsort(at.T, axis=1, kind="stable")
     return Grown(
-        *_grow(points.at, points.data, points.worth, orders, extents, walls, whole, max(parts, 1), least)
+        *_grow(at, points.data, points.worth, orders, (low, high), walls, whole, max(parts, 1), least)
     )
 
 
@@ -129,8 +131,12 @@ def _grow(
 @compiled
 def _met(extents: Bounds, boxes: NDArray[np.int64], axis: int, cut: float, above: bool) -> NDArray[np.int64]:
     """Which of these boxes meet one half of what was cut."""
-    meets = extents[1][boxes, axis] > cut if above else extents[0][boxes, axis] < cut
-    return np.asarray(boxes[meets])
+    found, count = np.empty(len(boxes), np.int64), 0
+    for box in boxes:
+        if extents[1][box, axis] > cut if above else extents[0][box, axis] < cut:
+            found[count] = box
+            count += 1
+    return found[:count]
 
 
 @compiled

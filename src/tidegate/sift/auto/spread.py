@@ -71,34 +71,63 @@ def neighbourhoods(
 ) -> tuple[NDArray[np.float64], Bounds]:
     """The deviation of each row and axis among neighbours; corners of each neighbourhood, with its cloud."""
     rows, axes = points.shape
-    deviation, scale = np.empty((rows, axes)), np.ones(axes)
-    for k in range(axes):
-        scale[k] = np.std(points[:, k])
     most = rows // max(1, 2 * together // 3) + 1
     low, high, count = np.empty((most, axes)), np.empty((most, axes)), 0
-    order = np.arange(rows)
-    waiting = [(0, rows)]
-    while waiting:
-        begin, end = waiting.pop()
+    deviation, order = np.zeros((rows, axes)), np.arange(rows)
+    # Parts that wait, by where they begin and end in `order`.
+    waiting, depth = np.empty((most, 2), np.int64), 1
+    waiting[0] = 0, rows
+    whole = np.array([_extent(points, order, k)[2] for k in range(axes)])
+    while depth > 0:
+        depth -= 1
+        begin, end = waiting[depth]
         part = order[begin:end]
-        if end - begin < 2 * together:
-            for k in range(axes):
-                values = points[part, k]
-                apart = 0.0 if fixed[k] else np.std(values)
-                deviation[part, k] = apart
-                low[count, k], high[count, k] = values.min() - REACH * apart, values.max() + REACH * apart
-            count += 1
+        if end - begin >= 2 * together:
+            middle = begin + _parted(points, part, whole)
+            waiting[depth], waiting[depth + 1] = (begin, middle), (middle, end)
+            depth += 2
             continue
-        widest, width = 0, -1.0
         for k in range(axes):
-            reach = np.ptp(points[part, k])
-            if reach > width * scale[k]:
-                widest, width = k, reach / scale[k]
-        part = part[np.argsort(points[part, widest])]
-        order[begin:end] = part
-        third = (end - begin) // 3
-        gaps = np.diff(points[part[third - 1 : end - begin - third + 1], widest])
-        middle = begin + third + np.argmax(gaps)
-        waiting.append((begin, middle))
-        waiting.append((middle, end))
+            least, greatest, apart = _extent(points, part, k)
+            apart = 0.0 if fixed[k] else apart
+            low[count, k], high[count, k] = least - REACH * apart, greatest + REACH * apart
+            for row in part:
+                deviation[row, k] = apart
+        count += 1
     return deviation, (low[:count], high[:count])
+
+
+@compiled
+def _extent(points: NDArray[np.float64], part: NDArray[np.int64], k: int) -> tuple[float, float, float]:
+    """Least and greatest value of these rows along an axis, and their deviation."""
+    least = greatest = points[part[0], k]
+    mean = squares = 0.0
+    for i in range(len(part)):
+        value = points[part[i], k]
+        least, greatest = min(least, value), max(greatest, value)
+        # Welford's update: no large sums to subtract.
+        off = value - mean
+        mean += off / (i + 1)
+        squares += off * (value - mean)
+    return least, greatest, np.sqrt(squares / len(part))
+
+
+@compiled
+def _parted(points: NDArray[np.float64], part: NDArray[np.int64], whole: NDArray[np.float64]) -> int:
+    """Sort these rows along their widest axis; where the widest gap in the middle third is."""
+    widest, width = 0, -1.0
+    for k in range(len(whole)):
+        least, greatest, _ = _extent(points, part, k)
+        if greatest - least > width * whole[k]:
+            widest, width = k, (greatest - least) / whole[k]
+    values = np.empty(len(part))
+    for i in range(len(part)):
+        values[i] = points[part[i], widest]
+    by_value = np.argsort(values)
+    part[:] = part[by_value]
+    third = len(part) // 3
+    middle, gap = third, -1.0
+    for i in range(third, len(part) - third + 1):
+        if values[by_value[i]] - values[by_value[i - 1]] > gap:
+            middle, gap = i, values[by_value[i]] - values[by_value[i - 1]]
+    return middle

@@ -1,7 +1,7 @@
 """One contender over the batches of a scenario: seconds of each, and the windows that came out.
 
-Both tell their batches themselves, from trigger to commit. The first ones, in which Java and Python still load
-and compile, do not count. Sinks take nothing.
+Both tell their batches themselves, from trigger to commit. The first ones, in which Java and Python still
+load and compile, do not count. Sinks take nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Run:
 def play(session: SparkSession, folder: Path, scenario: Scenario, contender: str, work: Path) -> Run:
     """All batches of a scenario, one after the other."""
     rows = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
-    checkpoint = work / f"{scenario.name}-{contender}"
+    checkpoint = work / f"checkpoint-{scenario.name}-{contender}"
     run = _ours if contender == OURS else _sparks
     seconds = run(session, rows, scenario, contender, checkpoint)
     rmtree(checkpoint, ignore_errors=True)

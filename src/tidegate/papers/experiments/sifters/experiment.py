@@ -1,0 +1,34 @@
+"""The sifters paper's experiment: its figures by name."""
+
+from __future__ import annotations
+
+from tidegate.papers.experiments.experiment import Experiment, Figure
+from tidegate.papers.experiments.sifters.beyond import beyond
+from tidegate.papers.experiments.sifters.construction_figure import figure_6
+from tidegate.papers.experiments.sifters.lookup_figure import figure_7
+from tidegate.papers.experiments.sifters.partition_pictures import figure_3
+from tidegate.papers.experiments.sifters.real_figure import pickups
+from tidegate.papers.experiments.sifters.region_figure import figure_5
+from tidegate.papers.experiments.sifters.sensitivity_figures import figure_9, figure_10
+from tidegate.papers.experiments.sifters.skew_figure import figure_4
+from tidegate.papers.experiments.sifters.throttler_figure import figure_8
+
+_PICTURES = Figure("3", "pictures of partitionings", figure_3)
+
+EXPERIMENT = Experiment(
+    "sifters",
+    "Sifters: efficient construction of compact shedding filters",
+    (
+        _PICTURES,
+        Figure("4", "overall QoS by global and local skew", figure_4),
+        Figure("5", "gain over random dropping by number of regions", figure_5),
+        Figure("6", "construction time by number of regions", figure_6),
+        Figure("7", "lookups per second by number of regions", figure_7),
+        Figure("8", "overall QoS by throttler", figure_8),
+        Figure("9", "gain over random dropping by fairness threshold", figure_9),
+        Figure("10", "gain over random dropping by side of queries", figure_10),
+        Figure("beyond", "auto against the best of four; promises kept", beyond),
+    ),
+    real=(_PICTURES, Figure("pickups", "the partitioners on pick-ups of a real city", pickups)),
+    seeds=20,
+)

@@ -1,0 +1,74 @@
+"""Gains over random dropping along one setting, for several throttlers: what figures 5, 9 and 10 draw.
+
+Paper: sifters, sections VI-B.2 and VI-B.3. Data is SKEW and queries are UNIF (Table I), partitioned by data
+equi-depth, which the text calls the best for them (the table says query equi-depth, which the text calls the
+worst), and by `auto`. Gains are those of α = 1: with α ~ U[1, 2] random dropping has a QoS about zero at high
+load, and a ratio to that says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tidegate.papers.experiments.experiment import Line, Options
+from tidegate.papers.experiments.sifters.combinations import AUTO, RANDOM
+from tidegate.papers.experiments.sifters.sweep import ONE, Position, gains, percent, percents_line, run_all
+from tidegate.papers.sifters import Workload
+from tidegate.report.plots import Curve, Panel, Plot
+
+DEDP = "dedp"
+SHOWN = (DEDP, AUTO)
+#: Throttlers, and their places in the palette.
+THROTTLERS = {0.1: 1, 0.3: 4, 0.5: 2, 0.7: 0, 0.9: 3}
+#: Gains that differ by less, in points of per cent, are the same.
+LITTLE = 5.0
+
+#: Partitioner → throttler → gains in per cent along the axis.
+Gains = Mapping[str, Mapping[float, Sequence[float]]]
+
+
+def default_workload() -> Workload:
+    """SKEW data, UNIF queries, α = 1."""
+    return Workload(alphas=ONE)
+
+
+def measure(options: Options, throttlers: Sequence[float], along: Callable[[float], list[Position]]) -> Gains:
+    """Medians over the seeds; `along` gives the positions for a throttler."""
+    by_z = {z: along(z) for z in throttlers}
+    # Place by place, because throttlers share their scenes.
+    places = zip(*by_z.values(), strict=True)
+    run_all([one for some in places for one in some], (RANDOM, *SHOWN), options.seeds)
+    return {
+        name: {z: percent(gains(positions, name, options.seeds)) for z, positions in by_z.items()}
+        for name in SHOWN
+    }
+
+
+def told(figure: str, span: str, found: Gains, names: Sequence[str] = SHOWN) -> list[Line]:
+    """Every curve as a line; the paper's text says nothing about these."""
+    return [
+        percents_line(figure, f"{name.upper()}, z = {z:g}: over random, {span}", "-", changes)
+        for name in names
+        for z, changes in found[name].items()
+    ]
+
+
+def plot(options: Options, figure: str, label: str, places: Sequence[float], found: Gains) -> Plot:
+    """A panel per partitioner, a curve per throttler."""
+    panels = [
+        Panel(
+            label,
+            "improvement over random dropping (%)",
+            [
+                Curve(f"z = {z:g}", list(places), list(changes), "points", colour=THROTTLERS[z])
+                for z, changes in by_z.items()
+            ],
+            title=name.upper(),
+            # As many as can be read.
+            ticks=[(place, f"{place:g}") for place in places] if len(places) <= 6 else (),
+        )
+        for name, by_z in found.items()
+    ]
+    heading = f"Figure {figure}: improvement in overall QoS by {label}"
+    subtitle = f"Data: Skew, Query: Unif, α = 1\n{options.seeds_text}"
+    return Plot(f"figure-{figure}", heading, subtitle, panels, same_height=True, one_legend=True)

@@ -1,0 +1,97 @@
+"""Figure 7: lookups with decisions a second, by number of regions; and what a sifter weighs on the wire.
+
+Paper: sifters, section VI-B.2: "this includes the decision to drop or forward a data item". Rows come in
+batches of columns, as at an edge node.
+
+What we see differently: a lookup takes constant time per axis (`sift/lookup.py`), so the number of regions
+hardly matters, whatever the partitioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidegate.papers.experiments.claims import number_line
+from tidegate.papers.experiments.experiment import Line, Options, Outcome
+from tidegate.papers.experiments.sifters.combinations import AUTO, SIFTERS, build
+from tidegate.papers.experiments.sifters.region_figure import region_counts
+from tidegate.papers.experiments.sifters.scene import scene
+from tidegate.papers.experiments.sifters.sweep import setting_of
+from tidegate.papers.experiments.sifters.timing import Times, about, least_seconds, timed_seeds, times_panel
+from tidegate.papers.sifters import Workload, draw_rows
+from tidegate.report.bars import at_least, at_most
+from tidegate.report.plots import Plot
+from tidegate.sift.decision import Gate
+from tidegate.sift.sifter import Sifter
+
+BATCH_ROWS, BATCHES = 65_536, 8
+#: Million rows a second at 100 regions; bytes per region and dimension from 16 regions on.
+LOOKUP_TARGET, BYTES_TARGET = 50, 24
+#: What lookups lose from 16 to 100 regions, in per cent, as the paper saw it.
+PAPER_LOSS = {"dedp": 27, "qedp": 27, "flexp": 40}
+
+
+def figure_7(options: Options) -> Outcome:
+    """The slowest and the heaviest decide."""
+    regions = region_counts(options)
+    sifters = {
+        (name, place): [_sifter(options, name, place, seed) for seed in timed_seeds(options)]
+        for name in SIFTERS
+        for place in regions
+    }
+    found = {
+        name: [float(np.median([millions(one) for one in sifters[name, place]])) for place in regions]
+        for name in SIFTERS
+    }
+    weights = [bytes_of(one) for (_, place), some in sifters.items() if place >= 16 for one in some]
+    slowest = min(values[-1] for values in found.values())
+    bars = [
+        at_least("sifters.lookup", slowest, "M rows/s", LOOKUP_TARGET),
+        at_most("sifters.bytes", max(weights), "bytes per region and dimension", BYTES_TARGET),
+    ]
+    panel = times_panel(found, regions, "lookups with decisions (million per second)")
+    plot = Plot(
+        "figure-7", "Figure 7: lookups by number of regions", about(options), [panel], one_legend=True
+    )
+    return Outcome(_lines(found, regions, slowest), bars, [plot])
+
+
+def millions(sifter: Sifter) -> float:
+    """Rows a second, in millions, of hot spots."""
+    gate = Gate(sifter)
+    columns = list(np.ascontiguousarray(draw_rows(Workload(), BATCH_ROWS, part=2).T))
+
+    def work() -> None:
+        for _ in range(BATCHES):
+            gate.decide(columns)
+
+    return BATCHES * BATCH_ROWS / least_seconds(work) / 1e6
+
+
+def bytes_of(sifter: Sifter) -> float:
+    """Per region and dimension, in binary form."""
+    return len(sifter.to_bytes()) / (sifter.regions.count * len(sifter.axes))
+
+
+def _sifter(options: Options, name: str, regions: int, seed: int) -> Sifter:
+    setting = setting_of(options, regions=regions)
+    there = scene(Workload(seed=seed), setting.sample_rows, 1)
+    built = build(there, setting, name)
+    return Sifter(there.queries.boxes.axes, built.regions, built.thresholds, z=setting.z)
+
+
+def _lines(found: Times, regions: Sequence[int], slowest: float) -> list[Line]:
+    first, last = regions.index(16), regions.index(100)
+    lines = []
+    for name in (*PAPER_LOSS, AUTO):
+        change = 100 * (found[name][last] / found[name][first] - 1)
+        said, agrees = "-", None
+        if name in PAPER_LOSS:
+            said, agrees = f"-{PAPER_LOSS[name]} %", change >= -PAPER_LOSS[name]
+        claim = f"{name.upper()}: lookups at l = 100 against l = 16"
+        measured = f"{change:+.0f} %"
+        lines.append(Line("7", claim, said, measured, change, "%", tuple(found[name]), agrees))
+    claim = "l = 100: lookups of the slowest, in millions a second"
+    return [*lines, number_line("7", claim, "around 5 (FLEXP)", [slowest], agrees=slowest >= 5, unit="M/s")]

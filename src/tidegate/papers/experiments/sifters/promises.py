@@ -1,0 +1,148 @@
+"""What sifters promise, against what fresh rows give: the overall QoS, and the volume that passes.
+
+Equation 9 foresees the overall QoS from regions alone. It is held against fresh rows over queries that have
+data; of queries without data it knows nothing, and they are complete. What passes is held against z, as a
+share of all rows. Both in the middle of figure 4 (G = L = 4), for each combination and partitioner; the worst
+of their medians is what counts.
+
+With thresholds from the frequencies of the sample as they are, as in the paper, too many rows pass, most of
+them where data and queries go together: all differences are luck there. What such sifters seem to gain is
+what they let pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tidegate.papers.experiments.claims import number_line, percent_line
+from tidegate.papers.experiments.experiment import Line, Options
+from tidegate.papers.experiments.sifters.combinations import (
+    COLOURS,
+    COMBINATIONS,
+    PAPER,
+    RANDOM,
+    SIFTERS,
+    Measured,
+)
+from tidegate.papers.experiments.sifters.skew_points import middle
+from tidegate.papers.experiments.sifters.sweep import Position, found, run_all, setting_of, title
+from tidegate.papers.sifters import Workload
+from tidegate.report.bars import at_most
+from tidegate.report.frame import Bar
+from tidegate.report.plots import Curve, Panel, Plot
+
+THROTTLERS, QUICK_THROTTLERS = (0.1, 0.3, 0.5, 0.7, 0.9), (0.3, 0.7)
+FORESEEN_TARGET, VOLUME_TARGET = 0.02, 0.01
+
+#: Combination and partitioner → how far off, seed by seed.
+Off = dict[tuple[str, str], list[float]]
+
+
+def promise_lines(options: Options) -> list[Line]:
+    """By partitioner, over all combinations and seeds."""
+    lines = []
+    for what, off in (
+        ("QoS of queries with data, beside equation 9", _off(options, _quality_off)),
+        ("share of rows that pass, beside z = 0.5", _off(options, _volume_off)),
+    ):
+        for name in SIFTERS:
+            by_name = [value for key, values in off.items() if key[1] == name for value in values]
+            lines.append(number_line("beyond", f"{name.upper()}: {what}", "-", by_name))
+    return lines + _as_printed(options)
+
+
+def promise_bars(options: Options) -> list[Bar]:
+    """The worst combination and partitioner decides."""
+    return [
+        at_most("sifters.foreseen", _worst(_off(options, _quality_off)), "", FORESEEN_TARGET),
+        at_most("sifters.volume", _worst(_off(options, _volume_off)), "", VOLUME_TARGET),
+    ]
+
+
+def volume_plot(options: Options) -> Plot:
+    """What passes beyond z, by z."""
+    throttlers = QUICK_THROTTLERS if options.quick else THROTTLERS
+    by_combination = {}
+    for combination in COMBINATIONS:
+        points = [Position(z, Workload(*combination), setting_of(options, z=z)) for z in throttlers]
+        run_all(points, SIFTERS, options.seeds)
+        by_combination[title(points[0].source)] = [
+            Curve(
+                name.upper(),
+                throttlers,
+                (
+                    100 * (np.median(found(points, name, options.seeds, _passed), axis=0) - throttlers)
+                ).tolist(),
+                "points",
+                colour=COLOURS[name],
+            )
+            for name in SIFTERS
+        ]
+    lowest = min(min(curve.y) for curves in by_combination.values() for curve in curves)
+    panels = [
+        Panel(
+            "throttle fraction, z",
+            "passed beyond z (% of all rows)",
+            curves,
+            title=name,
+            y_from=min(-0.5, np.floor(2 * lowest) / 2),
+        )
+        for name, curves in by_combination.items()
+    ]
+    return Plot(
+        "beyond-volume",
+        "What passes of fresh rows, beside z",
+        f"sifters made from 1,000 sample rows, l = 16, Δ = 0.5, α ~ U[1, 2]\n{options.seeds_text}",
+        panels,
+        same_height=True,
+        columns=4,
+        one_legend=True,
+    )
+
+
+def _passed(one: Measured) -> float:
+    return one.passed
+
+
+def _quality_off(one: Measured) -> float:
+    return abs(one.qos_with_data - one.foreseen)
+
+
+def _volume_off(one: Measured) -> float:
+    return abs(one.passed - 0.5)
+
+
+def _off(options: Options, read: Callable[[Measured], float]) -> Off:
+    return {
+        (title(Workload(*combination)), name): found(
+            [middle(options, combination)], name, options.seeds, read
+        )[:, 0].tolist()
+        for combination in COMBINATIONS
+        for name in SIFTERS
+    }
+
+
+def _worst(off: Off) -> float:
+    return max(float(np.median(values)) for values in off.values())
+
+
+def _as_printed(options: Options) -> list[Line]:
+    """The best of the four with thresholds from the sample as it is."""
+    point = [Position(0.0, Workload("unif", "unif"), setting_of(options, shrink=False))]
+    run_all(point, (RANDOM, *PAPER), options.seeds)
+    random = found(point, RANDOM, options.seeds)[:, 0]
+    passed = found(point, "dedp", options.seeds, _passed)[:, 0].tolist()
+    unbounded, bounded = (
+        (np.max([found(point, name, options.seeds, read)[:, 0] for name in PAPER], axis=0) / random).tolist()
+        for read in (lambda one: one.qos_unbounded, lambda one: one.qos)
+    )
+    what = "UNIF/UNIF, frequencies as sampled"
+    return [
+        number_line("beyond", f"{what}: share of rows that DEDP lets pass, z = 0.5", "-", passed),
+        percent_line("beyond", f"{what}: the best over random, with what passes beyond z", "-", unbounded),
+        percent_line(
+            "beyond", f"{what}: the best over random, less what the server cannot take", "-", bounded
+        ),
+    ]

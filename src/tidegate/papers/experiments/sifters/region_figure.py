@@ -1,0 +1,96 @@
+"""Figure 5: gains over random dropping by number of regions, for several throttlers.
+
+Paper: sifters, section VI-B.2. Numbers of regions are squares, because a grid has as many parts along each of
+two axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate.papers.experiments.claims import bar, percent_line
+from tidegate.papers.experiments.experiment import Line, Options, Outcome
+from tidegate.papers.experiments.sifters.combinations import COMBINATIONS, PAPER, RANDOM
+from tidegate.papers.experiments.sifters.gains_by_throttler import (
+    DEDP,
+    LITTLE,
+    THROTTLERS,
+    default_workload,
+    measure,
+    plot,
+    told,
+)
+from tidegate.papers.experiments.sifters.sweep import (
+    ONE,
+    Position,
+    best_gains,
+    percents_line,
+    run_all,
+    setting_of,
+)
+from tidegate.papers.sifters import Workload
+from tidegate.report.frame import Bar
+
+REGIONS, QUICK_REGIONS = (4, 9, 16, 25, 36, 49, 64, 81, 100), (4, 16, 100)
+#: Least gains of the best of the four at z = 0.1, in per cent, by number of regions.
+TARGETS = {16: 30, 100: 50}
+
+
+def region_counts(options: Options) -> tuple[int, ...]:
+    """Places on the axes of figures 5, 6 and 7."""
+    return QUICK_REGIONS if options.quick else REGIONS
+
+
+def figure_5(options: Options) -> Outcome:
+    """By number of regions."""
+    counts = region_counts(options)
+    found = measure(options, list(THROTTLERS), lambda z: _positions(options, default_workload(), counts, z))
+    at_16 = counts.index(16)
+    heavy = found[DEDP][0.1]
+    added = {z: changes[-1] - changes[at_16] for z, changes in found[DEDP].items()}
+    lines = [
+        percents_line(
+            "5",
+            "DEDP, z = 0.1: over random at l = 16 and 100",
+            "+25 %, +50 %",
+            [heavy[at_16], heavy[-1]],
+            agrees=heavy[at_16] >= 25 and heavy[-1] >= 50,
+        ),
+        percents_line(
+            "5",
+            "DEDP: points that l = 100 adds to l = 16, z = 0.1 to 0.9",
+            "much for z = 0.1, little for z ≥ 0.7",
+            list(added.values()),
+            agrees=added[0.1] > LITTLE >= max(added[0.7], added[0.9]),
+        ),
+        _flattening(counts, heavy),
+        *told("5", f"l = {counts[0]} to {counts[-1]}", found),
+    ]
+    drawn = plot(options, "5", "number of sifter regions, l", counts, found)
+    return Outcome(lines, _bars(options), [drawn])
+
+
+def _positions(options: Options, workload: Workload, counts: Sequence[int], z: float) -> list[Position]:
+    return [Position(count, workload, setting_of(options, regions=count, z=z)) for count in counts]
+
+
+def _flattening(counts: Sequence[int], heavy: Sequence[float]) -> Line:
+    """What a region adds at both ends."""
+    (first, second), (before, last) = counts[:2], counts[-2:]
+    early, late = (heavy[1] - heavy[0]) / (second - first), (heavy[-1] - heavy[-2]) / (last - before)
+    claim = f"DEDP, z = 0.1: points that a region adds, l = {first} to {second} and {before} to {last}"
+    measured = f"{early:.2f} → {late:.2f}"
+    return Line("5", claim, "diminishing", measured, samples=(early, late), agrees=late < early)
+
+
+def _bars(options: Options) -> list[Bar]:
+    """At high load, for the three combinations that have a skew."""
+    bars = []
+    for combination in COMBINATIONS[:3]:
+        points = _positions(options, Workload(*combination, alphas=ONE), list(TARGETS), 0.1)
+        run_all(points, (RANDOM, *PAPER), options.seeds)
+        found = best_gains(points, options.seeds)
+        for number, (regions, target) in enumerate(TARGETS.items()):
+            line = percent_line("5", "the best over random", "", found[:, number].tolist())
+            bars.append(bar(line, f"sifters.gain_z01.l{regions}.{'_'.join(combination)}", target))
+    return bars

@@ -1,0 +1,58 @@
+"""The points of figure 4: four combinations of data and queries, along the global and the local skew.
+
+Paper: sifters, section VI-B.1 and the axes of figure 4; the other skew is 4, its default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate.papers.experiments.experiment import Options
+from tidegate.papers.experiments.sifters.combinations import COMBINATIONS, CONTENDERS
+from tidegate.papers.experiments.sifters.sweep import (
+    ALPHA_NAMES,
+    TABLE_1,
+    Position,
+    run_all,
+    setting_of,
+    with_alphas,
+)
+from tidegate.papers.sifters import Workload
+
+SKEWS, QUICK_SKEWS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0), (1.0, 4.0, 10.0)
+GLOBAL, LOCAL = "global skew parameter, G", "local skew parameter, L"
+AXES = (GLOBAL, LOCAL)
+
+Combination = tuple[str, str]
+
+
+def along(
+    options: Options, combination: Combination, axis: str, alphas: tuple[float, float] = TABLE_1
+) -> list[Position]:
+    """Along one skew."""
+    workload = Workload(*combination, alphas=alphas)
+    skews = QUICK_SKEWS if options.quick else SKEWS
+    setting = setting_of(options)
+    workloads = [
+        replace(workload, global_skew=skew) if axis == GLOBAL else replace(workload, local_skew=skew)
+        for skew in skews
+    ]
+    return [Position(skew, one, setting) for skew, one in zip(skews, workloads, strict=True)]
+
+
+def middle(options: Options, combination: Combination) -> Position:
+    """Where both skews are 4."""
+    return Position(4.0, Workload(*combination), setting_of(options))
+
+
+def every_point(options: Options, alphas: tuple[float, float] = TABLE_1) -> dict[Combination, list[Position]]:
+    """All points of the figure; they are measured once this returns."""
+    found = {
+        combination: [point for axis in AXES for point in along(options, combination, axis, alphas)]
+        for combination in COMBINATIONS
+    }
+    for points in found.values():
+        for point in points:
+            # Scenes do not differ in alphas: both are measured while a scene is at hand.
+            run_all([with_alphas(point, one) for one in ALPHA_NAMES], CONTENDERS, options.seeds)
+    return found

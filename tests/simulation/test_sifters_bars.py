@@ -1,0 +1,29 @@
+"""The best of the paper's partitioners against random dropping, on fresh data: medians of seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidegate.papers.experiments.sifters.combinations import Setting
+from tidegate.papers.experiments.sifters.sweep import ONE, Position, best_gains
+from tidegate.papers.sifters import Workload
+
+SEEDS = range(4)
+
+
+def gain(position: Position) -> float:
+    """In per cent."""
+    return 100 * (float(np.median(best_gains([position], SEEDS))) - 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "queries", "least"), [("unif", "skew", 30), ("skew", "unif", 45), ("skew", "skew", 50)]
+)
+def test_sifters_beat_random_dropping_where_there_is_skew(data: str, queries: str, least: float) -> None:
+    assert gain(Position(0, Workload(data, queries))) >= least
+
+
+@pytest.mark.parametrize(("regions", "least"), [(16, 30), (100, 50)])
+def test_at_heavy_load_more_regions_gain_more(regions: int, least: float) -> None:
+    assert gain(Position(0, Workload(alphas=ONE), Setting(regions, z=0.1))) >= least
