@@ -105,9 +105,9 @@ def merge_runs(runs: Sequence[Run], low: int = LOWEST, high: int = HIGHEST) -> M
         merge(keys, rows, edges, *spare)
         keys, rows, spare = *spare, (keys, rows)
         edges = np.append(edges[:-1:2], edges[-1])
-    group, at = np.empty((2, rows.size), np.int64)
-    _groups(keys, runs[0].codes, group, at)
-    return Merged(rows, group, at)
+    group = spare[1]
+    _groups(keys, runs[0].codes, group)
+    return Merged(rows, group, keys[runs[0].codes].view(np.int64))
 
 
 def _check(runs: Sequence[Run]) -> None:
@@ -213,11 +213,12 @@ def _merger(codes: int, lines: int) -> Any:
 _MERGE = {(codes, lines): _merger(codes, lines) for codes in (1, 2) for lines in (codes + 1, codes + 2)}
 
 
-@kernel(KEYS, NUMBER, NEW_INTEGERS, NEW_INTEGERS)
-def _groups(keys: Any, codes: Any, group: Any, at: Any) -> None:
-    """Number of the group of each row, which the first key columns make, and the column behind these."""
+@kernel(NEW_KEYS, NUMBER, NEW_INTEGERS)
+def _groups(keys: Any, codes: Any, group: Any) -> None:
+    """Number of the group of each row, which the first key columns make; the column behind is turned back."""
     number = 0
     for k in range(keys.shape[1]):
         if k > 0:
             number += int(_compare(keys, k, k - 1, 0, codes) != 0)
-        group[k], at[k] = number, np.int64(keys[codes, k] ^ SIGN)
+        group[k] = number
+        keys[codes, k] ^= SIGN
