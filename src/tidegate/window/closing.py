@@ -80,7 +80,7 @@ def panes_needed(panes: Panes, first: int, stop: int) -> tuple[int, int]:
 
 @inlined
 def _ceiling(pane: Any, per_slide: Any) -> Any:
-    """pane / per_slide, rounded up; a slide is cut into one pane or two, so that a shift does for dividing."""
+    """pane / per_slide, rounded up; a slide has one pane or two, so that a shift does for dividing."""
     return (pane + per_slide - 1) >> (per_slide - 1)
 
 
