@@ -33,34 +33,41 @@ def first_rows(
 
 
 @inlined
-def _better(keys: Any, ties: Any, valid: Any, one: Any, other: Any) -> Any:
-    """The better of two rows, of which `one` comes first; −1 is no row."""
-    if other < 0 or not valid[other]:
+def _better(one: Any, other: Any) -> Any:
+    """The better of two candidates (row, key, tie), of which `one` comes first; row −1 is none.
+
+    Only numbers are handed over: arrays would be counted in and out at every call.
+    """
+    if other[0] < 0:
         return one
-    if one < 0 or not valid[one]:
+    if one[0] < 0:
         return other
-    if keys[other] != keys[one]:
-        return other if keys[other] < keys[one] else one
-    return other if ties[other] < ties[one] else one
+    if other[1] != one[1]:
+        return other if other[1] < one[1] else one
+    return other if other[2] < one[2] else one
 
 
 @kernel(INTEGERS, INTEGERS, FLAGS, INTEGERS, INTEGERS)
 def _slide_winners(keys: Any, ties: Any, valid: Any, begins: Any, ends: Any) -> Any:
     merged, until_mark = np.empty(begins.size, np.int64), np.empty(keys.size, np.int64)
-    mark, seen, since = 0, 0, -1
+    nobody = (np.int64(-1), np.int64(0), np.int64(0))
+    mark, seen, since = 0, 0, nobody
     for k in range(begins.size):
         begin, end = begins[k], ends[k]
         if begin >= mark:
-            until = -1
+            until = nobody
             for row in range(end - 1, begin - 1, -1):
-                until = _better(keys, ties, valid, row, until)
-                until_mark[row] = until
-            mark, seen, since = end, end, -1
-            best = until
+                if valid[row]:
+                    until = _better((np.int64(row), keys[row], ties[row]), until)
+                until_mark[row] = until[0]
+            mark, seen, since = end, end, nobody
+            merged[k] = until[0]
         else:
             while seen < end:
-                since = _better(keys, ties, valid, since, seen)
+                if valid[seen]:
+                    since = _better(since, (np.int64(seen), keys[seen], ties[seen]))
                 seen += 1
-            best = _better(keys, ties, valid, until_mark[begin], since)
-        merged[k] = best if best >= 0 and valid[best] else -1
+            row = until_mark[begin]
+            best = nobody if row < 0 else (row, keys[row], ties[row])
+            merged[k] = _better(best, since)[0]
     return merged

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.window.kernel import INTEGERS, NEW_INTEGERS, NUMBER, kernel
+from tidegate.window.kernel import INTEGERS, NEW_INTEGERS, NUMBER, inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,10 +59,8 @@ class Stretches:
 def closing_windows(merged: Merged, panes: Panes, first: int, stop: int) -> Stretches:
     """The windows `first` to `stop` − 1 of every group that has a row in them."""
     asked = (merged.group, merged.at, first, stop, panes.per_slide, panes.per_window)
-    nothing = np.zeros(0, np.int64)
-    count = _stretches(*asked, nothing, nothing, nothing)
-    at, begin, end = np.empty((3, count), np.int64)
-    _stretches(*asked, at, begin, end)
+    at, begin, end = np.empty((3, _count(*asked)), np.int64)
+    _fill(*asked, at, begin, end)
     return Stretches(at, begin, end)
 
 
@@ -80,8 +78,27 @@ def panes_needed(panes: Panes, first: int, stop: int) -> tuple[int, int]:
     return first * panes.per_slide, (stop - 1) * panes.per_slide + panes.per_window
 
 
+@inlined
+def _ceiling(pane: Any, per_slide: Any) -> Any:
+    """pane / per_slide, rounded up; a slide has one pane or two, so that a shift does for dividing."""
+    return (pane + per_slide - 1) >> (per_slide - 1)
+
+
+@kernel(INTEGERS, INTEGERS, NUMBER, NUMBER, NUMBER, NUMBER)
+def _count(group: Any, pane: Any, first: Any, stop: Any, per_slide: Any, per_window: Any) -> Any:
+    """How many stretches there are: per row, the windows that hold it and none before it."""
+    found, following = 0, first
+    for row in range(group.size):
+        if row > 0 and group[row] != group[row - 1]:
+            following = first
+        begin = max(following, _ceiling(pane[row] - per_window + 1, per_slide))
+        following = max(following, min(stop, (pane[row] >> (per_slide - 1)) + 1))
+        found += max(0, following - begin)
+    return found
+
+
 @kernel(INTEGERS, INTEGERS, NUMBER, NUMBER, NUMBER, NUMBER, NEW_INTEGERS, NEW_INTEGERS, NEW_INTEGERS)
-def _stretches(
+def _fill(
     group: Any,
     pane: Any,
     first: Any,
@@ -91,9 +108,8 @@ def _stretches(
     windows: Any,
     begins: Any,
     ends: Any,
-) -> Any:
-    """How many there are. Into arrays that are not empty they are written, too."""
-    found, head, writing = 0, 0, windows.size > 0
+) -> None:
+    found, head = 0, 0
     while head < group.size:
         tail = head + 1
         while tail < group.size and group[tail] == group[head]:
@@ -108,14 +124,12 @@ def _stretches(
                 break
             if pane[begin] >= high:
                 # Nothing here: on to the first window that holds the next row.
-                window = -((per_window - 1 - pane[begin]) // per_slide)
+                window = _ceiling(pane[begin] - per_window + 1, per_slide)
                 continue
             end = max(begin, end)
             while end < tail and pane[end] < high:
                 end += 1
-            if writing:
-                windows[found], begins[found], ends[found] = window, begin, end
+            windows[found], begins[found], ends[found] = window, begin, end
             found += 1
             window += 1
         head = tail
-    return found

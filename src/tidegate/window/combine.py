@@ -5,7 +5,7 @@
 
 Closing windows and merging stored runs are the same step over other stretches: merged partials are partials.
 
-Nulls are merged as the value that changes nothing; a result is null where a stretch has nothing but nulls.
+Nulls are left out; a result is null where a stretch has nothing but nulls.
 The order of floating point is Spark's: NaN above all numbers, −0.0 as 0.0.
 """
 
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError, StateError, explain
 from tidegate.window.aggregates import Merge
 from tidegate.window.chosen import first_rows
 from tidegate.window.columns import Column
 from tidegate.window.moments import comoments, moments
-from tidegate.window.sliding import any_valid, neutral, slide_integers, slide_reals
+from tidegate.window.sliding import any_valid, slide_integers, slide_reals
 from tidegate.window.sums import decimal_sums, integer_sums
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def combine(
     FIRST and LAST take a key and a tie, both int64 in the order of what they stand for, and give the row that
     was chosen, null where no row is there.
     """
+    _check(columns, stretches)
     match merge:
         case Merge.MOMENTS | Merge.COMOMENTS:
             slide = moments if merge is Merge.MOMENTS else comoments
@@ -55,6 +56,19 @@ def combine(
             return tuple(_alone(merge, column, stretches, ansi) for column in columns)
 
 
+def _check(columns: Sequence[Column], stretches: Stretches) -> None:
+    """Compiled loops do not look where they read: what does not fit together must not reach them."""
+    rows = int(stretches.end[-1]) if stretches.count else 0
+    if any(len(column.values) < rows for column in columns):
+        raise StateError(
+            explain(
+                "Windows reach beyond the rows of a column",
+                got=f"{rows} rows in windows, {[len(column.values) for column in columns]} in columns",
+                do="Bring columns into merged order first",
+            )
+        )
+
+
 def _alone(merge: Merge, column: Column, stretches: Stretches, ansi: bool) -> Column:
     """One column, merged on its own."""
     if column.decimal and merge is not Merge.SUM:
@@ -62,17 +76,16 @@ def _alone(merge: Merge, column: Column, stretches: Stretches, ansi: bool) -> Co
     kind = column.values.dtype
     if kind == np.bool_:
         numbers = _alone(merge, Column(column.values.astype(np.int64), column.valid), stretches, ansi)
-        # As a number, what stands in for a null in a stretch of nulls only is neither 0 nor 1.
+        # As a number, what a stretch of nulls only gives is neither 0 nor 1.
         return Column(numbers.values > 0, numbers.valid)
-    filled = column.filled(neutral(merge, kind))
     valid = None if column.valid is None else any_valid(column.valid, stretches)
     if column.decimal:
-        return Column(decimal_sums(filled, stretches), valid)
+        return Column(decimal_sums(column.filled(0), stretches), valid)
     if kind == np.float64:
-        return Column(slide_reals(merge, filled, stretches), valid)
+        return Column(slide_reals(merge, column.values, stretches, column.valid), valid)
     if merge is Merge.SUM:
-        return Column(integer_sums(filled, stretches, ansi=ansi), valid)
-    return Column(slide_integers(merge, filled, stretches), valid)
+        return Column(integer_sums(column.filled(0), stretches, ansi=ansi), valid)
+    return Column(slide_integers(merge, column.values, stretches, column.valid), valid)
 
 
 def _chosen(key: Column, tie: Column, stretches: Stretches, *, last: bool) -> Column:

@@ -44,13 +44,13 @@ def moments(table: Reals, stretches: Stretches) -> Reals:
     full = np.zeros((MOMENTS, table.shape[1]))
     full[:lines] = table
     merged: Reals = _slide_moments(full, stretches.begin, stretches.end)
-    return merged[:lines]
+    return np.ascontiguousarray(merged[:, :lines].T)
 
 
 def comoments(table: Reals, stretches: Stretches) -> Reals:
     """Lines n, mean x, mean y, m2 x, m2 y, c; the same of every stretch."""
     merged: Reals = _slide_comoments(np.ascontiguousarray(table), stretches.begin, stretches.end)
-    return merged
+    return np.ascontiguousarray(merged.T)
 
 
 @inlined
@@ -97,25 +97,10 @@ def _merge_comoments(one: Any, other: Any) -> Any:
     )
 
 
-@inlined
-def _moments_at(table: Any, row: Any) -> Any:
-    return table[0, row], table[1, row], table[2, row], table[3, row], table[4, row]
-
-
-@inlined
-def _comoments_at(table: Any, row: Any) -> Any:
-    return table[0, row], table[1, row], table[2, row], table[3, row], table[4, row], table[5, row]
-
-
-@inlined
-def _put(table: Any, row: Any, values: Any) -> None:
-    for line in range(len(values)):
-        table[line, row] = values[line]
-
-
 @kernel(COLUMNS, INTEGERS, INTEGERS)
 def _slide_moments(table: Any, begins: Any, ends: Any) -> Any:
-    merged, until_mark = np.empty((MOMENTS, begins.size)), np.empty(table.shape)
+    merged, until_mark = np.empty((begins.size, MOMENTS)), np.empty((table.shape[1], MOMENTS))
+    n, mean, m2, m3, m4 = table[0], table[1], table[2], table[3], table[4]
     nothing = (0.0, 0.0, 0.0, 0.0, 0.0)
     mark, seen, since = 0, 0, nothing
     for k in range(begins.size):
@@ -123,21 +108,26 @@ def _slide_moments(table: Any, begins: Any, ends: Any) -> Any:
         if begin >= mark:
             until = nothing
             for row in range(end - 1, begin - 1, -1):
-                until = _merge_moments(_moments_at(table, row), until)
-                _put(until_mark, row, until)
+                until = _merge_moments((n[row], mean[row], m2[row], m3[row], m4[row]), until)
+                for line in range(MOMENTS):
+                    until_mark[row, line] = until[line]
             mark, seen, since = end, end, nothing
-            _put(merged, k, until)
+            whole = until
         else:
             while seen < end:
-                since = _merge_moments(since, _moments_at(table, seen))
+                since = _merge_moments(since, (n[seen], mean[seen], m2[seen], m3[seen], m4[seen]))
                 seen += 1
-            _put(merged, k, _merge_moments(_moments_at(until_mark, begin), since))
+            left = until_mark[begin]
+            whole = _merge_moments((left[0], left[1], left[2], left[3], left[4]), since)
+        for line in range(MOMENTS):
+            merged[k, line] = whole[line]
     return merged
 
 
 @kernel(COLUMNS, INTEGERS, INTEGERS)
 def _slide_comoments(table: Any, begins: Any, ends: Any) -> Any:
-    merged, until_mark = np.empty((COMOMENTS, begins.size)), np.empty(table.shape)
+    merged, until_mark = np.empty((begins.size, COMOMENTS)), np.empty((table.shape[1], COMOMENTS))
+    n, x, y, xx, yy, c = table[0], table[1], table[2], table[3], table[4], table[5]
     nothing = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     mark, seen, since = 0, 0, nothing
     for k in range(begins.size):
@@ -145,13 +135,17 @@ def _slide_comoments(table: Any, begins: Any, ends: Any) -> Any:
         if begin >= mark:
             until = nothing
             for row in range(end - 1, begin - 1, -1):
-                until = _merge_comoments(_comoments_at(table, row), until)
-                _put(until_mark, row, until)
+                until = _merge_comoments((n[row], x[row], y[row], xx[row], yy[row], c[row]), until)
+                for line in range(COMOMENTS):
+                    until_mark[row, line] = until[line]
             mark, seen, since = end, end, nothing
-            _put(merged, k, until)
+            whole = until
         else:
             while seen < end:
-                since = _merge_comoments(since, _comoments_at(table, seen))
+                since = _merge_comoments(since, (n[seen], x[seen], y[seen], xx[seen], yy[seen], c[seen]))
                 seen += 1
-            _put(merged, k, _merge_comoments(_comoments_at(until_mark, begin), since))
+            left = until_mark[begin]
+            whole = _merge_comoments((left[0], left[1], left[2], left[3], left[4], left[5]), since)
+        for line in range(COMOMENTS):
+            merged[k, line] = whole[line]
     return merged

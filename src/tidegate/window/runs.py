@@ -33,7 +33,6 @@ from tidegate.window.kernel import (
     NUMBER,
     WORD,
     WORDS,
-    inlined,
     kernel,
 )
 
@@ -98,16 +97,16 @@ def merge_runs(runs: Sequence[Run], low: int = LOWEST, high: int = HIGHEST) -> M
     if not runs:
         return Merged(*np.zeros((3, 0), np.int64))
     keys, rows, edges = _selected(runs, low, high)
-    merge = _MERGE[runs[0].codes, len(keys)]
+    merge = _MERGE[len(keys)]
     # Two tables in turns: fresh memory for each round would cost as much as the merging.
     spare = np.empty_like(keys), np.empty_like(rows)
     while edges.size > 2:
         merge(keys, rows, edges, *spare)
         keys, rows, spare = *spare, (keys, rows)
         edges = np.append(edges[:-1:2], edges[-1])
-    group, at = np.empty((2, rows.size), np.int64)
-    _groups(keys, runs[0].codes, group, at)
-    return Merged(rows, group, at)
+    group = spare[1]
+    _groups(keys, runs[0].codes, group)
+    return Merged(rows, group, keys[runs[0].codes].view(np.int64))
 
 
 def _check(runs: Sequence[Run]) -> None:
@@ -159,65 +158,47 @@ def _fetch(column: Any, rows: Any, offset: Any, flip: Any, line: Any) -> None:
         line[k] = column[rows[k] - offset] ^ flip
 
 
-@inlined
-def _compare(keys: Any, i: Any, j: Any, first: Any, lines: Any) -> Any:
-    """Below, at or above zero: row i comes before row j, is equal to it, comes behind it."""
-    for line in range(first, lines):
-        one, other = keys[line, i], keys[line, j]
-        if one != other:
-            return -1 if one < other else 1
-    return 0
-
-
-@inlined
-def _group_end(keys: Any, row: Any, stop: Any, codes: Any) -> Any:
-    end = row + np.uint64(1)
-    while end < stop and _compare(keys, end, row, 0, codes) == 0:
-        end += np.uint64(1)
-    return end
-
-
-def _merger(codes: int, lines: int) -> Any:
-    """Every two neighbouring runs into one. Compiled for so many key columns: loops over them cost nothing.
-
-    Groups are compared first: rows of one are neighbours, and within it only the other columns count.
-    """
+def _merger(lines: int) -> Any:
+    """Every two neighbouring runs into one. For so many key columns: loops over them cost nothing then."""
 
     @kernel(KEYS, INTEGERS, INTEGERS, NEW_KEYS, NEW_INTEGERS)
     def merge(keys: Any, rows: Any, edges: Any, new_keys: Any, new_rows: Any) -> None:
         # Unsigned places: a signed one would be tested for being below zero at every access.
         k, step = np.uint64(0), np.uint64(1)
         for run in range(0, edges.size - 1, 2):
-            i, middle, stop = edges[run], edges[run + 1], edges[min(run + 2, edges.size - 1)]
-            i, j, middle, stop = np.uint64(i), np.uint64(middle), np.uint64(middle), np.uint64(stop)
-            while i < middle or j < stop:
-                order = 1 if i == middle else -1
-                if i < middle and j < stop:
-                    order = _compare(keys, i, j, 0, codes)
-                i_end = _group_end(keys, i, middle, codes) if order <= 0 else i
-                j_end = _group_end(keys, j, stop, codes) if order >= 0 else j
-                while i < i_end or j < j_end:
-                    earlier = j == j_end or (i < i_end and _compare(keys, i, j, codes, lines) <= 0)
-                    row = i if earlier else j
-                    for line in range(lines):
-                        new_keys[line, k] = keys[line, row]
-                    new_rows[k] = rows[row]
-                    i += np.uint64(earlier)
-                    j += np.uint64(not earlier)
-                    k += step
+            i, j = np.uint64(edges[run]), np.uint64(edges[run + 1])
+            i_end, j_end = j, np.uint64(edges[min(run + 2, edges.size - 1)])
+            while i < i_end or j < j_end:
+                earlier = j == j_end
+                if i < i_end and j < j_end:
+                    earlier = True
+                    for line in range(lines - 1, -1, -1):
+                        one, other = keys[line, i], keys[line, j]
+                        earlier = one < other or (one == other and earlier)
+                row = i if earlier else j
+                for line in range(lines):
+                    new_keys[line, k] = keys[line, row]
+                new_rows[k] = rows[row]
+                i += np.uint64(earlier)
+                j += np.uint64(not earlier)
+                k += step
 
     return merge
 
 
-#: By the number of columns that make a group, and of all key columns.
-_MERGE = {(codes, lines): _merger(codes, lines) for codes in (1, 2) for lines in (codes + 1, codes + 2)}
+#: By the number of key columns.
+_MERGE = {lines: _merger(lines) for lines in (2, 3, 4)}
 
 
-@kernel(KEYS, NUMBER, NEW_INTEGERS, NEW_INTEGERS)
-def _groups(keys: Any, codes: Any, group: Any, at: Any) -> None:
-    """Number of the group of each row, which the first key columns make, and the column behind these."""
+@kernel(NEW_KEYS, NUMBER, NEW_INTEGERS)
+def _groups(keys: Any, codes: Any, group: Any) -> None:
+    """Number of the group of each row, which the first key columns make; the column behind is turned back."""
     number = 0
     for k in range(keys.shape[1]):
         if k > 0:
-            number += int(_compare(keys, k, k - 1, 0, codes) != 0)
-        group[k], at[k] = number, np.int64(keys[codes, k] ^ SIGN)
+            new = False
+            for line in range(codes):
+                new |= keys[line, k] != keys[line, k - 1]
+            number += int(new)
+        group[k] = number
+        keys[codes, k] ^= SIGN

@@ -37,31 +37,33 @@ if TYPE_CHECKING:
 
 _SUM, _MIN, _MAX, _AND, _OR, _XOR = range(6)
 _NUMBERS = {"sum": _SUM, "min": _MIN, "max": _MAX, "and": _AND, "or": _OR, "xor": _XOR}
+#: The value that changes nothing: what a stretch of no rows gives.
 _NEUTRAL_INTEGERS = {"min": 2**63 - 1, "max": -(2**63), "and": -1}
+#: Instead of a flag per row.
+_ALL_VALID = np.zeros(0, np.bool_)
 #: NaN is above all numbers.
 _NEUTRAL_REALS = {"min": np.nan, "max": -np.inf}
 
 
-def neutral(merge: str, kind: np.dtype[Any]) -> float | int:
-    """The value that changes nothing: what a null counts as, and what no rows at all give."""
-    if kind == np.float64:
-        return _NEUTRAL_REALS.get(merge, 0.0)
-    return _NEUTRAL_INTEGERS.get(merge, 0)
-
-
-def slide_integers(merge: str, values: Integers, stretches: Stretches) -> Integers:
-    """`merge` is sum (modulo 2**64), min, max, and, or, xor."""
+def slide_integers(
+    merge: str, values: Integers, stretches: Stretches, valid: NDArray[np.bool_] | None = None
+) -> Integers:
+    """`merge` is sum (modulo 2**64), min, max, and, or, xor; rows that are not valid are left out."""
+    valid = _ALL_VALID if valid is None else np.ascontiguousarray(valid)
     values = np.ascontiguousarray(values, np.int64)
-    start = neutral(merge, values.dtype)
-    merged: Integers = _slide_integers(_NUMBERS[merge], start, values, stretches.begin, stretches.end)
+    start = _NEUTRAL_INTEGERS.get(merge, 0)
+    merged: Integers = _slide_integers(_NUMBERS[merge], start, values, valid, stretches.begin, stretches.end)
     return merged
 
 
-def slide_reals(merge: str, values: Reals, stretches: Stretches) -> Reals:
+def slide_reals(
+    merge: str, values: Reals, stretches: Stretches, valid: NDArray[np.bool_] | None = None
+) -> Reals:
     """`merge` is sum, min or max; the order of reals is Spark's: NaN above all numbers."""
+    valid = _ALL_VALID if valid is None else np.ascontiguousarray(valid)
     values = np.ascontiguousarray(values, np.float64)
-    start = neutral(merge, values.dtype)
-    merged: Reals = _slide_reals(_NUMBERS[merge], start, values, stretches.begin, stretches.end)
+    start = _NEUTRAL_REALS.get(merge, 0.0)
+    merged: Reals = _slide_reals(_NUMBERS[merge], start, values, valid, stretches.begin, stretches.end)
     return merged
 
 
@@ -98,43 +100,47 @@ def _merge_reals(number: Any, one: Any, other: Any) -> Any:
     return other if _below(one, other) else one
 
 
-@kernel(NUMBER, NUMBER, INTEGERS, INTEGERS, INTEGERS)
-def _slide_integers(number: Any, start: Any, values: Any, begins: Any, ends: Any) -> Any:
+@kernel(NUMBER, NUMBER, INTEGERS, FLAGS, INTEGERS, INTEGERS)
+def _slide_integers(number: Any, start: Any, values: Any, valid: Any, begins: Any, ends: Any) -> Any:
     merged, until_mark = np.empty(begins.size, np.int64), np.empty(values.size, np.int64)
-    mark, seen, since = 0, 0, start
+    mark, seen, since, nulls = 0, 0, start, valid.size > 0
     for k in range(begins.size):
         begin, end = begins[k], ends[k]
         if begin >= mark:
             until = start
             for row in range(end - 1, begin - 1, -1):
-                until = _merge_integers(number, values[row], until)
+                if not nulls or valid[row]:
+                    until = _merge_integers(number, values[row], until)
                 until_mark[row] = until
             mark, seen, since = end, end, start
             merged[k] = until
         else:
             while seen < end:
-                since = _merge_integers(number, since, values[seen])
+                if not nulls or valid[seen]:
+                    since = _merge_integers(number, since, values[seen])
                 seen += 1
             merged[k] = _merge_integers(number, until_mark[begin], since)
     return merged
 
 
-@kernel(NUMBER, REAL, REALS, INTEGERS, INTEGERS)
-def _slide_reals(number: Any, start: Any, values: Any, begins: Any, ends: Any) -> Any:
+@kernel(NUMBER, REAL, REALS, FLAGS, INTEGERS, INTEGERS)
+def _slide_reals(number: Any, start: Any, values: Any, valid: Any, begins: Any, ends: Any) -> Any:
     merged, until_mark = np.empty(begins.size, np.float64), np.empty(values.size, np.float64)
-    mark, seen, since = 0, 0, start
+    mark, seen, since, nulls = 0, 0, start, valid.size > 0
     for k in range(begins.size):
         begin, end = begins[k], ends[k]
         if begin >= mark:
             until = start
             for row in range(end - 1, begin - 1, -1):
-                until = _merge_reals(number, values[row], until)
+                if not nulls or valid[row]:
+                    until = _merge_reals(number, values[row], until)
                 until_mark[row] = until
             mark, seen, since = end, end, start
             merged[k] = until
         else:
             while seen < end:
-                since = _merge_reals(number, since, values[seen])
+                if not nulls or valid[seen]:
+                    since = _merge_reals(number, since, values[seen])
                 seen += 1
             merged[k] = _merge_reals(number, until_mark[begin], since)
     return merged

@@ -76,6 +76,11 @@ def test_lists_are_no_columns_of_numbers() -> None:
         combine(Merge.CONCAT, [], BOTH)
 
 
+def test_a_column_that_is_too_short_is_refused() -> None:
+    with pytest.raises(StateError, match=r"4 rows in windows, \[3\] in columns"):
+        combine(Merge.SUM, [Column(np.zeros(3))], BOTH)
+
+
 def test_other_types_are_refused_as_columns() -> None:
     with pytest.raises(StateError, match=r"int64, float64, bool.*Got: float32.*rank"):
         Column(np.zeros(3, np.float32))

@@ -1,0 +1,138 @@
+"""User-defined aggregates: four functions over a typed state.
+
+    init()                    the state of no rows
+    incr(state, columns …)    the state after some rows, given as arrays
+    merge(state, state)       the state of the rows of both, the rows of the first before those of the second
+    final(state)              the result
+
+With `merge` the state of a pane is a partial as any other: stored, merged over windows, and the rows are
+gone. Without it the rows of every window are kept and `incr` sees each window whole, in the order of time.
+
+A state is a tuple, a value per declared field, so that it can be stored as columns. Functions must be pure: a
+replay runs them again, and states are shared between windows.
+
+Guarantee: whatever the user's functions raise, or a state of another shape, fails the batch with an error
+that names the aggregate, the function, the group and the window; stored state stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidegate.errors import BatchFailed, FlowError, explain
+from tidegate.window.fold import fold
+
+if TYPE_CHECKING:
+    from tidegate.window.closing import Stretches
+
+State = tuple[Any, ...]
+#: Says which group a stretch is of, for people.
+Naming = Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Udaf:
+    """What the user wrote; `fields` are the names of the values in a state."""
+
+    name: str
+    init: Callable[[], State]
+    incr: Callable[..., State]
+    final: Callable[[State], Any]
+    fields: tuple[str, ...]
+    merge: Callable[[State, State], State] | None = None
+
+    def __post_init__(self) -> None:
+        functions = {"init": self.init, "incr": self.incr, "final": self.final}
+        if self.merge is not None:
+            functions["merge"] = self.merge
+        for role, function in functions.items():
+            if not callable(function):
+                raise FlowError(
+                    explain(f"{role} of the aggregate {self.name} must be a function", got=repr(function))
+                )
+        if not self.fields:
+            raise FlowError(
+                explain(
+                    f"The aggregate {self.name} has a state without fields",
+                    why="Nothing of a window's rows could be remembered",
+                    do="Declare the state as in state='n long, s double'",
+                )
+            )
+
+
+def pane_states(udaf: Udaf, columns: Sequence[Any], cells: Stretches, group: Naming) -> list[State]:
+    """The state of every cell: of the rows of one group and pane. Columns are anything that can be cut."""
+    return [_of_rows(udaf, columns, cells, k, group) for k in range(cells.count)]
+
+
+def finish_states(udaf: Udaf, states: Sequence[State | None], windows: Stretches, group: Naming) -> list[Any]:
+    """The result of every window, given the states of panes in merged order."""
+    if udaf.merge is None:
+        raise FlowError(
+            explain(
+                f"The aggregate {udaf.name} has no merge",
+                why="Its states cannot be put together from those of panes",
+                do="Keep the rows of windows, or give it a merge",
+            )
+        )
+    results: list[Any] = []
+    merged = fold(udaf.merge, states, windows)
+    for k in range(windows.count):
+        with _Blame(udaf, "merge", windows, k, group) as blame:
+            state = next(merged)
+            blame.check(state)
+        with _Blame(udaf, "final", windows, k, group):
+            results.append(udaf.final(state))  # type: ignore[arg-type]
+    return results
+
+
+def finish_rows(udaf: Udaf, columns: Sequence[Any], windows: Stretches, group: Naming) -> list[Any]:
+    """The result of every window, given its rows, by group and time."""
+    results: list[Any] = []
+    for k in range(windows.count):
+        state = _of_rows(udaf, columns, windows, k, group)
+        with _Blame(udaf, "final", windows, k, group):
+            results.append(udaf.final(state))
+    return results
+
+
+def _of_rows(udaf: Udaf, columns: Sequence[Any], stretches: Stretches, k: int, group: Naming) -> State:
+    rows = slice(int(stretches.begin[k]), int(stretches.end[k]))
+    with _Blame(udaf, "init", stretches, k, group):
+        state = udaf.init()
+    with _Blame(udaf, "incr", stretches, k, group) as blame:
+        state = udaf.incr(state, *(column[rows] for column in columns))
+        blame.check(state)
+    return state
+
+
+class _Blame:
+    """Whatever is raised inside becomes an error that says whose function it was, and for which window."""
+
+    def __init__(self, udaf: Udaf, role: str, stretches: Stretches, k: int, group: Naming) -> None:
+        self._udaf, self._role, self._stretches, self._k, self._group = udaf, role, stretches, k, group
+
+    def __enter__(self) -> _Blame:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, BatchFailed):
+            got = f"{type(error).__name__}: {error}"
+            raise BatchFailed(self._message(got, "Mend the function")) from error
+
+    def check(self, state: Any) -> None:
+        fields = self._udaf.fields
+        if not isinstance(state, tuple) or len(state) != len(fields):
+            do = f"Return a tuple of {len(fields)}: {', '.join(fields)}"
+            raise BatchFailed(self._message(f"the state {state!r}", do))
+
+    def _message(self, got: str, do: str) -> str:
+        return explain(
+            f"The user-defined aggregate {self._udaf.name} failed in {self._role}, for the group "
+            f"{self._group(self._k)} and the window or pane {int(self._stretches.at[self._k])}",
+            got=got,
+            why="The batch was given up; stored state is as it was before it",
+            do=f"{do} and start the query again",
+        )

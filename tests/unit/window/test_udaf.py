@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tidegate.errors import BatchFailed, FlowError
+from tidegate.window.closing import Stretches
+from tidegate.window.udaf import State, Udaf, finish_rows, finish_states, pane_states
+
+MEAN = Udaf(
+    "mean fare",
+    init=lambda: (0, 0.0),
+    incr=lambda state, fares: (state[0] + len(fares), state[1] + float(fares.sum())),
+    final=lambda state: state[1] / state[0],
+    fields=("n", "s"),
+    merge=lambda one, other: (one[0] + other[0], one[1] + other[1]),
+)
+FARES = np.array([1.0, 2.0, 3.0, 10.0, 20.0])
+PANES = Stretches(np.array([0, 1, 2]), np.array([0, 2, 3]), np.array([2, 3, 5]))
+#: Windows of two panes, over the states of panes; and the same over rows.
+WINDOWS = Stretches(np.array([40, 41]), np.array([0, 1]), np.array([2, 3]))
+WINDOW_ROWS = Stretches(np.array([40, 41]), np.array([0, 2]), np.array([3, 5]))
+
+
+def group(k: int) -> str:
+    return f"cell={'ab'[k]}" if k < 2 else "cell=c"
+
+
+def fail(*_: Any) -> Any:
+    raise ZeroDivisionError("nothing there")
+
+
+def test_states_of_panes_make_the_same_results_as_all_rows() -> None:
+    states = pane_states(MEAN, [FARES], PANES, group)
+    assert states == [(2, 3.0), (1, 3.0), (2, 30.0)]
+    assert finish_states(MEAN, states, WINDOWS, group) == [2.0, 11.0]
+    assert finish_rows(MEAN, [FARES], WINDOW_ROWS, group) == [2.0, 11.0]
+
+
+@pytest.mark.parametrize("role", ["init", "incr", "final"])
+def test_an_error_over_rows_names_the_function_the_group_and_the_window(role: str) -> None:
+    broken = replace(MEAN, **{role: fail})  # type: ignore[arg-type]
+    said = (
+        rf"mean fare failed in {role}, for the group cell=a and .* 40\. Got: ZeroDivisionError: nothing there"
+    )
+    with pytest.raises(BatchFailed, match=said):
+        finish_rows(broken, [FARES], WINDOW_ROWS, group)
+
+
+def test_an_error_of_a_merge_names_the_window_that_needed_it() -> None:
+    def picky(one: State, other: State) -> State:
+        return fail() if other[1] > 20 else (one[0] + other[0], one[1] + other[1])
+
+    states = pane_states(MEAN, [FARES], PANES, group)
+    with pytest.raises(
+        BatchFailed, match=r"failed in merge, for the group cell=b and .* 41\. Got: ZeroDivision"
+    ):
+        finish_states(replace(MEAN, merge=picky), states, WINDOWS, group)
+
+
+@pytest.mark.parametrize("state", [(1,), 7, None])
+def test_a_state_of_another_shape_is_refused(state: Any) -> None:
+    broken = replace(MEAN, incr=lambda *_: state)
+    with pytest.raises(BatchFailed, match=r"failed in incr.*Got: the state .*a tuple of 2: n, s"):
+        pane_states(broken, [FARES], PANES, group)
+
+
+def test_states_cannot_be_merged_without_a_merge() -> None:
+    with pytest.raises(FlowError, match=r"mean fare has no merge.*give it a merge"):
+        finish_states(replace(MEAN, merge=None), [], WINDOWS, group)
+
+
+def test_what_is_no_function_is_refused_at_once() -> None:
+    with pytest.raises(FlowError, match=r"final of the aggregate mean fare must be a function. Got: 3"):
+        replace(MEAN, final=3)  # type: ignore[arg-type]
+    with pytest.raises(FlowError, match="state without fields"):
+        replace(MEAN, fields=())
