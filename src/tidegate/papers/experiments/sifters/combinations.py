@@ -101,7 +101,7 @@ def build(there: Scene, setting: Setting, name: str) -> Constructed:
         regions=setting.regions,
         z=setting.z,
         fairness=setting.fairness,
-        shrink=setting.shrink,
+        paper=not setting.shrink,
     )
 
 
