@@ -134,8 +134,8 @@ class MatchTask:
         assert self.work.sifter is not None
         columns = [coordinates_of(rows.column(axis.column), axis) for axis in self.layout.axes]
         regions = lookup.regions([_with_nan(*column) for column in columns])
-        passes = keep_by_hash(regions, rows.column(HASH).to_numpy(), self.work.sifter.thresholds)
-        return rows.filter(pa.array(passes | rows.column(SAMPLE).to_numpy(zero_copy_only=False)))
+        passes = keep_by_hash(regions, rows.column(HASH).to_numpy(), scaled(self.work.sifter))
+        return rows.filter(pa.array(passes))
 
     def _accepted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that are on time; all are counted."""
@@ -207,6 +207,11 @@ class MatchTask:
             return pa.RecordBatch.from_arrays([text], names=[REPORT])
         nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]
         return pa.RecordBatch.from_arrays([*nulls, text], schema=self._schema)
+
+
+def scaled(sifter: Sifter) -> NDArray[np.float64]:
+    """Thresholds for the one number that also tells samples: these lie above, and the others below 1 − σ."""
+    return sifter.thresholds * (1 - sifter.sample_share)
 
 
 def _with_nan(numbers: NDArray[np.float64], null: NDArray[np.bool_] | None) -> NDArray[np.float64]:

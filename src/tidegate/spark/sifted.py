@@ -1,16 +1,18 @@
 """The sifter in Spark's language: drops rows right where they come in, before anything is done with them.
 
-`sift/lookup.py` finds a row's region, `sift/decision.py` decides by a hash of the row; here both are one SQL
-condition over arrays that are data to Spark's compiled code, so that a new sifter is no new code.
-A row passes
+`sift/lookup.py` finds a row's region, `sift/decision.py` decides by a hash of the row; here both are SQL over
+arrays that are data to Spark's compiled code, so that a new sifter is no new code. One number u in [0, 1) per
+row, out of a hash of its time and of the columns that regions are made of, decides everything. With a sample
+share σ and the threshold d of its region, a row
 
-    if it is a sample                   by another hash: marked, so that the server sees what is offered
-    if it is late or too far ahead      the tasks count such rows, and drop them
-    if it has no place                  null or NaN on an axis: no region, so nothing is known of its worth
-    else if its hash says so            the share of a region that passes is 1 less its threshold
+    is a sample     where u >= 1 − σ          marked, so that the server sees what is offered
+    passes          where u >= d · (1 − σ)    all samples do, and of the others the share 1 − d
 
-Guarantee: a row's fate depends on its columns, the sifter and the seed alone, so a replay drops the same
-rows. Rows that are alike in every column share their fate.
+Rows without a place (null or NaN on an axis) pass, because nothing is known of their worth. So do rows that
+are late or too far ahead: the tasks count such rows, and drop them.
+
+Guarantee: a row's fate depends on its time, these columns, the sifter and the seed alone, so a replay drops
+the same rows. Rows that are alike in them share their fate.
 """
 
 from __future__ import annotations
@@ -21,14 +23,15 @@ from pyspark.sql import functions as F
 from tidegate.sift.lookup import Lookup
 from tidegate.sift.lookup_tables import AxisTable
 from tidegate.sift.sifter import Sifter
-from tidegate.spark.joined_row import visible
+from tidegate.spark.keys import quoted
 from tidegate.spark.layout import HASH, SAMPLE, TIME
 from tidegate.spark.match_columns import coordinate_sql
-from tidegate.spark.match_task import MatchBatch
-from tidegate.spark.sql_text import hashable, literal
+from tidegate.spark.match_task import MatchBatch, scaled
+from tidegate.spark.sql_text import literal
 
 #: 2^-53, as in `sift/decision.py`.
 _UNIT = "1.1102230246251565E-16D"
+_CHANCE, _CELL = "_tidegate_chance", "_tidegate_sift_cell"
 
 
 def sifted(rows: DataFrame, work: MatchBatch) -> DataFrame:
@@ -36,26 +39,36 @@ def sifted(rows: DataFrame, work: MatchBatch) -> DataFrame:
     sifter = work.sifter
     assert sifter is not None
     lookup = Lookup.of(sifter.regions)
-    columns = ", ".join(hashable(field) for field in visible(rows))
-    hashed = rows.withColumn(HASH, F.expr(f"xxhash64({work.seed}L, {columns})"))
-    sampled = f"{_share(f'xxhash64({HASH})')} < {_first([sifter.sample_share], HASH)}"
     if lookup.exact_walk:
-        return hashed.withColumn(SAMPLE, F.expr(sampled))
-    refused = f"{TIME} < {_first([work.late_before_us], HASH, 'bigint')}"
-    refused += f" OR {TIME} > {_first([work.newest_us], HASH, 'bigint')}"
-    passes = f"coalesce({_placed(sifter, lookup)}, true)"
-    kept = hashed.where(f"({passes}) OR ({sampled}) OR ({refused})")
-    return kept.withColumn(SAMPLE, F.expr(sampled)).drop(HASH)
+        hashed = rows.withColumn(HASH, F.expr(_hash(sifter, work.seed)))
+        return hashed.withColumn(
+            SAMPLE, F.expr(f"{_share(HASH)} >= {_first([1 - sifter.sample_share], HASH)}")
+        )
+    # The number of the task changes nothing, but Spark takes it for chance, and so computes the two numbers
+    # once, where they stand, instead of writing them out wherever they are used.
+    placed = rows.select(
+        "*",
+        F.expr(f"{_share(_hash(sifter, work.seed))} + 0 * spark_partition_id()").alias(_CHANCE),
+        F.expr(_cell(sifter, lookup)).alias(_CELL),
+    )
+    thresholds = literal(scaled(sifter)[lookup.cells].tolist(), "array<double>")
+    refused = f"{TIME} < {_first([work.late_before_us], TIME, 'bigint')}"
+    refused += f" OR {TIME} > {_first([work.newest_us], TIME, 'bigint')}"
+    kept = placed.where(f"coalesce({_CHANCE} >= get({thresholds}, {_CELL}), true) OR {refused}")
+    sample = F.expr(f"{_CHANCE} >= {_first([1 - sifter.sample_share], _CHANCE)}").alias(SAMPLE)
+    return kept.select(*[quoted(name) for name in rows.columns], sample)
 
 
-def _placed(sifter: Sifter, lookup: Lookup) -> str:
-    """Does the hash of a row let it pass? Null where the row has no place."""
+def _hash(sifter: Sifter, seed: int) -> str:
+    return f"xxhash64({seed}L, {TIME}, {', '.join(quoted(axis.column) for axis in sifter.axes)})"
+
+
+def _cell(sifter: Sifter, lookup: Lookup) -> str:
+    """The number of a row's cell; null where it has no place."""
     coordinates = [coordinate_sql(axis) for axis in sifter.axes]
     ranks = [_rank(x, table) for x, table in zip(coordinates, lookup.tables, strict=True)]
-    cell = " + ".join(ranks)
-    thresholds = literal(sifter.thresholds[lookup.cells].tolist(), "array<double>")
     nowhere = " OR ".join(f"isnan({x})" for x in coordinates)
-    return f"{nowhere} OR {_share(HASH)} >= get({thresholds}, {cell})"
+    return f"if({nowhere}, cast(null as int), {' + '.join(ranks)})"
 
 
 def _rank(x: str, table: AxisTable) -> str:

@@ -31,7 +31,8 @@ def write(folder: Path, workload: Workload, rows: int, files: int) -> None:
                 "load": np.random.default_rng([workload.seed, number]).random(each),
             }
         )
-        pq.write_table(table, folder / f"{number:03d}.parquet", compression="snappy")
+        # Several row groups, or Spark would read a file with one core.
+        pq.write_table(table, folder / f"{number:03d}.parquet", row_group_size=max(1, each // 8))
 
 
 def queries(workload: Workload) -> list[tg.Query]:

@@ -38,4 +38,5 @@ class Scenario:
                     "v": rng.random(self.rows),
                 }
             )
-            pq.write_table(table, folder / f"{batch:03d}.parquet")
+            # Several row groups, or Spark would read a file with one core.
+            pq.write_table(table, folder / f"{batch:03d}.parquet", row_group_size=max(1, self.rows // 8))
