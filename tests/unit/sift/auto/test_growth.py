@@ -71,3 +71,27 @@ def test_points_at_one_place_stay_together() -> None:
 
 def test_where_data_and_worth_go_together_nothing_is_cut() -> None:
     assert len(grown([1, 2, 3, 4], [1, 2, 3, 4], [0], [10], least=0.25).axis) == 1
+
+
+def test_every_node_knows_its_data_and_worth_and_whether_a_query_meets_it() -> None:
+    random = np.random.default_rng(1)
+    rows, centres = random.random((300, 2)), random.random((40, 2)) ** 3
+    points = Points(
+        np.concatenate((rows, centres)),
+        np.repeat([1 / 300, 0.0], [300, 40]),
+        np.repeat([0.0, 1 / 40], [300, 40]),
+    )
+    low, high = centres - 0.02, centres + 0.02
+    found = grow(points, (low, high), (np.zeros(2), np.ones(2)), np.zeros(2, np.bool_), 30, 0.01)
+    walls = {0: (np.zeros(2), np.ones(2))}
+    for node in range(len(found.axis)):
+        lower, upper = walls[node]
+        inside = ((lower <= points.at) & (points.at < upper)).all(axis=1)
+        assert found.data[node] == pytest.approx(points.data[inside].sum())
+        assert found.worth[node] == pytest.approx(points.worth[inside].sum())
+        assert found.asked[node] == ((low < upper) & (high > lower)).all(axis=1).any()
+        if found.children[node, 0] >= 0:
+            k, (below, above) = found.axis[node], found.children[node].tolist()
+            walls[below], walls[above] = (lower, upper.copy()), (lower.copy(), upper)
+            walls[below][1][k] = walls[above][0][k] = found.at[node]
+    assert len(found.axis) == 59

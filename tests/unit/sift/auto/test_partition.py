@@ -53,12 +53,15 @@ def test_queries_that_lose_nothing_still_bound_what_nobody_asks_for() -> None:
     assert np.sort(found.at).tolist() == [2.0, 8.0]
 
 
-def test_dear_queries_get_regions_of_their_own_before_cheap_ones() -> None:
+@pytest.mark.parametrize("by_alpha", [False, True])
+def test_dear_queries_get_regions_of_their_own_before_cheap_ones(by_alpha: bool) -> None:
     low = [[1.0], [3.0], [5.0], [7.0]]
     queries = boxes((NUMBER,), [*low, [0.0]], [[2.0], [4.0], [6.0], [8.0], [10.0]])
     rows = np.linspace(0, 9.99, 1000)[:, None]
-    weights = np.array([1, 1, 30, 1, 10]) / 43
-    found = auto_partition(LINE, rows, np.zeros(1000, np.int64), queries, 3, weights=weights)
+    dear, alike = np.array([1, 1, 30, 1, 10]) / 43, np.full(5, 0.2)
+    weights, alphas = (alike, 5 * dear) if by_alpha else (dear, np.ones(5))
+    hits_of_rows = np.zeros(1000, np.int64)
+    found = auto_partition(LINE, rows, hits_of_rows, queries, 3, weights=weights, alphas=alphas)
     assert np.sort(found.at) == pytest.approx([5.0, 6.0], abs=0.2)
 
 

@@ -46,6 +46,19 @@ def test_where_unasked_data_is_enough_to_drop_nothing_else_is_cut() -> None:
     assert grown.worth[0] == pytest.approx(1.0)
 
 
+def test_data_that_nobody_asks_for_is_cut_off_before_as_much_that_is_cheap() -> None:
+    # Two halves with a worthless leaf each; only one of these can be had.
+    grown = Grown(
+        np.zeros(7, np.int32),
+        np.zeros(7),
+        np.array([[1, 2], [3, 4], [5, 6]] + [[-1, -1]] * 4, np.int32),
+        np.array([1.0, 0.5, 0.5, 0.3, 0.2, 0.3, 0.2]),
+        np.array([1.0, 0.5, 0.5, 0.0, 0.5, 0.0, 0.5]),
+        np.array([True, True, True, False, True, True, True]),
+    )
+    assert np.flatnonzero(prune(grown, 3, 0.5, 0.5)).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("z", [0.0, 0.1, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0])
 def test_every_load_and_fairness_gives_at_most_so_many_regions(z: float, fairness: float) -> None:

@@ -48,9 +48,10 @@ def test_neighbours_do_not_depend_on_the_units_of_an_axis(unit: float) -> None:
     assert (found / units).max() < 0.2
 
 
-def test_all_of_a_cloud_is_within_its_reach_and_the_reach_is_not_much_wider() -> None:
+@pytest.mark.parametrize("heap", [103, 116, 127, 141])
+def test_all_of_a_cloud_is_within_its_reach_and_the_reach_is_not_much_wider(heap: int) -> None:
     rows = np.random.default_rng(6).random((300, 2))
-    rows[:100] += 10.0
+    rows[:heap] += 10.0
     cloud = spread(rows, NOTHING_FIXED)
     low, high = cloud.reach
     inside = np.all((low <= cloud.points[:, None]) & (cloud.points[:, None] <= high), axis=2)

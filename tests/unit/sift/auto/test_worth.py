@@ -57,7 +57,8 @@ def test_what_asks_for_places_that_no_data_reaches_has_no_worth() -> None:
 
 def test_the_lower_edge_of_a_box_belongs_to_it_and_the_upper_does_not() -> None:
     assert (0.0, 0.0) in worth([[0.0, 0.0]], [[0.0, 0.0]], [[0.5, 0.5]], [0], [1.0])
-    assert (0.5, 0.0) not in worth([[0.5, 0.0]], [[0.0, 0.0]], [[0.5, 0.5]], [0], [1.0])
+    for edge in ([0.5, 0.0], [0.0, 0.5]):
+        assert tuple(edge) not in worth([edge], [[0.0, 0.0]], [[0.5, 0.5]], [0], [1.0])
 
 
 def test_boxes_of_one_query_share_its_worth_by_rows_or_else_by_volume() -> None:
