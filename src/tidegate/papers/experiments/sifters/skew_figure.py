@@ -3,10 +3,11 @@
 Paper: sifters, section VI-B.1. With α = 1 the QoS is the mean completeness.
 
 What we see differently:
-- QEDP is not the worst of the four: a grid wastes more regions than queries mislead.
-- UNIF/SKEW falls short of the paper's gain, and where data is skewed we gain more than it did. Both hang on
-  how many queries have no data and are complete whatever is dropped; the paper does not tell how many rows it
-  judges by.
+- QEDP is not the worst of the four: a grid wastes more regions than queries mislead. Where data is SKEW and
+  queries are UNIF, QEDP is even the best at most points.
+- UNIF/SKEW falls short of the paper's gain but for high L, and where data is skewed we gain more than it did.
+  Both hang on how many queries have no data and are complete whatever is dropped; the paper does not tell how
+  many rows it judges by.
 """
 
 from __future__ import annotations
