@@ -15,6 +15,7 @@ from __future__ import annotations
 from tidegate.papers.experiments.claims import bar, percent_line
 from tidegate.papers.experiments.experiment import Options, Outcome
 from tidegate.papers.experiments.sifters.combinations import COMBINATIONS
+from tidegate.papers.experiments.sifters.judging_claims import judging_claims
 from tidegate.papers.experiments.sifters.skew_claims import skew_claims
 from tidegate.papers.experiments.sifters.skew_points import AXES, along, every_point, middle
 from tidegate.papers.experiments.sifters.sweep import (
@@ -33,7 +34,7 @@ TARGETS = {("unif", "skew"): 45, ("skew", "unif"): 45, ("skew", "skew"): 50, ("u
 
 def figure_4(options: Options) -> Outcome:
     """QoS by skew: α as in Table I, and α = 1."""
-    lines = skew_claims(options, every_point(options))
+    lines = [*skew_claims(options, every_point(options)), *judging_claims(options)]
     return Outcome(lines, _bars(options), [_plot(options, alphas) for alphas in ALPHA_NAMES])
 
 
