@@ -6,7 +6,7 @@ Paper: sifters, section VI-B.1, tells neither by how many rows it judges nor how
   dropped, which lifts random dropping most, so that gains shrink. Equation 1 speaks of densities, of which
   many rows are the better picture; bars are judged by the most rows told here.
 - The best of the four can be chosen for each seed, as elsewhere in these figures, or one for all seeds by its
-  median: the gain is then that of medians, and smaller.
+  median: the gain is then that of medians, and mostly smaller.
 """
 
 from __future__ import annotations
