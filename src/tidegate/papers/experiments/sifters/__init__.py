@@ -7,6 +7,7 @@ sweep.py               what they do along one setting: curves and gains
 partition_pictures.py  figure 3: what partitionings look like
 skew_points.py         the points of figure 4
 skew_claims.py         what the paper says about them
+judging_claims.py      what they hang on that the paper does not tell
 skew_figure.py         figure 4: QoS by global and local skew
 gains_by_throttler.py  gains over random dropping along one setting
 region_figure.py       figure 5: gains by number of regions

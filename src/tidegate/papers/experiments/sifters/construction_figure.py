@@ -13,15 +13,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from tidegate.papers.experiments.claims import number_line
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.sifters.combinations import SIFTERS, Setting, build
 from tidegate.papers.experiments.sifters.region_figure import region_counts
 from tidegate.papers.experiments.sifters.scene import Scene, scene
 from tidegate.papers.experiments.sifters.sweep import setting_of
-from tidegate.papers.experiments.sifters.timing import Times, about, least_seconds, timed_seeds, times_panel
+from tidegate.papers.experiments.sifters.timing import (
+    Times,
+    about,
+    by_regions,
+    least_seconds,
+    timed_seeds,
+    times_panel,
+)
 from tidegate.papers.sifters import Workload
 from tidegate.report.bars import at_most
 from tidegate.report.frame import Bar
@@ -59,16 +64,19 @@ def figure_6(options: Options) -> Outcome:
 def _milliseconds(
     options: Options, workload: Workload, regions: Sequence[int], seeds: Sequence[int]
 ) -> Times:
-    settings = [setting_of(options, regions=place) for place in regions]
     # Nobody is judged here: a single fresh row will do.
-    scenes = [scene(replace(workload, seed=seed), settings[0].sample_rows, 1) for seed in seeds]
-    return {
-        name: [
-            1e3 * float(np.median([least_seconds(partial(_build, one, setting, name)) for one in scenes]))
-            for setting in settings
-        ]
-        for name in SIFTERS
-    }
+    rows = setting_of(options).sample_rows
+    scenes = {seed: scene(replace(workload, seed=seed), rows, 1) for seed in seeds}
+    least = least_seconds(
+        {
+            (name, place, seed): partial(_build, there, setting_of(options, regions=place), name)
+            for name in SIFTERS
+            for place in regions
+            for seed, there in scenes.items()
+        }
+    )
+    found = by_regions(least, SIFTERS)
+    return {name: [1e3 * one for one in seconds] for name, seconds in found.items()}
 
 
 def _build(there: Scene, setting: Setting, name: str) -> None:
@@ -92,7 +100,7 @@ def _line(claim: str, paper: str, found: Sequence[float], most: float | None = N
     """From the fastest partitioner to the slowest."""
     agrees = None if most is None else max(found) <= most
     line = number_line("6", f"{claim}: fastest to slowest", paper, found, agrees=agrees, unit="ms")
-    return replace(line, measured=f"{min(found):.2g} to {max(found):.2g} ms", value=max(found))
+    return replace(line, measured=f"{min(found):.3g} to {max(found):.3g} ms", value=max(found))
 
 
 def _bar(name: str, found: Iterable[float]) -> Bar:

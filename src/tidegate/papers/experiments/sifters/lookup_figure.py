@@ -9,9 +9,11 @@ hardly matters, whatever the partitioner.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.papers.experiments.claims import number_line
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
@@ -19,14 +21,21 @@ from tidegate.papers.experiments.sifters.combinations import AUTO, SIFTERS, buil
 from tidegate.papers.experiments.sifters.region_figure import region_counts
 from tidegate.papers.experiments.sifters.scene import scene
 from tidegate.papers.experiments.sifters.sweep import setting_of
-from tidegate.papers.experiments.sifters.timing import Times, about, least_seconds, timed_seeds, times_panel
+from tidegate.papers.experiments.sifters.timing import (
+    Times,
+    about,
+    by_regions,
+    least_seconds,
+    timed_seeds,
+    times_panel,
+)
 from tidegate.papers.sifters import Workload, draw_rows
 from tidegate.report.bars import at_least, at_most
 from tidegate.report.plots import Plot
 from tidegate.sift.decision import Gate
 from tidegate.sift.sifter import Sifter
 
-BATCH_ROWS, BATCHES = 65_536, 8
+BATCH_ROWS, BATCHES = 65_536, 4
 #: Million rows a second at 100 regions; bytes per region and dimension from 16 regions on.
 LOOKUP_TARGET, BYTES_TARGET = 50, 24
 #: What lookups lose from 16 to 100 regions, in per cent, as the paper saw it.
@@ -37,15 +46,13 @@ def figure_7(options: Options) -> Outcome:
     """The slowest and the heaviest decide."""
     regions = region_counts(options)
     sifters = {
-        (name, place): [_sifter(options, name, place, seed) for seed in timed_seeds(options)]
+        (name, place, seed): _sifter(options, name, place, seed)
         for name in SIFTERS
         for place in regions
+        for seed in timed_seeds(options)
     }
-    found = {
-        name: [float(np.median([millions(one) for one in sifters[name, place]])) for place in regions]
-        for name in SIFTERS
-    }
-    weights = [bytes_of(one) for (_, place), some in sifters.items() if place >= 16 for one in some]
+    found = by_regions(_millions(sifters), SIFTERS)
+    weights = [bytes_of(one) for (_, place, _), one in sifters.items() if place >= 16]
     slowest = min(values[-1] for values in found.values())
     bars = [
         at_least("sifters.lookup", slowest, "M rows/s", LOOKUP_TARGET),
@@ -58,16 +65,16 @@ def figure_7(options: Options) -> Outcome:
     return Outcome(_lines(found, regions, slowest), bars, [plot])
 
 
-def millions(sifter: Sifter) -> float:
+def _millions(sifters: Mapping[tuple[str, int, int], Sifter]) -> dict[tuple[str, int, int], float]:
     """Rows a second, in millions, of hot spots."""
-    gate = Gate(sifter)
     columns = list(np.ascontiguousarray(draw_rows(Workload(), BATCH_ROWS, part=2).T))
+    least = least_seconds({key: partial(_decide, Gate(sifter), columns) for key, sifter in sifters.items()})
+    return {key: BATCHES * BATCH_ROWS / seconds / 1e6 for key, seconds in least.items()}
 
-    def work() -> None:
-        for _ in range(BATCHES):
-            gate.decide(columns)
 
-    return BATCHES * BATCH_ROWS / least_seconds(work) / 1e6
+def _decide(gate: Gate, columns: Sequence[NDArray[np.float64]]) -> None:
+    for _ in range(BATCHES):
+        gate.decide(columns)
 
 
 def bytes_of(sifter: Sifter) -> float:

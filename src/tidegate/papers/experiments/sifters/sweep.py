@@ -93,9 +93,11 @@ def gains(positions: Sequence[Position], name: str, seeds: Sequence[int]) -> NDA
     return np.asarray(found(positions, name, seeds) / found(positions, RANDOM, seeds))
 
 
-def medians(positions: Sequence[Position], seeds: Sequence[int]) -> dict[str, NDArray[np.float64]]:
+def medians(
+    positions: Sequence[Position], seeds: Sequence[int], names: Sequence[str] = CONTENDERS
+) -> dict[str, NDArray[np.float64]]:
     """Contender → its median QoS at each position."""
-    return {name: np.median(found(positions, name, seeds), axis=0) for name in CONTENDERS}
+    return {name: np.median(found(positions, name, seeds), axis=0) for name in names}
 
 
 def qos_curves(positions: Sequence[Position], seeds: Sequence[int]) -> list[Curve]:

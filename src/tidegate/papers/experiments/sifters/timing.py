@@ -1,35 +1,50 @@
 """Processor time of one core, for the two figures that are about time itself.
 
-The least of a few rounds, because whatever else a machine does can only make a round longer. Kernels are
-compiled before the clock starts.
+Whatever else a machine does can only make work take longer, so the least of a few rounds counts. All that is
+compared takes turns, so that a busy stretch hits everybody alike. Kernels are compiled beforehand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from math import inf
+from statistics import median
 from time import process_time
+from typing import TypeVar
 
 from tidegate.papers.experiments.experiment import Options
 from tidegate.papers.experiments.sifters.combinations import COLOURS
 from tidegate.report.plots import Curve, Panel
 
-ROUNDS = 5
+ROUNDS = 9
 #: Seeds whose times are taken; more would only tell more about other programs of the machine.
 SEEDS_MOST = 5
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 #: Partitioner → what was measured, by number of regions.
 Times = Mapping[str, Sequence[float]]
 
 
-def least_seconds(work: Callable[[], object]) -> float:
+def least_seconds(works: Mapping[_Key, Callable[[], object]]) -> dict[_Key, float]:
     """Of a few rounds, after one that does not count."""
-    work()
-    times = []
-    for _ in range(ROUNDS):
-        begin = process_time()
-        work()
-        times.append(process_time() - begin)
-    return min(times)
+    least = dict.fromkeys(works, inf)
+    for number in range(ROUNDS + 1):
+        for key, work in works.items():
+            begin = process_time()
+            work()
+            if number:
+                least[key] = min(least[key], process_time() - begin)
+    return least
+
+
+def by_regions(least: Mapping[tuple[str, int, int], float], names: Sequence[str]) -> dict[str, list[float]]:
+    """(partitioner, regions, seed) → medians over the seeds."""
+    regions = sorted({place for _, place, _ in least})
+    return {
+        name: [median(one for key, one in least.items() if key[:2] == (name, place)) for place in regions]
+        for name in names
+    }
 
 
 def timed_seeds(options: Options) -> tuple[int, ...]:
