@@ -43,9 +43,10 @@ def work_of(sifter: Sifter) -> MatchBatch:
     return MatchBatch(MatchLayout("match1", "s", sifter.axes, b""), Nobody(), 0, sifter=sifter, seed=11)
 
 
-def test_spark_drops_exactly_the_rows_that_numpy_would_drop(spark: SparkSession) -> None:
+@pytest.mark.parametrize("regions", [20, 150])
+def test_spark_drops_exactly_the_rows_that_numpy_would_drop(spark: SparkSession, regions: int) -> None:
     rng = np.random.default_rng(3)
-    sifter = Sifter(AXES, random_tree(rng, 20), rng.choice([0.0, 0.3, 0.7, 1.0], 20))
+    sifter = Sifter(AXES, random_tree(rng, regions), rng.choice([0.0, 0.3, 0.7, 1.0], regions))
     cuts = sifter.regions.at[sifter.regions.axis == 0].tolist()
     odd = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1e300, None, *cuts]
     odd += [float(np.nextafter(cut, 9)) for cut in cuts]
@@ -69,8 +70,8 @@ def test_spark_drops_exactly_the_rows_that_numpy_would_drop(spark: SparkSession)
         np.array([np.nan if n is None else float(n) for n in ns]),
         np.array([cells[value[3]] for value in values]),
     ]
-    regions = Lookup.of(sifter.regions).regions(columns)
-    wanted = np.flatnonzero(keep_by_hash(regions, hashed, sifter.thresholds))
+    found_in = Lookup.of(sifter.regions).regions(columns)
+    wanted = np.flatnonzero(keep_by_hash(found_in, hashed, sifter.thresholds))
     assert kept == set(wanted.tolist())
     assert 0 < len(kept) < len(values)
 
