@@ -140,7 +140,7 @@ class PlainAggregate:
             case "count" | "sum":
                 return self.partial_kinds()[0]
             case "avg":
-                return pa.decimal128(13, 6) if self.decimal else pa.float64()
+                return _decimal(KINDS[self.columns[0]], 4, 4) if self.decimal else pa.float64()
             case "var_samp" | "var_pop":
                 return pa.float64()
         return KINDS[self.columns[0]]
@@ -197,8 +197,12 @@ _CHOICES: dict[str, tuple[Callable[..., list[tuple[Any, Any]]], Callable[[Sequen
 
 def _sum_kind(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal(kind):
-        return pa.decimal128(kind.precision + 10, kind.scale)
+        return _decimal(kind, 10, 0)
     return pa.float64() if pa.types.is_floating(kind) else pa.int64()
+
+
+def _decimal(kind: pa.DataType, more_digits: int, more_behind: int) -> pa.DataType:
+    return pa.decimal128(min(38, kind.precision + more_digits), min(38, kind.scale + more_behind))
 
 
 #: Every kind of aggregate with every type that it treats in its own way.

@@ -280,8 +280,10 @@ class WindowInstance:
             return partials[0].field(1) if not partials[0].null_count else _field_or_null(partials[0])
         if final == "as it is":
             return partials[0]
-        kind = self._schema.field(name).type
-        return as_arrow(finish(final, [as_column(one) for one in partials]), kind)
+        kind, columns = self._schema.field(name).type, [as_column(one) for one in partials]
+        if final == "avg of decimals":
+            return as_arrow(finish(final, columns, digits=kind.scale - partials[0].type.scale), kind)
+        return as_arrow(finish(final, columns), kind)
 
     # -- the report ----------------------------------------------------------------------------------
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
-from tests.oracle.plain_aggregates import PlainAggregate, Row
+from tests.oracle.plain_aggregates import KINDS, PlainAggregate, Row
 from tests.oracle.plain_engine import small_steps
 from tests.oracle.plain_window import Codes, PlainWindow
 from tests.oracle.plain_window_engine import PlainWindows
@@ -92,3 +95,13 @@ def test_a_window_closes_when_the_watermark_reaches_its_end_and_not_before() -> 
     assert list(engine.emitted["window1"]) == [(0, 2)]
     assert [piece.first_us for piece in engine.manifest.pieces] == [10]
     engine.close()
+
+
+def test_an_average_of_decimals_has_the_scale_of_its_type_also_where_four_more_digits_do_not_fit() -> None:
+    average = PlainAggregate("avg", ("price",))
+    with patch.dict(KINDS, price=pa.decimal128(38, 36)):
+        assert average.result_kind == pa.decimal128(38, 38)
+        window = PlainWindow("window1", "rides", WindowSpec(9, 9), (), (average,))
+        engine = PlainWindows([window], {"rides": 0}, partitions=1)
+        engine.run({"rides": [row(1, price=Decimal("0.25")), row(2, price=Decimal("0.5"))]}, flush=True)
+    assert emitted(engine) == [(0, Decimal("0.375"))]
