@@ -20,6 +20,14 @@ from tidegate.flow import HIDDEN
 from tidegate.spark.layout import TIME
 from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate, result_type
 
+#: Families of types, as the catalogue names them. Kernels compare values by rank: nested ones have none.
+_FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {
+    "any": (T.DataType,),
+    "numeric": (T.NumericType,),
+    "integral": (T.IntegralType,),
+    "boolean": (T.BooleanType,),
+    "orderable": (T.AtomicType, T.NullType),
+}
 #: Parts that the tasks cannot merge yet.
 _TO_COME = (Merge.CONCAT, Merge.UNION, Merge.SKETCH)
 
@@ -45,6 +53,7 @@ def taken_apart(frame: DataFrame, aggregates: Sequence[tuple[str, Any]]) -> Take
         types = [frame.select(argument.alias("x")).schema["x"].dataType for argument in arguments]
         decimal = bool(types) and isinstance(types[0], T.DecimalType)
         found = _known(name, function, decimal, len(arguments))
+        check_types(name, found, types)
         hidden = []
         for argument in arguments:
             hidden.append(f"{HIDDEN}arg_{len(taken.arguments)}")
@@ -81,6 +90,19 @@ def _known(name: str, function: str, decimal: bool, arguments: int) -> Aggregate
             explain(f"Aggregate {name!r}: {function} takes {found.arguments} argument(s) here", got=arguments)
         )
     return found
+
+
+def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> None:
+    """Arguments have types that the parts of the aggregate can be merged of."""
+    if not all(isinstance(one, _FAMILIES[found.accepts]) for one in types):
+        raise FlowError(
+            explain(
+                f"Aggregate {name!r}: {found.name} does not take this type",
+                got=", ".join(one.simpleString() for one in types),
+                why=f"Over windows it takes {found.accepts} types",
+                do="Cast the argument, or take one of its fields",
+            )
+        )
 
 
 def _text(template: str, hidden: Sequence[str]) -> str:
