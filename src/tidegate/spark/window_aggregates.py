@@ -28,6 +28,8 @@ _FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {
     "boolean": (T.BooleanType,),
     "orderable": (T.AtomicType, T.NullType),
 }
+#: Functions whose second argument says whether nulls are ignored.
+_FLAGGED = ("first", "last", "any_value", "first_value", "last_value")
 #: Parts that the tasks cannot merge yet.
 _TO_COME = (Merge.CONCAT, Merge.UNION, Merge.SKETCH)
 
@@ -124,7 +126,7 @@ def _called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]
         raise _refused(name, given, "it is not one plain aggregate function")
     jvm = frame.sparkSession._jvm
     assert jvm is not None
-    arguments = [node.arguments().apply(i) for i in range(node.arguments().size())]
+    arguments = _without_flag(name, str(node.functionName()), node.arguments())
     columns: list[Column] = [
         F.lit(1) if _is_star(one) else ClassicColumn(jvm.org.apache.spark.sql.Column(one))
         for one in arguments
@@ -141,9 +143,32 @@ def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
         raise _refused(name, text, "it is not one plain aggregate function")
     if expression.isDistinct() or expression.filter().isDefined():
         raise _refused(name, text, "DISTINCT and FILTER are not taken")
-    found = [expression.arguments().apply(i) for i in range(expression.arguments().size())]
+    if expression.ignoreNulls().isDefined() and expression.ignoreNulls().get():
+        raise _null_ignored(name)
+    function = str(expression.nameParts().mkString("."))
+    found = _without_flag(name, function, expression.arguments())
     columns = [F.lit(1) if _is_star(one) else F.expr(one.sql()) for one in found]
-    return str(expression.nameParts().mkString(".")), columns
+    return function, columns
+
+
+def _without_flag(name: str, function: str, arguments: Any) -> list[Any]:
+    """The arguments but for `ignorenulls`, which `F.first` and `F.last` always write down."""
+    found = [arguments.apply(i) for i in range(arguments.size())]
+    if len(found) != 2 or function.lower() not in _FLAGGED:
+        return found
+    if found[1].getClass().getSimpleName() != "Literal" or found[1].value():
+        raise _null_ignored(name)
+    return found[:1]
+
+
+def _null_ignored(name: str) -> FlowError:
+    return FlowError(
+        explain(
+            f"Aggregate {name!r}: nulls cannot be ignored here",
+            why="First and last are those of all rows of a window, by event time",
+            do="Filter the stream, or use min_by or max_by with a key that is null where the value is",
+        )
+    )
 
 
 def _is_star(node: Any) -> bool:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from pyspark.sql import types as T
 
 from tidegate.errors import FlowError
-from tidegate.spark.window_aggregates import check_types
+from tidegate.spark.window_aggregates import _without_flag, check_types
 from tidegate.window.aggregates import CATALOGUE, aggregate
 
 LISTS = T.ArrayType(T.IntegerType())
@@ -60,3 +63,42 @@ def test_other_types_are_refused_before_anything_runs(
 def test_every_family_of_types_in_the_catalogue_is_known() -> None:
     for one in CATALOGUE.values():
         check_types("x", one, [])
+
+
+class Nodes:
+    """Arguments as Java has them: literals, or names of columns."""
+
+    def __init__(self, *nodes: object) -> None:
+        self._nodes = nodes
+
+    def size(self) -> int:
+        return len(self._nodes)
+
+    def apply(self, i: int) -> Any:
+        one = self._nodes[i]
+        kind = "UnresolvedAttribute" if isinstance(one, str) else "Literal"
+        return SimpleNamespace(
+            getClass=lambda: SimpleNamespace(getSimpleName=lambda: kind), value=lambda: one, name=one
+        )
+
+
+@pytest.mark.parametrize("function", ["first", "LAST", "any_value", "first_value"])
+def test_the_flag_that_spark_s_functions_always_write_down_is_no_argument(function: str) -> None:
+    (kept,) = _without_flag("x", function, Nodes("fare", False))
+    assert kept.name == "fare"
+    assert len(_without_flag("x", function, Nodes("fare"))) == 1
+
+
+@pytest.mark.parametrize("flag", [True, "column"])
+def test_to_ignore_nulls_is_refused_with_another_way(flag: object) -> None:
+    with pytest.raises(FlowError, match=r"'x': nulls cannot be ignored here.*max_by"):
+        _without_flag("x", "first", Nodes("fare", flag))
+
+
+@pytest.mark.parametrize("function", ["max_by", "corr", "sum"])
+def test_other_aggregates_keep_all_that_they_are_given(function: str) -> None:
+    assert len(_without_flag("x", function, Nodes("fare", False))) == 2
+
+
+def test_unknown_aggregates_are_not_asked_for_flags() -> None:
+    assert len(_without_flag("x", "percentile", Nodes("fare", 0.5))) == 2
