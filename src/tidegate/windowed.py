@@ -7,7 +7,7 @@ Aggregates are ordinary Spark expressions and only carried along, so describing 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ class Windowed:
     """Windows of a stream that wait for their aggregates."""
 
     def __init__(self, node: Any, spec: WindowSpec, by: tuple[str, ...], made: Callable[[Window], Any]):
+        _check_by(by)
         self._node, self._spec, self._by, self._made = node, spec, by, made
 
     def agg(self, **aggregates: Any) -> Any:
@@ -44,8 +45,7 @@ class Windowed:
             raise FlowError(
                 explain("A window needs an aggregate", do='Write for example .agg(n=F.count("*"))')
             )
-        taken = {name.lower() for name in (START, END, *self._by)}
-        clashing = [name for name in aggregates if name.lower() in taken]
+        clashing = _repeated((START, END, *self._by, *aggregates))
         if clashing:
             raise FlowError(
                 explain(
@@ -55,3 +55,32 @@ class Windowed:
                 )
             )
         return self._made(Window(self._node, self._spec, self._by, tuple(aggregates.items())))
+
+
+def _check_by(by: tuple[str, ...]) -> None:
+    if not all(isinstance(name, str) and name for name in by):
+        raise FlowError(
+            explain(
+                "by takes names of columns",
+                got=", ".join(map(repr, by)),
+                do="Add an expression with with_column, and name it here",
+            )
+        )
+    twice = _repeated(by)
+    if twice:
+        raise FlowError(explain("A window groups by a column twice", got=", ".join(twice), do="Name it once"))
+    clashing = _repeated((START, END, *by))
+    if clashing:
+        raise FlowError(
+            explain(
+                "A window groups by names that its own result gives to start and end",
+                got=", ".join(clashing),
+                do="Copy the column to another name with with_column, and group by that",
+            )
+        )
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    """Names that came before; Spark does not look at case."""
+    lower = [name.lower() for name in names]
+    return [name for i, name in enumerate(names) if lower[i] in lower[:i]]

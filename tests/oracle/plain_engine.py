@@ -72,11 +72,13 @@ class PlainEngine:
         first: Sequence[Assignment] | None = None,
         balance: BalanceSettings | None = None,
         idle_timeout: Mapping[str, int | None] | None = None,
+        others: Mapping[str, planning.Operator] | None = None,
     ):
         self.joins, self.partitions = list(joins), partitions
         idle = idle_timeout or {}
         self.settings = {name: ClockSettings(late, idle.get(name)) for name, late in lateness.items()}
-        self.operators = {join.name: join.operator() for join in joins}
+        #: Joins, and what a subclass runs besides.
+        self.operators = {**{join.name: join.operator() for join in joins}, **(others or {})}
         self.store = MemoryStore(f"plain-{uuid.uuid4().hex}")
         names = list(self.operators)
         wanted = first or [Assignment(instances, first_table(partitions, instances))]
@@ -102,7 +104,7 @@ class PlainEngine:
 
     def run(
         self,
-        rows: Mapping[str, Sequence[Row]],
+        rows: Mapping[str, Sequence[Any]],
         *,
         now_us: int = 0,
         flush: bool = False,
@@ -149,7 +151,7 @@ class PlainEngine:
             del worker_cache._caches[place]
 
     def _attempt(
-        self, plan: Plan, rows: Mapping[str, Sequence[Row]]
+        self, plan: Plan, rows: Mapping[str, Sequence[Any]]
     ) -> tuple[dict[str, Counter[Joined]], list[TaskReport], Manifest]:
         emitted: dict[str, Counter[Joined]] = {name: Counter() for name in self.operators}
         reports = self._pass(plan, self.manifest, rows, emitted)
@@ -167,7 +169,7 @@ class PlainEngine:
         self,
         plan: Plan,
         before: Manifest,
-        rows: Mapping[str, Sequence[Row]],
+        rows: Mapping[str, Sequence[Any]],
         emitted: dict[str, Counter[Joined]],
     ) -> list[TaskReport]:
         reports: list[TaskReport] = []
@@ -191,7 +193,7 @@ class PlainEngine:
         self,
         join: PlainJoin,
         side: int,
-        rows: Mapping[str, Sequence[Row]],
+        rows: Mapping[str, Sequence[Any]],
         results: Mapping[str, list[pa.RecordBatch]],
     ) -> pa.RecordBatch:
         name = (join.left, join.right)[side]

@@ -16,6 +16,7 @@ from tidegate.window.combine import combine
 
 #: Of values that are compared, not computed with: the first is the smallest, the last the largest.
 _AS_CHOICE = {Merge.MIN: Merge.FIRST, Merge.MAX: Merge.LAST}
+_LOWEST = np.int64(-(2**63))
 
 
 def merged_partials(part: Part, columns: list[pa.Array], stretches: Stretches) -> list[pa.Array]:
@@ -64,11 +65,29 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _rank(values: pa.Array) -> NDArray[np.int64]:
-    """Whole numbers in the order of the values; equal values are equal."""
-    if pa.types.is_integer(values.type) or pa.types.is_timestamp(values.type):
-        return np.asarray(pc.fill_null(values.cast(pa.int64()), 0).to_numpy())
-    ranks = pc.rank(values, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
-    return np.asarray(ranks.cast(pa.int64()).to_numpy())
+    """Whole numbers in Spark's order of the values: nulls below all others, NaN above; equal are equal."""
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return _rank_of_reals(values)
+    if (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)) and not values.null_count:
+        return np.asarray(values.cast(pa.int64()).to_numpy())
+    if pa.types.is_null(kind):
+        return np.zeros(len(values), np.int64)
+    encoded = values.dictionary_encode()
+    place = np.empty(len(encoded.dictionary) + 1, np.int64)
+    place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    place[-1] = -1
+    ranks: NDArray[np.int64] = place[pc.fill_null(encoded.indices, -1).to_numpy()]
+    return ranks
+
+
+def _rank_of_reals(values: pa.Array) -> NDArray[np.int64]:
+    """The bits of a double are in the order of their sign and magnitude; the least integer is no number."""
+    null = values.is_null().to_numpy(zero_copy_only=False)
+    reals = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy() + 0.0  # of both zeros the positive one
+    bits = np.where(np.isnan(reals), np.nan, reals).view(np.int64)
+    ordered = np.where(bits < 0, ~bits ^ _LOWEST, bits)
+    return np.where(null, _LOWEST, ordered)
 
 
 def _chosen(

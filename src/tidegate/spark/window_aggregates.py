@@ -20,6 +20,16 @@ from tidegate.flow import HIDDEN
 from tidegate.spark.layout import TIME
 from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate, result_type
 
+#: Families of types, as the catalogue names them. Kernels compare values by rank: nested ones have none.
+_FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {
+    "any": (T.DataType,),
+    "numeric": (T.NumericType,),
+    "integral": (T.IntegralType,),
+    "boolean": (T.BooleanType,),
+    "orderable": (T.AtomicType, T.NullType),
+}
+#: Functions whose second argument says whether nulls are ignored.
+_FLAGGED = ("first", "last", "any_value", "first_value", "last_value")
 #: Parts that the tasks cannot merge yet.
 _TO_COME = (Merge.CONCAT, Merge.UNION, Merge.SKETCH)
 
@@ -45,6 +55,7 @@ def taken_apart(frame: DataFrame, aggregates: Sequence[tuple[str, Any]]) -> Take
         types = [frame.select(argument.alias("x")).schema["x"].dataType for argument in arguments]
         decimal = bool(types) and isinstance(types[0], T.DecimalType)
         found = _known(name, function, decimal, len(arguments))
+        check_types(name, found, types)
         hidden = []
         for argument in arguments:
             hidden.append(f"{HIDDEN}arg_{len(taken.arguments)}")
@@ -83,6 +94,19 @@ def _known(name: str, function: str, decimal: bool, arguments: int) -> Aggregate
     return found
 
 
+def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> None:
+    """Arguments have types that the parts of the aggregate can be merged of."""
+    if not all(isinstance(one, _FAMILIES[found.accepts]) for one in types):
+        raise FlowError(
+            explain(
+                f"Aggregate {name!r}: {found.name} does not take this type",
+                got=", ".join(one.simpleString() for one in types),
+                why=f"Over windows it takes {found.accepts} types",
+                do="Cast the argument, or take one of its fields",
+            )
+        )
+
+
 def _text(template: str, hidden: Sequence[str]) -> str:
     return template.format(*hidden, time=TIME)
 
@@ -102,7 +126,7 @@ def _called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]
         raise _refused(name, given, "it is not one plain aggregate function")
     jvm = frame.sparkSession._jvm
     assert jvm is not None
-    arguments = [node.arguments().apply(i) for i in range(node.arguments().size())]
+    arguments = _without_flag(name, str(node.functionName()), node.arguments())
     columns: list[Column] = [
         F.lit(1) if _is_star(one) else ClassicColumn(jvm.org.apache.spark.sql.Column(one))
         for one in arguments
@@ -119,9 +143,32 @@ def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
         raise _refused(name, text, "it is not one plain aggregate function")
     if expression.isDistinct() or expression.filter().isDefined():
         raise _refused(name, text, "DISTINCT and FILTER are not taken")
-    found = [expression.arguments().apply(i) for i in range(expression.arguments().size())]
+    if expression.ignoreNulls().isDefined() and expression.ignoreNulls().get():
+        raise _null_ignored(name)
+    function = str(expression.nameParts().mkString("."))
+    found = _without_flag(name, function, expression.arguments())
     columns = [F.lit(1) if _is_star(one) else F.expr(one.sql()) for one in found]
-    return str(expression.nameParts().mkString(".")), columns
+    return function, columns
+
+
+def _without_flag(name: str, function: str, arguments: Any) -> list[Any]:
+    """The arguments but for `ignorenulls`, which `F.first` and `F.last` always write down."""
+    found = [arguments.apply(i) for i in range(arguments.size())]
+    if len(found) != 2 or function.lower() not in _FLAGGED:
+        return found
+    if found[1].getClass().getSimpleName() != "Literal" or found[1].value():
+        raise _null_ignored(name)
+    return found[:1]
+
+
+def _null_ignored(name: str) -> FlowError:
+    return FlowError(
+        explain(
+            f"Aggregate {name!r}: nulls cannot be ignored here",
+            why="First and last are those of all rows of a window, by event time",
+            do="Filter the stream, or use min_by or max_by with a key that is null where the value is",
+        )
+    )
 
 
 def _is_star(node: Any) -> bool:

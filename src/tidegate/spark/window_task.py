@@ -128,12 +128,12 @@ class WindowInstance:
             self._rows[fate] = int(rows[fates == fate].sum())
         timed = (fates == ON_TIME) | (fates == LATE)
         if timed.any():
-            self._seen_us = int(table.column(SEEN).to_numpy()[timed].max())
+            self._seen_us = int(_known(table.column(SEEN), timed).max())
         mine = np.flatnonzero(fates == ON_TIME)
         if not len(mine):
             return
         code, check = (_words(table.column(name))[mine] for name in (CODE, CHECK))
-        starts = self.panes.start(table.column(PANE).to_numpy()[mine].astype(np.int64))
+        starts = self.panes.start(_known(table.column(PANE), fates == ON_TIME))
         order = np.lexsort((starts, check, code))
         chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
         sorted_rows = pa.RecordBatch.from_arrays(
@@ -280,8 +280,10 @@ class WindowInstance:
             return partials[0].field(1) if not partials[0].null_count else _field_or_null(partials[0])
         if final == "as it is":
             return partials[0]
-        kind = self._schema.field(name).type
-        return as_arrow(finish(final, [as_column(one) for one in partials]), kind)
+        kind, columns = self._schema.field(name).type, [as_column(one) for one in partials]
+        if final == "avg of decimals":
+            return as_arrow(finish(final, columns, digits=kind.scale - partials[0].type.scale), kind)
+        return as_arrow(finish(final, columns), kind)
 
     # -- the report ----------------------------------------------------------------------------------
 
@@ -324,6 +326,12 @@ def _text(report: TaskReport) -> str:
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def _known(column: pa.ChunkedArray, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The chosen numbers of a column with nulls elsewhere; numpy knows no nulls, and doubles lose digits."""
+    numbers: NDArray[np.int64] = column.filter(pa.array(chosen)).to_numpy()
+    return numbers
 
 
 def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:

@@ -2,8 +2,9 @@
 
 The same formulas, and the same NULLs, as Spark's own: a variance of one value is NULL as a sample and 0 as a
 population; skewness, kurtosis and correlation are NULL where a variance is zero. (`corr` of a constant: Spark
-with ANSI on would divide by zero.) Averages of decimals have four more digits behind the point, rounded half
-away from zero, and are computed one by one with Python's integers: exact, and slower.
+with ANSI on would divide by zero.) Averages of decimals have four more digits behind the point, or as many as
+there is room for in 38, rounded half away from zero. They are computed one by one with Python's integers:
+exact, and slower; an average of more than 38 digits fails the batch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.errors import BatchFailed, explain
 from tidegate.window.columns import Column
 from tidegate.window.sums import decimal_words, unscaled
 
@@ -22,14 +24,17 @@ if TYPE_CHECKING:
     Reals = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-#: Spark's average of decimal(p, s) has s + 4 digits behind the point.
+#: Spark's average of decimal(p, s) has s + 4 digits behind the point, as long as that is at most 38.
 AVERAGE_DIGITS = 4
 
 
-def finish(final: str, parts: Sequence[Column]) -> Column:
-    """The result column of a formula over the merged partial columns, in the order of the catalogue."""
+def finish(final: str, parts: Sequence[Column], *, digits: int = AVERAGE_DIGITS) -> Column:
+    """The result column of a formula over the merged partial columns, in the order of the catalogue.
+
+    `digits`: how many more an average of decimals has behind the point than their sum.
+    """
     if final == "avg of decimals":
-        return _decimal_averages(*parts)
+        return _decimal_averages(parts[0], parts[1], digits)
     if final not in _FORMULAS:
         return parts[0]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -37,12 +42,20 @@ def finish(final: str, parts: Sequence[Column]) -> Column:
     return Column(np.where(valid, values, 0.0), None if valid.all() else valid)
 
 
-def _decimal_averages(sums: Column, counts: Column) -> Column:
-    """Averages of decimals of scale s, as decimals of scale s + 4."""
+def _decimal_averages(sums: Column, counts: Column, digits: int) -> Column:
+    """Averages of decimals of scale s, as decimals of scale s + digits."""
     quotients = [
-        _half_up(unscaled(words) * 10**AVERAGE_DIGITS, count) if count else 0
+        _half_up(unscaled(words) * 10**digits, count) if count else 0
         for words, count in zip(sums.values, counts.values.tolist(), strict=True)
     ]
+    if any(abs(quotient) >= 10**38 for quotient in quotients):
+        raise BatchFailed(
+            explain(
+                "An average does not fit into 38 digits",
+                why="What is left of it in 128 bits would be a wrong number",
+                do="Cast the argument to a decimal of fewer digits, or to double",
+            )
+        )
     valid = counts.values > 0
     return Column(decimal_words(quotients), None if valid.all() else valid)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.errors import FlowError, StateError
+from tidegate.errors import BatchFailed, FlowError, StateError
 from tidegate.window.aggregates import Merge
 from tidegate.window.closing import Stretches
 from tidegate.window.columns import Column, in_order
@@ -52,6 +52,20 @@ def test_averages_of_decimals_have_four_more_digits_rounded_half_away_from_zero(
     assert [unscaled(one) for one in averages.values] == [6667, -6667, 6250, 0]
     assert averages.valid is not None
     assert averages.valid.tolist() == [True, True, True, False]
+
+
+def test_averages_of_decimals_have_as_many_more_digits_as_their_type_has_room_for() -> None:
+    sums, counts = Column(decimal_words([2, 10**38 - 1])), Column(np.array([3, 3]))
+    averages = finish("avg of decimals", [sums, counts], digits=0)
+    assert [unscaled(one) for one in averages.values] == [1, (10**38 - 1) // 3]
+
+
+@pytest.mark.parametrize("total", [10**34, -(10**34), 10**38 - 1])
+def test_an_average_that_its_type_has_no_room_for_fails_the_batch(total: int) -> None:
+    sums, counts = Column(decimal_words([total, 10**34 - 1])), Column(np.array([1, 1]))
+    with pytest.raises(BatchFailed, match=r"average does not fit into 38 digits.*wrong number.*double"):
+        finish("avg of decimals", [sums, counts])
+    assert unscaled(finish("avg of decimals", [sums.take(np.array([1])), Column(np.array([1]))]).values[0])
 
 
 def test_skewness_and_kurtosis_are_those_of_spark_s_documentation() -> None:

@@ -1,0 +1,131 @@
+"""A window aggregate described without Spark, and the pane partials that Spark would hand to its tasks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+from tests.oracle.plain_aggregates import KINDS, PlainAggregate, Row
+
+from tidegate.control.planning import Operator
+from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, REPORT, ROWS, SEEN, TAG, TIME, WindowLayout
+from tidegate.spark.window_task import LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_task import MARKER as NO_ROW
+from tidegate.window.lifetime import Lifetime
+from tidegate.window.panes import Panes
+from tidegate.window.spec import WindowSpec
+from tidegate.windowed import END, START
+
+Codes = tuple[int, int]
+
+
+def well_mixed(group: tuple[Any, ...]) -> Codes:
+    """Code and check code of a group."""
+    text = repr(group).encode()
+    return xxhash.xxh64_intdigest(text), xxhash.xxh64_intdigest(text, seed=977)
+
+
+def colliding(group: tuple[Any, ...]) -> Codes:
+    """Two codes for all groups: most are told apart by their check codes alone."""
+    code, check = well_mixed(group)
+    return (0, 2**64 - 1)[code % 2], check
+
+
+@dataclass(frozen=True)
+class PlainWindow:
+    """Windows of one input: a stream, or another PlainWindow's name."""
+
+    name: str
+    source: str
+    spec: WindowSpec
+    by: tuple[str, ...]
+    aggregates: tuple[PlainAggregate, ...]
+    codes: Any = well_mixed
+
+    def operator(self) -> Operator:
+        both = (self.source, self.source)
+        return Operator(self.name, both, Lifetime(self.spec), (True, False), (True, False))
+
+    def layout(self, partitions: int, streams: Mapping[str, int]) -> WindowLayout:
+        stream = self.source if self.source in streams else None
+        parts, results, number = [], [], 0
+        for one in self.aggregates:
+            first = number
+            for part in one.parts:
+                parts.append((part, tuple(f"part_{number + i}" for i in range(len(part.pane)))))
+                number += len(part.pane)
+            results.append((one.name, one.final, tuple(f"part_{i}" for i in range(first, number))))
+        return WindowLayout(
+            self.name,
+            stream,
+            self.spec,
+            self.by,
+            tuple(parts),
+            tuple(results),
+            partitions,
+            self._schema().serialize().to_pybytes(),
+        )
+
+    def _schema(self) -> pa.Schema:
+        moment = pa.timestamp("us", "UTC")
+        fields = [(START, moment), (END, moment), *((name, KINDS[name]) for name in self.by)]
+        fields += [(one.name, one.result_kind) for one in self.aggregates]
+        return pa.schema([*fields, (TIME, pa.int64()), (REPORT, pa.string())])
+
+    def partials(self, rows: Sequence[Row], work: WindowBatch) -> pa.Table:
+        """What `window_frames.partials` makes of rows, with a marker for every instance."""
+        together: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for row in rows:
+            together[self._cell(row, work)].append(row)
+        lines = [self._partial(cell, some) for cell, some in together.items()]
+        blank = dict.fromkeys(self._columns(), None)
+        lines += [
+            {**blank, TAG: MARKER, CODE: instance, FATE: NO_ROW, ROWS: 0, CHECK: 0}
+            for instance in range(work.routing.instances)
+        ]
+        return pa.Table.from_pylist(lines, pa.schema(list(self._columns().items())))
+
+    def _cell(self, row: Row, work: WindowBatch) -> tuple[Any, ...]:
+        """Fate, pane and group of a row."""
+        time = row["time"]
+        if time is None:
+            return (REJECTED, None, *(None for _ in self.by))
+        if time < work.late_before_us:
+            return (LATE, None, *(None for _ in self.by))
+        pane = int(Panes(self.spec).of(np.array([time]))[0])
+        return (ON_TIME, pane, *(row[name] for name in self.by))
+
+    def _partial(self, cell: tuple[Any, ...], rows: Sequence[Row]) -> dict[str, Any]:
+        fate, pane, *group = cell
+        code, check = (np.uint64(word).astype(np.int64).item() for word in self.codes(tuple(group)))
+        values = [value for one in self.aggregates for value in one.partials(rows)]
+        seen = max((row["time"] for row in rows if row["time"] is not None), default=None)
+        known = {FATE: fate, PANE: pane, TAG: 0, CODE: code, CHECK: check, ROWS: len(rows), SEEN: seen}
+        partials = {f"part_{i}": value for i, value in enumerate(values)}
+        return {**known, **dict(zip(self.by, group, strict=True)), **partials}
+
+    def _columns(self) -> dict[str, pa.DataType]:
+        kinds = [kind for one in self.aggregates for kind in one.partial_kinds()]
+        whole = dict.fromkeys((PANE, CODE, CHECK, ROWS, SEEN), pa.int64())
+        return {
+            FATE: pa.int32(),
+            TAG: pa.int16(),
+            **whole,
+            **{name: KINDS[name] for name in self.by},
+            **{f"part_{i}": kind for i, kind in enumerate(kinds)},
+        }
+
+    def expected(self, rows: Sequence[Row]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        """(start, group …) → results, of every window that holds one of the rows."""
+        held: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        size, slide = self.spec.size_us, self.spec.slide_us
+        for row in rows:
+            first = (row["time"] - size) // slide + 1
+            for window in range(first, row["time"] // slide + 1):
+                held[window * slide, *(row[name] for name in self.by)].append(row)
+        return {key: tuple(one.result(some) for one in self.aggregates) for key, some in held.items()}

@@ -1,0 +1,106 @@
+"""`PlainEngine` for window aggregates: the same planner, state and steps, other tasks."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from tests.oracle.plain_aggregates import Row
+from tests.oracle.plain_engine import Joined, PlainEngine
+from tests.oracle.plain_window import PlainWindow
+
+from tidegate.route.assignment import Assignment
+from tidegate.route.targets import Tables
+from tidegate.routing import Routing
+from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.window_task import WindowBatch, WindowInstance
+from tidegate.values import BEGINNING_US, LEFT, Manifest, Plan, TaskReport
+from tidegate.windowed import END, START
+
+
+class PlainWindows(PlainEngine):
+    """Runs window aggregates batch by batch. Emitted rows are (start, group …, results …)."""
+
+    def __init__(
+        self,
+        windows: Sequence[PlainWindow],
+        lateness: Mapping[str, int],
+        *,
+        partitions: int = 4,
+        first: Assignment | None = None,
+    ):
+        wanted = Assignment(1, (0,) * partitions) if first is None else first
+        operators = {window.name: window.operator() for window in windows}
+        super().__init__((), lateness, partitions=partitions, first=[wanted], others=operators)
+        self.windows = list(windows)
+        self._window_layouts = {window.name: window.layout(partitions, lateness) for window in windows}
+
+    def _pass(
+        self,
+        plan: Plan,
+        before: Manifest,
+        rows: Mapping[str, Sequence[Any]],
+        emitted: dict[str, Counter[Joined]],
+    ) -> list[TaskReport]:
+        reports: list[TaskReport] = []
+        results: dict[str, list[Row]] = {}
+        for window in self.windows:
+            work = self._work(window, plan, before)
+            given = results.get(window.source, rows.get(window.source, ()))
+            closed = results[window.name] = []
+            for instance, mine in self._shares(window.partials(given, work), work.routing):
+                for batch in WindowInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(mine)):
+                    if batch.column(REPORT).null_count < len(batch):
+                        (text,) = batch.column(REPORT).to_pylist()
+                        reports.append(TaskReport.from_json(json.loads(text)))
+                        continue
+                    closed += [{**row, "time": row[TIME]} for row in plain(batch)]
+            emitted[window.name].update(self._shown(window, row) for row in closed)
+        return reports
+
+    def _work(self, window: PlainWindow, plan: Plan, before: Manifest) -> WindowBatch:
+        name = window.name
+        return WindowBatch(
+            layout=self._window_layouts[name],
+            store_url=self.store.url,
+            batch=plan.batch,
+            settle_us=plan.settle_us[name],
+            settled_us=before.settled_us[name],
+            routing=plan.routing[name],
+            pieces=tuple(piece for piece in before.pieces if piece.operator == name),
+            merges=tuple(plan.merges.get(name, {}).items()),
+            cuts=plan.cuts.get(name, ()),
+            flush=plan.flush,
+            late_before_us=plan.watermarks_us.get(window.source, BEGINNING_US),
+        )
+
+    def _shares(self, table: pa.Table, routing: Routing) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+        """What each instance gets, as `instance_of` in spark/routed.py says it."""
+        codes = table.column(CODE).to_numpy()
+        tables = Tables.of(routing, LEFT, self.partitions)
+        owners = np.array([one[0] for one in tables.holds])
+        places = tables.place_of(codes.view(np.uint64), self.partitions, False)
+        targets = np.where(table.column(TAG).to_numpy() == MARKER, codes, owners[places])
+        for instance in range(routing.instances):
+            # Small batches: a task must not depend on how its rows were cut on the way.
+            yield instance, table.filter(pa.array(targets == instance)).to_batches(max_chunksize=3)
+
+    def _shown(self, window: PlainWindow, row: Row) -> Joined:
+        assert row[END] - row[START] == window.spec.size_us
+        assert row[START] == row[TIME]
+        names = (*window.by, *(one.name for one in window.aggregates))
+        return (row[START], *(row[name] for name in names))
+
+
+def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows in which moments are whole numbers, and NaN is text: equal to itself."""
+    columns = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        values = column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+        columns[name] = ["NaN" if value != value else value for value in values.to_pylist()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tidegate.errors import FlowError
+from tidegate.flow import Stream, stream
+from tidegate.window.spec import WindowSpec
+from tidegate.windowed import Window
+
+SECOND = 1_000_000
+
+
+class Frame:
+    columns = ("ts", "kind", "paid")
+
+
+def rides(**settings: Any) -> Stream:
+    return stream(Frame(), time="ts", name="rides", **settings)
+
+
+def window_of(given: Stream) -> Window:
+    node = given.write_to("noop").node
+    assert isinstance(node, Window)
+    return node
+
+
+def message_of(act: Callable[[], object]) -> str:
+    with pytest.raises(FlowError) as caught:
+        act()
+    return str(caught.value)
+
+
+def test_aggregates_are_carried_along_and_not_looked_into() -> None:
+    count = object()
+    node = window_of(rides().window("1 minute", "10 seconds", by="kind").agg(n=count))
+    assert node.spec == WindowSpec(60 * SECOND, 10 * SECOND)
+    assert node.by == ("kind",)
+    assert node.aggregates == (("n", count),)
+
+
+def test_without_a_slide_windows_follow_each_other() -> None:
+    assert window_of(rides().window("1 minute").agg(n=1)).spec.tumbling
+
+
+def test_what_leaves_a_window_can_enter_another() -> None:
+    inner = rides().window("1 minute", by=["kind", "paid"]).agg(n=1)
+    outer = window_of(inner.filter("n > 3").window("1 hour").agg(n=1))
+    assert window_of(inner).by == ("kind", "paid")
+    assert outer.by == ()
+
+
+@pytest.mark.parametrize(
+    ("size", "slide", "says"),
+    [
+        ("0 seconds", None, "longer than zero"),
+        ("1 second", "2 seconds", "at most its size"),
+        ("1 second", "0 seconds", "slide must be longer than zero"),
+        ("-1 second", None, "size of a window"),
+        ("soon", None, "size of a window"),
+        ("1 minute", "often", "slide of a window"),
+    ],
+)
+def test_sizes_and_slides_that_make_no_windows_are_refused(size: str, slide: str | None, says: str) -> None:
+    assert says in message_of(lambda: rides().window(size, slide))
+
+
+def test_a_window_without_aggregates_is_refused() -> None:
+    assert "A window needs an aggregate" in message_of(lambda: rides().window("1 second").agg())
+
+
+@pytest.mark.parametrize("name", ["kind", "KIND", "window_start", "Window_End"])
+def test_an_aggregate_does_not_take_the_name_of_another_column(name: str) -> None:
+    said = message_of(lambda: rides().window("1 second", by="kind").agg(n=1, **{name: 1}))
+    assert f"An aggregate has the name of another column of the result. Got: {name}" in said
+
+
+def test_aggregates_do_not_differ_in_case_alone() -> None:
+    said = message_of(lambda: rides().window("1 second").agg(total=1, n=1, Total=1))
+    assert "An aggregate has the name of another column of the result. Got: Total" in said
+
+
+@pytest.mark.parametrize("by", [["kind", "kind"], ["kind", "paid", "Kind"]])
+def test_a_column_groups_once(by: list[str]) -> None:
+    said = message_of(lambda: rides().window("1 second", by=by))
+    assert f"A window groups by a column twice. Got: {by[-1]}" in said
+
+
+@pytest.mark.parametrize("by", ["window_start", ["kind", "WINDOW_END"]])
+def test_windows_of_windows_cannot_group_by_names_that_they_give_themselves(by: Any) -> None:
+    said = message_of(lambda: rides().window("1 second").agg(n=1).window("1 minute", by=by))
+    assert "names that its own result gives to start and end" in said
+    assert "with_column" in said
+
+
+@pytest.mark.parametrize("by", [[3], [None], [""], [("kind", "paid")]])
+def test_groups_are_told_apart_by_names_of_columns(by: Any) -> None:
+    assert "by takes names of columns" in message_of(lambda: rides().window("1 second", by=by))
