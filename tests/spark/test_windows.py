@@ -230,3 +230,27 @@ def test_wrong_windows_are_refused(spark: SparkSession) -> None:
         stream.window("1 second").agg()
     with pytest.raises(tg.FlowError, match="does not have"):
         tg.start(stream.window("1 second", by="nowhere").agg(n=F.count("*")).write_to(Sink()))
+
+
+def test_first_and_last_go_by_event_time(spark: SparkSession) -> None:
+    rows = [(1, 5, "b"), (3, None, "a"), (2, 7, None)]
+    frame = spark.createDataFrame(
+        [(seconds(at), n, word) for at, n, word in rows], "us long, n int, word string"
+    )
+    stream = tg.stream(frame.select(F.timestamp_micros("us").alias("ts"), "n", "word"), time="ts", name="s")
+    sink = Sink()
+    aggregated = stream.window("10 seconds").agg(
+        a=F.first("n"),
+        b=F.last("n"),
+        c=F.first("word"),
+        d=F.expr("max_by(word, n)"),
+        e=F.expr("any_value(n)"),
+    )
+    tg.start(aggregated.write_to(sink))
+    assert [row[2:] for row in sink.rows] == [(5, None, "b", None, 5)]
+
+
+def test_a_sum_of_words_is_refused(spark: SparkSession) -> None:
+    stream = tg.stream(frame_of(spark, rides(5, 1)), time="ts", name="rides")
+    with pytest.raises(tg.FlowError, match="string"):
+        tg.start(stream.window("1 second").agg(x=F.sum("kind")).write_to(Sink()))
