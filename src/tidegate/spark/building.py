@@ -143,7 +143,9 @@ def _match_rows(
 ) -> DataFrame | None:
     """The rows that a match tries; None in a pass without new rows, where a stream feeds it."""
     if match.tap is not None:
-        return None if given is None else entering(given, match.tap)
+        # Where Spark has not counted rows without a time, the tasks do.
+        counted = match.tap.stream in compiled.observed
+        return None if given is None else entering(given, match.tap, usable_only=counted)
     return _upstream_rows(compiled, match.node.parent, results)
 
 

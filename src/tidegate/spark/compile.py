@@ -54,18 +54,21 @@ from tidegate.values import BEGINNING_US
 from tidegate.windowed import Window
 
 
-def compile_flow(outputs: Sequence[Output], partitions: int, cells: bool = False) -> Compiled:
+def compile_flow(
+    outputs: Sequence[Output], partitions: int, cells: bool = False, sifts: bool = False
+) -> Compiled:
     """Check the flow and work out everything that stays the same for the life of a query.
 
-    `cells`: rows of inner joins say where they were found, for whoever values them.
+    `cells`: rows of inner joins say where they were found, for whoever values them. `sifts`: rows may be
+    dropped in front of matches, so that Spark must count them.
     """
-    return _Compiler(outputs, partitions, cells).compile()
+    return _Compiler(outputs, partitions, cells, sifts).compile()
 
 
 class _Compiler:
-    def __init__(self, outputs: Sequence[Output], partitions: int, cells: bool):
+    def __init__(self, outputs: Sequence[Output], partitions: int, cells: bool, sifts: bool):
         check_outputs(outputs)
-        self._partitions, self._cells = partitions, cells
+        self._partitions, self._cells, self._sifts = partitions, cells, sifts
         self._tags = iter(range(0, 2**15 - 1, 2))
         #: Rows of each port before projection, to be projected once all lanes are known.
         self._waiting: list[Callable[[], DataFrame]] = []
@@ -266,7 +269,7 @@ class _Compiler:
         return {match.tap.stream for match in self.compiled.matches if match.tap is not None} - joined
 
     def _observed(self) -> set[str]:
-        """Streams that no join side sees in full."""
+        """Streams that no operator sees in full."""
         seen_whole: set[str] = set()
         dropped: set[str] = set()
         for join in self.compiled.joins:
@@ -274,10 +277,12 @@ class _Compiler:
                 base, boxes = ports.boxes_of(side.node)
                 if isinstance(base, Source):
                     (dropped if ports.may_drop(boxes) else seen_whole).add(base.name)
-        for window in self.compiled.windows:
-            base, boxes = ports.boxes_of(window.node.parent)
+        readers: list[CompiledWindow | CompiledMatch] = [*self.compiled.windows, *self.compiled.matches]
+        for operator in readers:
+            base, boxes = ports.boxes_of(operator.node.parent)
             if isinstance(base, Source):
-                (dropped if ports.may_drop(boxes) else seen_whole).add(base.name)
+                sifted = self._sifts and isinstance(operator, CompiledMatch)
+                (dropped if ports.may_drop(boxes) or sifted else seen_whole).add(base.name)
         return set(self.compiled.sources) - (seen_whole - dropped)
 
     def _time_type(self, node: Node) -> T.DataType:

@@ -143,15 +143,21 @@ class MatchTask:
         if self.layout.stream is None or not batch.num_rows:
             return batch
         times = batch.column(TIME).to_numpy()
-        ahead, late = times > self.work.newest_us, times < self.work.late_before_us
-        if ahead.any() or late.any():
-            self._counts.rejected += int(ahead.sum())
+        rejected = (times > self.work.newest_us) | (times == BEGINNING_US)
+        late = ~rejected & (times < self.work.late_before_us)
+        if rejected.any():
+            self._counts.rejected += int(rejected.sum())
+            timed = times[~rejected]
+        else:
+            timed = times
+        if len(timed):
+            newest = int(timed.max())
+            self._counts.seen_us = (
+                newest if self._counts.seen_us is None else max(newest, self._counts.seen_us)
+            )
+        if rejected.any() or late.any():
             self._counts.late += int(late.sum())
-            batch = batch.filter(pa.array(~(ahead | late)))
-            times = batch.column(TIME).to_numpy()
-        if len(times):
-            newest = int(times.max())
-            self._counts.seen_us = max(newest, self._counts.seen_us or newest)
+            batch = batch.filter(pa.array(~(rejected | late)))
         return batch
 
     def _note(

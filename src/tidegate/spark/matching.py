@@ -56,19 +56,32 @@ class Matching:
     def judged(
         self, seen: Mapping[str, Observed], plan: Plan, reports: Sequence[MatchReport]
     ) -> dict[str, Observed]:
-        """What was seen of streams; of times too far ahead, which matches judge, Spark knows nothing."""
+        """What was seen of streams; of times too far ahead, which matches judge, Spark knows nothing.
+
+        Of streams that nothing but a match sees, and sees in full, Spark counts nothing: its tasks do.
+        """
         found = dict(seen)
-        for name, stream in self._streams.items():
-            if stream in found and stream is not None:
-                mine = [report for report in reports if report.operator == name]
+        elsewhere = self._seen_elsewhere()
+        for name, stream in reversed(self._streams.items()):
+            mine = [report for report in reports if report.operator == name]
+            if stream is None:
+                continue
+            if stream in seen:
                 newest_us = self._compiled.newest_us(stream, plan.now_us)
                 found[stream] = observed.judged(seen[stream], mine, newest_us)
+            elif stream not in elsewhere:
+                found[stream] = observed.counted_by(mine)
         return found
 
-    def late(self, reports: Sequence[MatchReport]) -> dict[str, int]:
-        """Late rows of streams that enter matches and no join; each stream is counted at one match."""
+    def _seen_elsewhere(self) -> set[str | None]:
+        """Streams whose rows the tasks of joins or windows count."""
         joined = {side.port.stream for join in self._compiled.joins for side in join.inputs}
-        first = {stream: name for name, stream in reversed(self._streams.items()) if stream not in joined}
+        return joined | {window.layout.stream for window in self._compiled.windows}
+
+    def late(self, reports: Sequence[MatchReport]) -> dict[str, int]:
+        """Late rows of streams that only matches count; each stream is counted at one of them."""
+        elsewhere = self._seen_elsewhere()
+        first = {stream: name for name, stream in reversed(self._streams.items()) if stream not in elsewhere}
         return {
             stream: sum(report.late for report in reports if report.operator == name)
             for stream, name in first.items()

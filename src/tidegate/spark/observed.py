@@ -59,6 +59,13 @@ def judged(seen: Observed, matched: Sequence[MatchReport], newest_us: int) -> Ob
     return Observed(seen.offered, rejected, max(times, default=None))
 
 
+def counted_by(matched: Sequence[MatchReport]) -> Observed:
+    """What the tasks of a match saw of a stream."""
+    times = [report.seen_us for report in matched if report.seen_us is not None]
+    received = sum(report.received for report in matched)
+    return Observed(received, sum(report.rejected for report in matched), max(times, default=None))
+
+
 def _from_row(row: Mapping[str, Any]) -> Observed:
     return Observed(row["offered"], row["rejected"], row["seen_us"])
 

@@ -68,7 +68,12 @@ def start(
     count = _positive(instances, "instances", parallelism)
     parts = _positive(partitions, "partitions", _stored_partitions(checkpoint) or PARTITIONS_PER_CORE * count)
     shed = shed or Shed()
-    compiled = compile_flow(outputs, parts, cells=goal is not None and shed.utility is not None)
+    compiled = compile_flow(
+        outputs,
+        parts,
+        cells=goal is not None and shed.utility is not None,
+        sifts=goal is not None and shed.sift != "none",
+    )
     if not compiled.streaming:
         # Everything of a batch run is settled in one pass, which sees no copies of rows.
         balancing = _balancing(compiled, Balance(strategy="none"), parts, count)

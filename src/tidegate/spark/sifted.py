@@ -32,8 +32,9 @@ from tidegate.spark.sql_text import literal
 
 #: 2^-53, as in `sift/decision.py`.
 _UNIT = "1.1102230246251565E-16D"
-#: Regions that become nested conditions; several hundred overrun the code generator.
-TREE_MAX = 128
+#: Regions that become nested conditions: a hundred are as slow as tables, several hundred overrun the code
+#: generator.
+TREE_MAX = 64
 
 
 def sifted(rows: DataFrame, work: MatchBatch) -> DataFrame:
