@@ -139,6 +139,12 @@ def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
     expression = frame.sparkSession._jsparkSession.sessionState().sqlParser().parseExpression(text)
     while expression.getClass().getSimpleName() == "UnresolvedAlias":
         expression = expression.child()
+    if expression.getClass().getSimpleName() == "AggregateExpression":
+        # Spark's grammar knows `first`, `last` and `any_value` by name, and gives them back as they are.
+        function = expression.aggregateFunction()
+        if function.ignoreNulls():
+            raise _null_ignored(name)
+        return str(function.prettyName()), [F.expr(function.children().apply(0).sql())]
     if expression.getClass().getSimpleName() != "UnresolvedFunction":
         raise _refused(name, text, "it is not one plain aggregate function")
     if expression.isDistinct() or expression.filter().isDefined():
