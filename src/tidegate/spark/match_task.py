@@ -135,6 +135,8 @@ class MatchTask:
         columns = [coordinates_of(rows.column(axis.column), axis) for axis in self.layout.axes]
         regions = lookup.regions([_with_nan(*column) for column in columns])
         passes = keep_by_hash(regions, rows.column(HASH).to_numpy(), scaled(self.work.sifter))
+        # As if they had been dropped where sifters usually stand, in front of the task.
+        self._counts.received -= int(np.count_nonzero(~passes))
         return rows.filter(pa.array(passes))
 
     def _accepted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -145,18 +147,12 @@ class MatchTask:
         times = batch.column(TIME).to_numpy()
         rejected = (times > self.work.newest_us) | (times == BEGINNING_US)
         late = ~rejected & (times < self.work.late_before_us)
-        if rejected.any():
-            self._counts.rejected += int(rejected.sum())
-            timed = times[~rejected]
-        else:
-            timed = times
-        if len(timed):
-            newest = int(timed.max())
-            self._counts.seen_us = (
-                newest if self._counts.seen_us is None else max(newest, self._counts.seen_us)
-            )
+        self._counts.rejected += int(rejected.sum())
+        self._counts.late += int(late.sum())
+        if not rejected.all():
+            newest, before = int(times[~rejected].max()), self._counts.seen_us
+            self._counts.seen_us = newest if before is None else max(before, newest)
         if rejected.any() or late.any():
-            self._counts.late += int(late.sum())
             batch = batch.filter(pa.array(~(rejected | late)))
         return batch
 
