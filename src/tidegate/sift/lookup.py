@@ -34,6 +34,7 @@ import numpy as np
 
 from tidegate.sift.compiled import compiled
 from tidegate.sift.lookup_tables import CELLS_MAX, AxisTable, axis_table, cells_of
+from tidegate.sift.placing import region_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,13 +77,9 @@ class Lookup:
 
     def regions(self, coordinates: Sequence[NDArray[np.float64]]) -> NDArray[np.int32]:
         """The region of every row, given one array per axis; `count` for rows in none."""
-        rows = len(coordinates[0])
-        found = np.zeros(rows, np.int32)
         if self.exact_walk:
-            tree = self.tree
-            columns = np.stack([np.asarray(column, np.float64) for column in coordinates])
-            _walk(columns, tree.axis, tree.at, tree.children, found)
-            return found
+            return region_of(self.tree, np.stack(coordinates, axis=1))
+        found = np.zeros(len(coordinates[0]), np.int32)
         self.add_ranks(coordinates, found)
         _regions_of_cells(found, self.cells, self.count)
         return found
@@ -121,25 +118,3 @@ def _add_ranks(
 def _regions_of_cells(cell: NDArray[np.int32], cells: NDArray[np.int32], nowhere: int) -> None:
     for i in range(len(cell)):
         cell[i] = nowhere if cell[i] >= NOWHERE else cells[cell[i]]
-
-
-@compiled
-def _walk(
-    columns: NDArray[np.float64],
-    axis: NDArray[np.int32],
-    at: NDArray[np.float64],
-    children: NDArray[np.int32],
-    region: NDArray[np.int32],
-) -> None:
-    axes, rows = columns.shape
-    for i in range(rows):
-        placed = True
-        for k in range(axes):
-            placed &= columns[k, i] == columns[k, i]
-        if not placed:
-            region[i] = len(axis) + 1
-            continue
-        node = np.int32(0 if len(axis) else -1)
-        while node >= 0:
-            node = children[node, 1 if columns[axis[node], i] >= at[node] else 0]
-        region[i] = ~node
