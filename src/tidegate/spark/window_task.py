@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidegate.join.order import sort_by_code_time
 from tidegate.route.hash import partition_bounds
 from tidegate.route.places import stored_in
 from tidegate.routing import Cut, Routing
@@ -134,7 +135,7 @@ class WindowInstance:
             return
         code, check = (_words(table.column(name))[mine] for name in (CODE, CHECK))
         starts = self.panes.start(_known(table.column(PANE), fates == ON_TIME))
-        order = np.lexsort((starts, check, code))
+        order = _order(code, check, starts)
         chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
         sorted_rows = pa.RecordBatch.from_arrays(
             [one_array(column) for column in chosen.columns], names=chosen.column_names
@@ -318,6 +319,17 @@ class WindowInstance:
     def _reported(self, report: TaskReport) -> pa.RecordBatch:
         nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]
         return pa.RecordBatch.from_arrays([*nulls, pa.array([_text(report)])], schema=self._schema)
+
+
+def _order(
+    code: NDArray[np.uint64], check: NDArray[np.uint64], starts: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """By group, then by pane. Check codes matter only where different groups have the same code."""
+    ordered = sort_by_code_time(code, starts)
+    checks = check[ordered.order]
+    if ((ordered.codes[1:] == ordered.codes[:-1]) & (checks[1:] != checks[:-1])).any():
+        return np.lexsort((starts, check, code))
+    return ordered.order
 
 
 def _text(report: TaskReport) -> str:
