@@ -175,6 +175,8 @@ class Plan:
     skipping: Mapping[str, Skipping] = field(default_factory=dict)
     #: Per operator: keys whose stored rows change their partition with this batch.
     cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict)
+    #: Windows whose rows are shuffled as they are, because adding them up before would not make them fewer.
+    by_row: tuple[str, ...] = ()
     #: Per match that may drop rows: the sifter in front of it, as JSON.
     sifters: Mapping[str, Any] = field(default_factory=dict)
     #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
@@ -195,6 +197,7 @@ class Plan:
                 },
                 "skipping": {k: Skipping.from_json(v) for k, v in raw.get("skipping", {}).items()},
                 "cuts": {k: tuple(map(Cut.from_json, v)) for k, v in raw.get("cuts", {}).items()},
+                "by_row": tuple(raw.get("by_row", ())),
             }
         )
 

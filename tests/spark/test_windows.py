@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
+from tidegate.control import adding_up
 
 
 def aggregates() -> dict[str, Any]:
@@ -114,10 +115,12 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     )
 
 
-@pytest.mark.parametrize("instances", [1, 3])
+@pytest.mark.parametrize(("instances", "by_row"), [(1, False), (3, False), (2, True)])
 def test_streamed_windows_are_sparks_own_whatever_the_batches(
-    spark: SparkSession, tmp_path: Path, instances: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instances: int, by_row: bool
 ) -> None:
+    if by_row:
+        monkeypatch.setattr(adding_up, "by_row", lambda manifest, windows: tuple(windows))
     whole = rides(900, 2)
     cuts = [0, 50, 51, 400, 401, 650, 900]
     add_files(tmp_path / "in", [whole.slice(a, b - a) for a, b in pairwise(cuts)])

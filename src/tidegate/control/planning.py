@@ -68,6 +68,7 @@ def next_plan(
     seed: int = 0,
     skipping: Mapping[str, Skipping] | None = None,
     sifters: Mapping[str, Any] | None = None,
+    by_row: tuple[str, ...] = (),
     routing: Mapping[str, Routing] | None = None,
     cuts: Mapping[str, tuple[Cut, ...]] | None = None,
     balance: Mapping[str, Any] | None = None,
@@ -89,6 +90,7 @@ def next_plan(
         seed=seed,
         skipping=skipping or {},
         sifters=sifters or {},
+        by_row=by_row,
         cuts=cuts or {},
         balance=balance or {},
     )

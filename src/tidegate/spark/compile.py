@@ -49,7 +49,7 @@ from tidegate.spark.layout import CELL, REPORT, TIME, JoinLayout, MatchLayout, S
 from tidegate.spark.match_columns import check_mark, kinds_of, match_schema
 from tidegate.spark.ports import Port
 from tidegate.spark.window_aggregates import taken_apart
-from tidegate.spark.window_schema import check_by, window_fingerprint, window_schema
+from tidegate.spark.window_schema import check_by, plain_keys, window_fingerprint, window_schema
 from tidegate.values import BEGINNING_US
 from tidegate.windowed import Window
 
@@ -191,7 +191,7 @@ class _Compiler:
             self._partitions,
             arrow_schema(schema, name),
         )
-        return CompiledWindow(node, layout, tap, taken, schema)
+        return CompiledWindow(node, layout, tap, taken, schema, plain_keys(node, frame))
 
     # -- outputs that come straight from a source ----------------------------------------------------
 

@@ -65,6 +65,8 @@ class CompiledWindow:
     tap: Tap | None
     taken: Taken
     schema: T.StructType
+    #: Are keys equal just where their hashes are, so that tasks may tell groups apart by themselves?
+    plain: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import balancing, overload, planning
+from tidegate.control import adding_up, balancing, overload, planning
 from tidegate.control.balance_told import balance_told
 from tidegate.control.balancing import BalanceSettings
 from tidegate.control.outcome import manifest_after, newest_seen
@@ -117,6 +117,8 @@ class Engine:
         self._linked = linked.linked_outputs(compiled) if codec and not carries_more else {}
         kept_as = codec if self._linked else None
         self._matching = Matching(compiled, settings.sifting)
+        #: Windows that may take rows as they are.
+        self._plain_windows = [window.layout.operator for window in compiled.windows if window.plain]
         self._tasks = Tasks(compiled, checkpoint.store.url, stage_root, kept_as)
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
@@ -202,6 +204,8 @@ class Engine:
                 busy_seconds = self._clock() - started + self._outside_seconds
                 cold = self._batches_run < COLD_BATCHES
                 learnt = self._matching.learn(self.manifest, plan, matched, entered, busy_seconds, cold)
+                windows = self._plain_windows
+                learnt[adding_up.CONTROL] = adding_up.learn(self.manifest, plan, reports, windows)
                 after = replace(after, control={**after.control, **learnt})
                 progress["sift"] = sift_told(plan, matched, entered.rows, after)
                 self.checkpoint.telemetry.write(batch, progress)
@@ -289,6 +293,7 @@ class Engine:
             settle_after=self.settings.settle_after and not flush,
             seed=self.settings.seed,
             sifters=self._matching.sifters(self.manifest),
+            by_row=adding_up.by_row(self.manifest, self._plain_windows),
             routing=routing,
             cuts=cuts,
             balance=wanted,

@@ -56,6 +56,7 @@ class Tasks:
             flush=plan.flush,
             late_before_us=BEGINNING_US if stream is None else plan.watermarks_us[stream],
             newest_us=self._newest_us(stream, plan),
+            by_row=name in plan.by_row,
             run=self._run,
             stage_root=self._stage_root,
             kept_as=self._kept_as,

@@ -42,6 +42,10 @@ class Taken:
     arguments: list[tuple[str, Column]] = field(default_factory=list)
     #: Partial columns: name and SQL over the arguments.
     partials: list[tuple[str, str]] = field(default_factory=list)
+    #: The same partials of a single row.
+    of_rows: list[tuple[str, str]] = field(default_factory=list)
+    #: Types of the partial columns.
+    types: dict[str, T.DataType] = field(default_factory=dict)
     parts: list[tuple[Part, tuple[str, ...]]] = field(default_factory=list)
     #: Result columns: name, formula, partial columns, type.
     results: list[tuple[str, str, tuple[str, ...], T.DataType]] = field(default_factory=list)
@@ -67,10 +71,14 @@ def taken_apart(frame: DataFrame, aggregates: Sequence[tuple[str, Any]]) -> Take
                 first = len(taken.partials)
                 known[texts] = tuple(f"{HIDDEN}part_{first + i}" for i in range(len(texts)))
                 taken.partials += zip(known[texts], texts, strict=True)
+                taken.of_rows += zip(known[texts], (_text(text, hidden) for text in part.row), strict=True)
                 taken.parts.append((part, known[texts]))
             columns += known[texts]
         kind = T._parse_datatype_string(result_type(found, types[0].simpleString()))
         taken.results.append((name, found.final, tuple(columns), kind))
+    given_to = frame.select(TIME, *[column.alias(name) for name, column in taken.arguments])
+    added_up = given_to.agg(*[F.expr(text).alias(name) for name, text in taken.partials])
+    taken.types = {field.name: field.dataType for field in added_up.schema.fields}
     return taken
 
 

@@ -1,6 +1,8 @@
 """Rows become pane partials: aggregated by Spark before our shuffle, so that a row costs the same in however
 many windows it lies.
 
+Where there are about as many groups as rows, adding up is left to the tasks, and there is one shuffle alone.
+
 Late rows, and rows whose time cannot be used, are added up too, in groups of their own without a key: so they
 are counted by the same pass, and no window ever sees them.
 """
@@ -28,7 +30,8 @@ _SALT = 977
 
 def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
     """Partials of the rows, at the instances that they belong to, with a marker for every instance."""
-    placed = _coded(_added_up(rows, window, work), window)
+    made = _of_rows(rows, window, work) if work.by_row else _added_up(rows, window, work)
+    placed = _coded(made, window)
     markers = _markers(placed, work.routing.instances)
     return placed.unionByName(markers).repartitionById(
         work.routing.instances, instance_of(work.routing, work.layout.partitions)
@@ -46,7 +49,35 @@ def only_markers(spark: SparkSession, window: CompiledWindow, work: WindowBatch)
     )
 
 
+def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+    """A partial per row: where groups are as many as rows, adding up before the shuffle is a waste."""
+    kinds = window.taken.types
+    return _judged(rows, window, work).select(
+        FATE,
+        PANE,
+        *[quoted(name) for name in work.layout.by],
+        *[F.expr(text).cast(kinds[name]).alias(name) for name, text in window.taken.of_rows],
+        F.lit(1).cast("long").alias(ROWS),
+        F.col(TIME).alias(SEEN),
+    )
+
+
 def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+    """A partial per group and pane."""
+    keys = [FATE, PANE, *[quoted(name) for name in work.layout.by]]
+    return (
+        _judged(rows, window, work)
+        .groupBy(*keys)
+        .agg(
+            *[F.expr(text).alias(name) for name, text in window.taken.partials],
+            F.count(F.lit(1)).alias(ROWS),
+            F.max(TIME).alias(SEEN),
+        )
+    )
+
+
+def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+    """Rows with what becomes of them, their pane, their key, and the arguments of all aggregates."""
     fate = (
         f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {_data(work.newest_us)} THEN {REJECTED} "
         f"WHEN {TIME} < {_data(work.late_before_us)} THEN {LATE} ELSE {ON_TIME} END"
@@ -56,12 +87,7 @@ def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> Dat
     by = [F.when(used, F.col(quoted(name))).alias(name) for name in work.layout.by]
     pane = F.when(used, F.expr(pane_sql(work.layout.spec))).alias(PANE)
     arguments = [column.alias(name) for name, column in window.taken.arguments]
-    keyed = judged.select(FATE, TIME, pane, *by, *arguments)
-    return keyed.groupBy(FATE, PANE, *[quoted(name) for name in work.layout.by]).agg(
-        *[F.expr(text).alias(name) for name, text in window.taken.partials],
-        F.count(F.lit(1)).alias(ROWS),
-        F.max(TIME).alias(SEEN),
-    )
+    return judged.select(FATE, TIME, pane, *by, *arguments)
 
 
 def _coded(frame: DataFrame, window: CompiledWindow) -> DataFrame:

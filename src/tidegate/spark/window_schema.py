@@ -10,9 +10,12 @@ from pyspark.sql import types as T
 from tidegate.errors import FlowError, explain
 from tidegate.spark.compiled import CompiledWindow
 from tidegate.spark.joined_row import visible
+from tidegate.spark.keys import is_binary
 from tidegate.spark.layout import REPORT, TIME
 from tidegate.spark.window_aggregates import Taken
 from tidegate.windowed import END, START, Window
+
+_PLAIN = (T.IntegralType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
 
 
 def check_by(node: Window, frame: DataFrame) -> None:
@@ -27,6 +30,12 @@ def check_by(node: Window, frame: DataFrame) -> None:
                 do="Name columns as they are, or add them with with_column",
             )
         )
+
+
+def plain_keys(node: Window, frame: DataFrame) -> bool:
+    """No floats, whose zeros and NaNs come in several forms, no collations, nothing nested."""
+    kinds = [frame.schema[name].dataType for name in node.by]
+    return all(isinstance(kind, _PLAIN) or (type(kind) is T.StringType and is_binary(kind)) for kind in kinds)
 
 
 def window_schema(

@@ -66,6 +66,8 @@ class WindowBatch:
     flush: bool = False
     late_before_us: int = 0
     newest_us: int = 0
+    #: Partials are of single rows: nobody has added them up.
+    by_row: bool = False
     run: str = ""
     stage_root: str | None = None
     kept_as: str | None = None
@@ -137,10 +139,28 @@ class WindowInstance:
         starts = self.panes.start(_known(table.column(PANE), fates == ON_TIME))
         order = _order(code, check, starts)
         chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
+        code, starts = code[order], starts[order]
+        if self.work.by_row:
+            code, starts, chosen = self._added_up(code, starts, chosen)
         sorted_rows = pa.RecordBatch.from_arrays(
             [one_array(column) for column in chosen.columns], names=chosen.column_names
         )
-        self.new = list(self._by_slot(code[order], starts[order], sorted_rows))
+        self.new = list(self._by_slot(code, starts, sorted_rows))
+
+    def _added_up(
+        self, code: NDArray[np.uint64], starts: NDArray[np.int64], rows: pa.Table
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], pa.Table]:
+        """Sorted rows as one partial per group and pane."""
+        merged = merge_runs([KeyRun(code, self.panes.of(starts), _words(rows.column(CHECK)))])
+        stretches = cells(merged)
+        if stretches.count == len(code):
+            return code, starts, rows
+        first = merged.order[stretches.begin]
+        keys = rows.select([CHECK, *self.layout.by]).take(pa.array(first))
+        partials = self._combined(rows, merged, stretches)
+        columns = [*keys.columns, *partials.values()]
+        added = pa.Table.from_arrays(columns, names=[*keys.column_names, *partials])
+        return code[first], starts[first], added
 
     def _by_slot(
         self, codes: NDArray[np.uint64], times: NDArray[np.int64], rows: pa.RecordBatch

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate.control.adding_up import CONTROL, by_row, learn
+from tidegate.control.planning import first_manifest, next_plan
+from tidegate.values import Manifest, TaskReport
+
+
+def report(rows: int, stored: int, late: int = 0) -> TaskReport:
+    nothing = (0, 0)
+    return TaskReport(
+        "window1",
+        0,
+        (rows, 0),
+        (late, 0),
+        nothing,
+        nothing,
+        (None, None),
+        stored,
+        0,
+        0,
+        0,
+        0,
+        0.0,
+        0,
+        0,
+        (),
+        (),
+        (),
+        {},
+    )
+
+
+def after(manifest: Manifest, rows: int, stored: int, late: int = 0) -> Manifest:
+    plan = next_plan(manifest.batch + 1, manifest, {}, 0, by_row=by_row(manifest, ["window1"]))
+    learnt = learn(manifest, plan, [report(rows, stored, late)], ["window1"])
+    return replace(manifest, batch=manifest.batch + 1, control={CONTROL: learnt})
+
+
+def test_rows_go_as_they_are_where_adding_up_would_not_make_them_fewer() -> None:
+    first = first_manifest({}, ["s"], {}, 0)
+    assert by_row(first, ["window1"]) == ()
+    assert by_row(after(first, rows=1000, stored=900), ["window1"]) == ("window1",)
+    assert by_row(after(first, rows=1000, stored=10), ["window1"]) == ()
+
+
+def test_between_the_bounds_everything_stays_as_it_is() -> None:
+    first = first_manifest({}, ["s"], {}, 0)
+    between = {"rows": 2000, "stored": 1000}
+    assert by_row(after(first, **between), ["window1"]) == ()
+    split = after(after(first, rows=1000, stored=1000), **between)
+    assert by_row(split, ["window1"]) == ("window1",)
+    assert by_row(after(split, rows=3000, stored=1000), ["window1"]) == ()
+
+
+def test_late_rows_and_empty_batches_say_nothing() -> None:
+    known = after(first_manifest({}, ["s"], {}, 0), rows=1000, stored=500, late=400)
+    assert known.control[CONTROL]["ratio"] == {"window1": 1.2}
+    assert after(known, rows=0, stored=0).control[CONTROL]["ratio"] == {"window1": 1.2}
