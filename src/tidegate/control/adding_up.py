@@ -15,7 +15,7 @@ from tidegate.values import Manifest, Plan, TaskReport
 #: Where the manifest keeps rows per partial of each window, and which of them went by row.
 CONTROL = "adding_up"
 #: Below the first, rows go as they are; above the second, they are added up before.
-FEW, MANY = 1.5, 2.5
+FEW, MANY = 2.5, 4.0
 
 
 def by_row(manifest: Manifest, windows: Collection[str]) -> tuple[str, ...]:
