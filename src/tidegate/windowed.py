@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import FlowError, explain
 from tidegate.window.spec import WindowSpec
+
+if TYPE_CHECKING:
+    from tidegate.flow import Node, Stream
 
 #: The first columns of what a window returns.
 START, END = "window_start", "window_end"
@@ -22,8 +25,7 @@ START, END = "window_start", "window_end"
 class Window:
     """A stream's windows, the columns that tell groups apart, and named aggregates."""
 
-    #: A node of the flow.
-    parent: Any
+    parent: Node
     spec: WindowSpec
     by: tuple[str, ...]
     aggregates: tuple[tuple[str, Any], ...]
@@ -32,11 +34,11 @@ class Window:
 class Windowed:
     """Windows of a stream that wait for their aggregates."""
 
-    def __init__(self, node: Any, spec: WindowSpec, by: tuple[str, ...], made: Callable[[Window], Any]):
+    def __init__(self, node: Node, spec: WindowSpec, by: tuple[str, ...], made: Callable[[Window], Stream]):
         _check_by(by)
         self._node, self._spec, self._by, self._made = node, spec, by, made
 
-    def agg(self, **aggregates: Any) -> Any:
+    def agg(self, **aggregates: Any) -> Stream:
         """A stream with a row per window and group: `window_start`, `window_end`, the `by` columns, these.
 
         A window comes out once, when no row can fall into it any more. Its time is its start.

@@ -48,7 +48,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     # No option before the command takes a value, so the first plain word is the command.
     asked = next((word for word in given if not word.startswith("-")), None)
     parser = argparse.ArgumentParser(
-        prog="tidegate", description="Exact windowed stream joins for PySpark, with columnar state."
+        prog="tidegate",
+        description="Windowed stream joins, window aggregates and continuous queries for PySpark.",
     )
     parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.sift.compiled import compiled
+from tidegate.compiled import compiled
 from tidegate.sift.decision import DROP, SAMPLE
 
 if TYPE_CHECKING:

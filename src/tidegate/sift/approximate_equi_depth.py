@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.compiled import compiled
 from tidegate.sift.boxes import Boxes
-from tidegate.sift.compiled import compiled
 from tidegate.sift.cut_points import between, check, inside, whole_axes
 from tidegate.sift.flexible import Division, Part, flexible
 from tidegate.sift.regions import Domain, Regions

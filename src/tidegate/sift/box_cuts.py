@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.compiled import compiled
 from tidegate.sift.axes import END, FIRST
-from tidegate.sift.compiled import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.sift.compiled import compiled
+from tidegate.compiled import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

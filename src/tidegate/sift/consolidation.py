@@ -35,9 +35,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.compiled import compiled
 from tidegate.errors import FlowError, explain
 from tidegate.sift.boxes import Boxes
-from tidegate.sift.compiled import compiled
 from tidegate.sift.covering import Bounds, Tree, clip, covered, meet
 from tidegate.sift.held_rows import by_first_axis, held
 from tidegate.sift.placing import region_of

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.sift.compiled import compiled
+from tidegate.compiled import compiled
 from tidegate.sift.lookup import NOWHERE, Lookup
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.compiled import compiled
 from tidegate.sift.axes import places
 from tidegate.sift.boxes import Boxes
-from tidegate.sift.compiled import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

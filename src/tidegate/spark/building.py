@@ -36,7 +36,7 @@ from tidegate.spark.sifted import sifted
 from tidegate.spark.source_sifters import marked
 from tidegate.spark.window_frames import only_markers, partials
 from tidegate.spark.window_task import WindowBatch, WindowInstance
-from tidegate.state.paths import segment_path
+from tidegate.state.paths import stage_path
 from tidegate.values import BEGINNING_US
 from tidegate.windowed import Window
 
@@ -196,7 +196,7 @@ def _run_match(rows: DataFrame, match: CompiledMatch, work: MatchBatch) -> DataF
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
-        path = segment_path(work.layout.operator, work.batch, task, uuid.uuid4().hex[:12])
-        return MatchTask(work, path.removesuffix(".arrow") + ".parquet").run(batches)
+        staged = stage_path(work.layout.operator, work.batch, task, uuid.uuid4().hex[:12])
+        return MatchTask(work, staged).run(batches)
 
     return rows.mapInArrow(run, schema)

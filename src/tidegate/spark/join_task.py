@@ -36,7 +36,7 @@ from tidegate.spark.settle_task import Settling
 from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.worker_cache import worker_cache
 from tidegate.spark.worker_memory import keep_freed_memory
-from tidegate.state.paths import segment_path
+from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
 from tidegate.values import BEGINNING_US, LEFT, RIGHT, PartitionLoad, TaskReport
@@ -47,14 +47,11 @@ class JoinInstance:
 
     def __init__(self, work: JoinBatch, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
-        self.cache = (
-            cache
-            if cache is not None
-            else worker_cache(work.store_url, self.layout.operator, work.pieces, work.run)
-        )
-        path = segment_path(self.layout.operator, work.batch, instance, attempt)
+        name = self.layout.operator
+        self.cache = cache or worker_cache(work.store_url, name, work.pieces, work.run)
+        path = segment_path(name, work.batch, instance, attempt)
         self.writer = SegmentWriter(open_store(work.store_url), path)
-        self._staged = path.removesuffix(".arrow") + ".parquet"
+        self._staged = stage_path(name, work.batch, instance, attempt)
         self.assembler = Assembler(self.layout)
         self.counts = Counts(self.layout)
         self.held = Held(work, instance, self.cache)

@@ -33,7 +33,7 @@ from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, by_slot, one_a
 from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.worker_cache import worker_cache
 from tidegate.spark.worker_memory import keep_freed_memory
-from tidegate.state.paths import segment_path
+from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
 from tidegate.values import LEFT, PartitionLoad, Piece, TaskReport
@@ -78,14 +78,11 @@ class WindowInstance:
 
     def __init__(self, work: WindowBatch, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
-        self.cache = (
-            cache
-            if cache is not None
-            else worker_cache(work.store_url, self.layout.operator, work.pieces, work.run)
-        )
-        path = segment_path(self.layout.operator, work.batch, instance, attempt)
+        name = self.layout.operator
+        self.cache = cache or worker_cache(work.store_url, name, work.pieces, work.run)
+        path = segment_path(name, work.batch, instance, attempt)
         self.writer = SegmentWriter(open_store(work.store_url), path)
-        self._staged = path.removesuffix(".arrow") + ".parquet"
+        self._staged = stage_path(name, work.batch, instance, attempt)
         self.held = Held(work, instance, self.cache)
         self.panes, self.lifetime = Panes(self.layout.spec), Lifetime(self.layout.spec)
         self.new: list[NewRun] = []

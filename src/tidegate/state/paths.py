@@ -56,6 +56,11 @@ def segment_path(operator: str, batch: int, instance: int, attempt: str) -> str:
     return checked(f"segments/{operator}/{batch:010d}-{instance}-{attempt}.arrow")
 
 
+def stage_path(operator: str, batch: int, task: int, attempt: str) -> str:
+    """Where the same attempt leaves results that wait for the sinks."""
+    return segment_path(operator, batch, task, attempt).removesuffix(".arrow") + ".parquet"
+
+
 def batch_path(folder: str, batch: int) -> str:
     return f"{folder}/{batch:010d}.json"
 

@@ -1,10 +1,16 @@
-"""Window decides which windows a time lies in, and which whole windows to leave out under overload.
+"""Window makes windows out of panes, and decides which whole windows to leave out under overload.
 
-Last stage on the way of the data. Event times go in as numpy arrays; window and pane numbers, masks and time
-intervals come out. Pure: numpy only, no rows are moved here.
+Last stage on the way of the data. Event times and partials go in as numpy arrays; window and pane numbers,
+merged partials, masks and time intervals come out. Pure: numpy and numba only, no rows are moved here.
 
     spec.py            a window: which windows hold a time
     panes.py           the pieces that neighbouring windows share
+    lifetime.py        how long partials are needed
+    aggregates.py      the catalogue: what an aggregate is made of, and how its parts are merged
+    runs.py            sorted runs of partials in one order; closing.py: which of them a window is made of
+    combine.py         the merging: sliding.py, chosen.py, moments.py, sums.py, lists.py, fold.py
+    finals.py          results out of merged partials
+    udaf.py            aggregates that users define; count_windows.py: windows of so many rows
     drop_window.py     table 2 of the paper: what a drop must keep together, over nests and fan-outs
     source_range.py    the same, exactly: which source times an output window is made of
     window_drop.py     the operator: which windows go, by one coin per batch of windows

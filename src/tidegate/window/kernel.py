@@ -11,12 +11,10 @@ of the files that it calls into.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from numba import types
 
-from numba import njit, types
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from tidegate.compiled import inlined as inlined
+from tidegate.compiled import kernel as kernel
 
 INTEGERS = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
 REALS = types.Array(types.float64, 1, "C", readonly=True, aligned=False)
@@ -32,22 +30,3 @@ NEW_KEYS = types.Array(types.uint64, 2, "C")
 NUMBER = types.int64
 REAL = types.float64
 WORD = types.uint64
-
-
-def kernel(*arguments: Any) -> Callable[[_Function], _Function]:
-    """Compile for exactly these argument types; the caller brings its arrays into shape first."""
-
-    def compiled(function: _Function) -> _Function:
-        try:
-            return cast(_Function, njit([arguments], cache=True, nogil=True)(function))
-        except (RuntimeError, OSError) as error:
-            if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
-                raise
-            return cast(_Function, njit([arguments], nogil=True)(function))
-
-    return compiled
-
-
-def inlined(function: _Function) -> _Function:
-    """A part of kernels of the same file; never called from Python, so it is not compiled on its own."""
-    return cast(_Function, njit(nogil=True)(function))

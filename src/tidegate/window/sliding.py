@@ -123,6 +123,7 @@ def _slide_integers(number: Any, start: Any, values: Any, valid: Any, begins: An
     return merged
 
 
+# The same for floating point. One function for both would be a closure, which numba does not keep on disk.
 @kernel(NUMBER, REAL, REALS, FLAGS, INTEGERS, INTEGERS)
 def _slide_reals(number: Any, start: Any, values: Any, valid: Any, begins: Any, ends: Any) -> Any:
     merged, until_mark = np.empty(begins.size, np.float64), np.empty(values.size, np.float64)

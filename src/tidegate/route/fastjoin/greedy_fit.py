@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.route.compiled import compiled
+from tidegate.compiled import compiled
 from tidegate.route.fastjoin.candidates import Candidates
 
 if TYPE_CHECKING:

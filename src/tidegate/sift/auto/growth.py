@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.compiled import compiled
 from tidegate.sift.auto.best_cut import best_cut
-from tidegate.sift.compiled import compiled
 from tidegate.sift.covering import Bounds
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.compiled import compiled
 from tidegate.sift.auto.growth import Grown
-from tidegate.sift.compiled import compiled
 from tidegate.sift.configuration import configure
 
 if TYPE_CHECKING:

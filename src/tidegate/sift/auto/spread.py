@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.sift.compiled import compiled
+from tidegate.compiled import compiled
 from tidegate.sift.covering import Bounds
 
 if TYPE_CHECKING:

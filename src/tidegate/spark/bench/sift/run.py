@@ -21,7 +21,7 @@ from tidegate.sift.partitioners import partitioner_for
 from tidegate.sift.sifter import Sifter
 from tidegate.spark.bench.sift.feed import SCHEMA
 from tidegate.spark.layout import TIME, MatchLayout
-from tidegate.spark.match_task import MatchBatch
+from tidegate.spark.match_task import MatchBatch, Queries
 from tidegate.spark.sifted import sifted
 
 #: Of the sifters that are timed.
@@ -119,7 +119,7 @@ class _Nobody:
     """Queries of a sifter that stands alone."""
 
     @property
-    def value(self):  # type: ignore[no-untyped-def]
+    def value(self) -> Queries:
         raise AssertionError("a scan asks no queries")
 
 
