@@ -108,6 +108,8 @@ class Output:
     format: str | None = None
     path: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    #: Results of windows that may be missing in a row, as a number or a duration; None: none may.
+    max_gap: int | str | None = None
 
 
 class Stream:
@@ -232,13 +234,17 @@ class Stream:
         path: str | None = None,
         *,
         name: str | None = None,
+        max_gap: int | str | None = None,
         **options: Any,
     ) -> Output:
         """Send the rows to a function of (data frame, batch id), or to a Spark batch format.
 
         With a path each batch fills the directory `batch=N` under it and overwrites it on a replay, so the
         files hold every row exactly once. Without one (`noop`, `jdbc`, …) rows are appended.
+        `max_gap`, for results of windows: under a goal, so many windows in a row may be missing (or for so
+        long, as a duration) when there is no time for all; those that come are exact. None: all come.
         """
+        _check_gap(max_gap)
         if callable(target):
             if path is not None or options:
                 raise FlowError(
@@ -250,7 +256,7 @@ class Stream:
                     )
                 )
             label = name or str(getattr(target, "__name__", "function"))
-            return Output(self._node, label, function=target)
+            return Output(self._node, label, function=target, max_gap=max_gap)
         if not isinstance(target, str) or not target:
             raise FlowError(
                 explain(
@@ -261,7 +267,7 @@ class Stream:
             )
         texts = {key: str(value) for key, value in options.items()}
         label = name or (path.rstrip("/").rsplit("/", 1)[-1] if path else target)
-        return Output(self._node, label, format=target, path=path, options=texts)
+        return Output(self._node, label, format=target, path=path, options=texts, max_gap=max_gap)
 
     def _box(self, kind: str, apply: Callable[[Any], Any]) -> Stream:
         return Stream(Box(self._node, kind, apply))
@@ -357,6 +363,20 @@ def stream(
 def tumbling(size: str) -> Tumbling:
     """For `within`: both rows fall into the same epoch-aligned window of this size."""
     return Tumbling(duration_us(size, "tumbling window"))
+
+
+def _check_gap(given: Any) -> None:
+    if isinstance(given, str):
+        duration_us(given, "max_gap")
+    elif given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+        raise FlowError(
+            explain(
+                "max_gap is a number of windows, at least one, or a duration",
+                got=repr(given),
+                why="With a gap of none, no window could ever be dropped",
+                do="Write max_gap=10 or max_gap='5 minutes'; leave it out if no window may be missing",
+            )
+        )
 
 
 def _within(given: Any) -> Within | Tumbling | Unbounded:

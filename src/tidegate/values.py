@@ -179,6 +179,8 @@ class Plan:
     by_row: tuple[str, ...] = ()
     #: Per match that may drop rows: the sifter in front of it, as JSON.
     sifters: Mapping[str, Any] = field(default_factory=dict)
+    #: Per drop of windows: which were decided to go, and with which share, as JSON.
+    dropping: Mapping[str, Any] = field(default_factory=dict)
     #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
     balance: Mapping[str, Any] = field(default_factory=dict)
 

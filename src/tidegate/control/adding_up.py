@@ -36,6 +36,6 @@ def learn(
         mine = [report for report in reports if report.operator == name]
         stored = sum(report.stored for report in mine)
         if stored:
-            rows = sum(report.offered[0] - report.late[0] - report.rejected[0] for report in mine)
+            rows = sum(r.offered[0] - r.late[0] - r.rejected[0] - r.dropped[0] for r in mine)
             ratio[name] = rows / stored
     return {"ratio": ratio, "by_row": list(plan.by_row)}

@@ -29,6 +29,7 @@ from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.sift_told import sift_told
 from tidegate.control.sifting import SiftSettings
+from tidegate.control.window_dropping import DropSettings
 from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Match, Node, Source
 from tidegate.route.load import Load
@@ -36,6 +37,7 @@ from tidegate.sifting import MatchReport
 from tidegate.spark import linked, observed, sinks
 from tidegate.spark.building import build_pass
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledWindow
+from tidegate.spark.dropping import Dropping
 from tidegate.spark.matching import Matching
 from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, Reports
@@ -44,6 +46,7 @@ from tidegate.spark.progress import Progress, progress_of, shed_of
 from tidegate.spark.residual import condition
 from tidegate.spark.staging import can_stage
 from tidegate.spark.tasks import Tasks
+from tidegate.spark.window_network import feeding
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
 from tidegate.state.next_batch import is_done
@@ -83,6 +86,8 @@ class Settings:
     overload: OverloadSettings | None = None
     #: Which matches may drop rows then; None: none, ever.
     sifting: SiftSettings | None = None
+    #: Which windows may be dropped then; None: none, ever.
+    dropping: DropSettings | None = None
 
 
 class Engine:
@@ -117,6 +122,7 @@ class Engine:
         self._linked = linked.linked_outputs(compiled) if codec and not carries_more else {}
         kept_as = codec if self._linked else None
         self._matching = Matching(compiled, settings.sifting)
+        self._dropping = Dropping(settings.dropping)
         #: Windows that may take rows as they are.
         self._plain_windows = [window.layout.operator for window in compiled.windows if window.plain]
         self._tasks = Tasks(compiled, checkpoint.store.url, stage_root, kept_as)
@@ -204,10 +210,12 @@ class Engine:
                 busy_seconds = self._clock() - started + self._outside_seconds
                 cold = self._batches_run < COLD_BATCHES
                 learnt = self._matching.learn(self.manifest, plan, matched, entered, busy_seconds, cold)
+                learnt |= self._dropping.learn(self.manifest, plan, settled, after, busy_seconds, cold)
                 windows = self._plain_windows
                 learnt[adding_up.CONTROL] = adding_up.learn(self.manifest, plan, reports, windows)
                 after = replace(after, control={**after.control, **learnt})
                 progress["sift"] = sift_told(plan, matched, entered.rows, after)
+                progress["windows"] = self._dropping.told(plan, self.manifest, after)
                 self.checkpoint.telemetry.write(batch, progress)
                 self._step("reported", batch)
                 self.checkpoint.commit(after)
@@ -265,7 +273,8 @@ class Engine:
 
     def _measure_outside(self, duration: float) -> None:
         """Time that Spark needs around a batch: it is known one batch late, and changes little."""
-        sheds = self.settings.overload is not None or self.settings.sifting is not None
+        settings = self.settings
+        sheds = any((settings.overload, settings.sifting, settings.dropping))
         last = self.query.lastProgress() if self.query is not None and sheds else None
         if last is not None and last.batchId() == self.manifest.batch - 1:
             whole = last.durationMs().get("triggerExecution") / 1000
@@ -294,6 +303,7 @@ class Engine:
             seed=self.settings.seed,
             sifters=self._matching.sifters(self.manifest),
             by_row=adding_up.by_row(self.manifest, self._plain_windows),
+            dropping=self._dropping.decide(self.manifest),
             routing=routing,
             cuts=cuts,
             balance=wanted,
@@ -306,7 +316,7 @@ class Engine:
     def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._timed("build"):
             again = plan.settle_after and any(any(o.lonely) for o in self._operators.values())
-            works = self._tasks.works(plan, before, watch_keys=self._watching)
+            works = self._tasks.works(plan, before, self._dropping.passing(plan), self._watching)
             one = build_pass(self.compiled, frame, works, again)
         passes.append(one)
         with self._timed("run"):
@@ -326,14 +336,18 @@ class Engine:
         self, passes: list[Pass], plan: Plan, reports: list[TaskReport | MatchReport], batch: int
     ) -> None:
         staged = [file for one in passes for file in one.staged]
+        passing = self._dropping.passing(plan)
         for output in self.compiled.outputs:
             if sinks.may_skip(output, batch) and self._is_empty(output.node, reports):
                 continue
             self._step(f"sink {output.name}", batch)
-            folder = self._linked.get(output.name)
+            gaps = passing.before(feeding(self.compiled, output.node), output)
+            folder = self._linked.get(output.name) if gaps is None else None
             if staged and folder is not None and linked.publish(staged, folder, batch):
                 continue
-            frames = [f for one in passes if (f := one.rows(output.node, plan.watermarks_us)) is not None]
+            frames = [
+                f for one in passes if (f := one.rows(output.node, plan.watermarks_us, gaps)) is not None
+            ]
             rows = frames[0]
             for more in frames[1:]:
                 rows = rows.unionAll(more)

@@ -21,6 +21,7 @@ from tidegate.values import (
     Plan,
     Skipping,
 )
+from tidegate.window.intervals import Intervals
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class JoinBatch:
     cuts: tuple[Cut, ...] = ()
     #: Somebody balances the load and wants to know which keys make it.
     watch_keys: bool = False
+    #: Per side: times of rows that a kept window behind the join may need; None: all.
+    needed: tuple[Intervals | None, Intervals | None] = (None, None)
 
 
 def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:

@@ -3,8 +3,8 @@ many windows it lies.
 
 Where there are about as many groups as rows, adding up is left to the tasks, and there is one shuffle alone.
 
-Late rows, and rows whose time cannot be used, are added up too, in groups of their own without a key: so they
-are counted by the same pass, and no window ever sees them.
+Late rows, rows whose time cannot be used, and rows that no kept window needs are added up too, in groups of
+their own without a key: so they are counted by the same pass, and no window ever sees them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.spark.compiled import CompiledWindow
+from tidegate.spark.dropping import in_gap
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROWS, SEEN, TAG, TIME
 from tidegate.spark.routed import instance_of
 from tidegate.spark.sql_text import hashable, literal
-from tidegate.spark.window_task import LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_task import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
 from tidegate.spark.window_task import MARKER as NO_ROW
 from tidegate.values import BEGINNING_US
 from tidegate.window.panes import Panes
@@ -80,8 +81,11 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataF
     """Rows with what becomes of them, their pane, their key, and the arguments of all aggregates."""
     fate = (
         f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {_data(work.newest_us)} THEN {REJECTED} "
-        f"WHEN {TIME} < {_data(work.late_before_us)} THEN {LATE} ELSE {ON_TIME} END"
+        f"WHEN {TIME} < {_data(work.late_before_us)} THEN {LATE} "
     )
+    if work.gaps is not None:
+        fate += f"WHEN {in_gap(work.gaps)} THEN {DROPPED} "
+    fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(FATE, F.expr(fate))
     used = F.col(FATE) == F.lit(ON_TIME)
     by = [F.when(used, F.col(quoted(name))).alias(name) for name in work.layout.by]

@@ -39,6 +39,8 @@ from tidegate.state.store import open_store
 from tidegate.values import LEFT, PartitionLoad, Piece, TaskReport
 from tidegate.window.closing import Stretches, cells, closing_windows, panes_needed
 from tidegate.window.finals import finish
+from tidegate.window.gap_table import GapTable
+from tidegate.window.intervals import Intervals
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.runs import Merged, merge_runs
@@ -46,7 +48,7 @@ from tidegate.window.runs import Run as KeyRun
 from tidegate.windowed import END, START
 
 #: What became of the rows behind a partial, before they were added up; markers only tell the instance.
-ON_TIME, LATE, REJECTED, MARKER = 0, 1, 2, -1
+ON_TIME, LATE, REJECTED, DROPPED, MARKER = 0, 1, 2, 3, -1
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,9 @@ class WindowBatch:
     newest_us: int = 0
     #: Partials are of single rows: nobody has added them up.
     by_row: bool = False
+    #: Times of rows that no kept window needs, and starts of windows that are computed; None: no such thing.
+    gaps: GapTable | None = None
+    kept: Intervals | None = None
     run: str = ""
     stage_root: str | None = None
     kept_as: str | None = None
@@ -88,7 +93,7 @@ class WindowInstance:
         self.new: list[NewRun] = []
         self.added: list[Piece] = []
         self.merged: list[str] = []
-        self._rows = dict.fromkeys((ON_TIME, LATE, REJECTED), 0)
+        self._rows = dict.fromkeys((ON_TIME, LATE, REJECTED, DROPPED), 0)
         self._seen_us: int | None = None
         self._stored = np.zeros(self.layout.partitions, np.int64)
         self._read_before = self.cache.bytes_read
@@ -126,7 +131,7 @@ class WindowInstance:
         fates, rows = table.column(FATE).to_numpy(), table.column(ROWS).to_numpy()
         for fate in self._rows:
             self._rows[fate] = int(rows[fates == fate].sum())
-        timed = (fates == ON_TIME) | (fates == LATE)
+        timed = (fates == ON_TIME) | (fates == LATE) | (fates == DROPPED)
         if timed.any():
             self._seen_us = int(_known(table.column(SEEN), timed).max())
         mine = np.flatnonzero(fates == ON_TIME)
@@ -228,6 +233,8 @@ class WindowInstance:
         near = [run for run in runs if run.last_us >= edges[0] and run.first_us < edges[1]]
         table, merged = self._together(near, low, high)
         stretches = closing_windows(merged, self.panes, *bounds)
+        if self.work.kept is not None:
+            stretches = stretches.only(self.work.kept.contain(self.layout.spec.start(stretches.at)))
         return self._assembled(table, merged, stretches)
 
     def _closing(self, runs: Sequence[Run]) -> tuple[int, int] | None:
@@ -330,6 +337,7 @@ class WindowInstance:
             merged=tuple(self.merged),
             matched={},
             staged=staged,
+            dropped=(rows[DROPPED], 0),
             recut=self.held.recut,
         )
 
