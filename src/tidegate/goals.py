@@ -18,8 +18,7 @@ from tidegate.errors import FlowError, explain
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")
 RATE_RULES = ("model", "paper")
 SIFT_POLICIES = ("auto", "flexp", "dedp", "qedp", "ugrid", "volume", "count", "random", "none")
-
-
+WINDOW_POLICIES = ("auto", "none")
 REGIONS_MAX = 10_000
 
 
@@ -89,6 +88,8 @@ class Shed:
     `dedp`, `qedp`, `ugrid` (the paper's others), `volume`, `count`, `random` (rows are all alike), `none`.
     `regions`: how many there are at most. `fairness`: by how much the dropped shares of two regions that
     queries ask about may differ: 0 all lose the same, 1 whatever serves all queries together best.
+    `window`: which share of windows is dropped, of outputs with a `max_gap`: `auto` (as many as it takes),
+    `none`, or a share that is dropped always, in 0 … 1.
     """
 
     join: str = "auto"
@@ -97,6 +98,7 @@ class Shed:
     sift: str = "auto"
     regions: int = 32
     fairness: float = 0.5
+    window: str | float = "auto"
     time_correlation: bool = True
     direction: bool = True
     sampling: float = 0.1
@@ -121,6 +123,14 @@ class Shed:
         if not 0 <= self.fairness <= 1:
             raise FlowError(
                 explain("Fairness is a difference of shares", got=self.fairness, do="Give a number in 0 … 1")
+            )
+        share = isinstance(self.window, (int, float)) and not isinstance(self.window, bool)
+        if self.window not in WINDOW_POLICIES and not (share and 0 <= float(self.window) <= 1):
+            raise FlowError(
+                explain(
+                    f"Shed does not know window={self.window!r}",
+                    do=f"Use one of {', '.join(WINDOW_POLICIES)}, or the share of windows to drop, in 0 … 1",
+                )
             )
         if not 0 < self.sampling <= 1:
             raise FlowError(

@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
-from tidegate.control import window_dropping
 
 SCHEMA = "ts timestamp, k int, v int"
 GOAL = tg.Goal(latency="60 seconds")
+#: From the second batch on, whatever batches take.
+SHED = tg.Shed(window=0.6)
 
 
 def rows_table(rows: int, span_seconds: float, seed: int, begin: float = 0) -> pa.Table:
@@ -34,17 +35,6 @@ def rows_table(rows: int, span_seconds: float, seed: int, begin: float = 0) -> p
     )
 
 
-def drop_always(monkeypatch: pytest.MonkeyPatch, p: float, shut: tuple[str, ...] = ()) -> None:
-    """From the second batch on, windows are dropped with this share, whatever the batches take."""
-    learn = window_dropping.learn
-
-    def learnt(settings: window_dropping.DropSettings, *rest: Any) -> dict[str, Any]:
-        shares = {name: min(p, one.max_gap / (one.max_gap + 1)) for name, one in settings.drops.items()}
-        return {**learn(settings, *rest), "shares": shares, "shut": list(shut)}
-
-    monkeypatch.setattr(window_dropping, "learn", learnt)
-
-
 def micros(row: tuple[Any, ...]) -> int:
     at: float = row[0].timestamp()
     return round(at * 1e6)
@@ -54,7 +44,6 @@ def micros(row: tuple[Any, ...]) -> int:
 def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_row: bool
 ) -> None:
-    drop_always(monkeypatch, 0.6)
     if by_row:
         monkeypatch.setattr("tidegate.control.adding_up.by_row", lambda manifest, windows: tuple(windows))
     whole = rows_table(4000, 400, 1)
@@ -76,6 +65,7 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
         checkpoint=str(tmp_path / "ck"),
         trigger="available now",
         goal=GOAL,
+        shed=SHED,
         seed=5,
     )
     assert query.await_termination(PATIENCE_SECONDS)
@@ -107,9 +97,8 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
 
 
 def test_an_output_without_a_gap_loses_nothing_beside_one_that_may(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    drop_always(monkeypatch, 0.6)
     whole = rows_table(1500, 150, 2)
     add_files(tmp_path / "in", [whole.slice(i, 250) for i in range(0, 1500, 250)])
     stream = tg.stream(
@@ -123,6 +112,7 @@ def test_an_output_without_a_gap_loses_nothing_beside_one_that_may(
         checkpoint=str(tmp_path / "ck"),
         trigger="available now",
         goal=GOAL,
+        shed=SHED,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     given = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in"))
@@ -152,9 +142,8 @@ def test_a_gap_of_rows_that_are_no_windows_is_refused(spark: SparkSession, tmp_p
 
 
 def test_rows_go_in_front_of_a_join_only_if_no_kept_window_can_need_their_pairs(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    drop_always(monkeypatch, 0.6)
     for side in ("left", "right"):
         whole = rows_table(1200, 240, 3 if side == "left" else 4)
         add_files(tmp_path / side, [whole.slice(i, 200) for i in range(0, 1200, 200)])
@@ -174,6 +163,7 @@ def test_rows_go_in_front_of_a_join_only_if_no_kept_window_can_need_their_pairs(
         checkpoint=str(tmp_path / "ck"),
         trigger="available now",
         goal=GOAL,
+        shed=SHED,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     tg.start(

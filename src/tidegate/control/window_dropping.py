@@ -38,7 +38,7 @@ from tidegate.window.network import Network
 from tidegate.window.nodes import Node, Output, Source, time_window
 from tidegate.window.placement import Placement, place
 from tidegate.window.spec import WindowSpec
-from tidegate.window.window_drop import DropState, WindowDrop
+from tidegate.window.window_drop import DropState, WindowDrop, share_max
 
 #: Where the manifest keeps what was learnt.
 CONTROL = "windows"
@@ -195,6 +195,9 @@ def learn(
     short = known.get("short", 0) + 1 if wanted.shut and rule.fraction < 1 else 0
     shut = wanted.shut if short >= PATIENCE or known.get("shut") else ()
     last = known.get("shares", {})
+    shares = {name: _share(wanted, drop, last.get(name, 0.0)) for name, drop in settings.drops.items()}
+    if settings.shed.window != "auto":
+        shares, shut = {n: _fixed(settings.shed.window, d) for n, d in settings.drops.items()}, ()
     return {
         "rate": rule.snapshot(),
         "began_us": plan.now_us,
@@ -202,7 +205,7 @@ def learn(
         "work": work,
         "short": short,
         "shut": list(shut),
-        "shares": {name: _share(wanted, drop, last.get(name, 0.0)) for name, drop in settings.drops.items()},
+        "shares": shares,
         "drops": dict(plan.dropping),
         "advance_us": {name: _advance(settings, name, before, after, known) for name in settings.drops},
     }
@@ -212,6 +215,11 @@ def _share(wanted: Admission, drop: Placement, last: float) -> float:
     """p of a drop; as it was, where it would hardly change."""
     p = max((p for one, p in wanted.drops if set(one.outputs) & set(drop.outputs)), default=0.0)
     return last if p and abs(p - last) < P_STEP else p
+
+
+def _fixed(share: str | float, drop: Placement) -> float:
+    """The share that the user gave, or as much of it as the longest gap allows."""
+    return min(float(share), share_max(drop.max_gap))
 
 
 def _work(known: Mapping[str, float], reports: Sequence[TaskReport]) -> dict[str, float]:

@@ -425,7 +425,7 @@ def _shedding(
     return (
         OverloadSettings(shed, joins, *seconds, cores) if skips else None,
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
-        DropSettings(shed, network, *seconds, seed) if windows else None,
+        DropSettings(shed, network, *seconds, seed) if windows and shed.window != "none" else None,
     )
 
 
