@@ -14,8 +14,8 @@ from tests.oracle.plain_aggregates import KINDS, PlainAggregate, Row
 
 from tidegate.control.planning import Operator
 from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, REPORT, ROWS, SEEN, TAG, TIME, WindowLayout
-from tidegate.spark.window_task import LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.spark.window_task import MARKER as NO_ROW
+from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_batch import MARKER as NO_ROW
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec

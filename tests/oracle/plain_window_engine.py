@@ -18,7 +18,8 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.targets import Tables
 from tidegate.routing import Routing
 from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
-from tidegate.spark.window_task import WindowBatch, WindowInstance
+from tidegate.spark.window_batch import WindowBatch
+from tidegate.spark.window_task import WindowInstance
 from tidegate.values import BEGINNING_US, LEFT, Manifest, Plan, TaskReport
 from tidegate.windowed import END, START
 

@@ -18,8 +18,8 @@ from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROWS, SEEN, TAG, TIME
 from tidegate.spark.routed import instance_of
 from tidegate.spark.sql_text import hashable, literal
-from tidegate.spark.window_task import LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.spark.window_task import MARKER as NO_ROW
+from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_batch import MARKER as NO_ROW
 from tidegate.values import BEGINNING_US
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
