@@ -13,7 +13,20 @@ import xxhash
 from tests.oracle.plain_aggregates import KINDS, PlainAggregate, Row
 
 from tidegate.control.planning import Operator
-from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, REPORT, ROWS, SEEN, TAG, TIME, WindowLayout
+from tidegate.spark.layout import (
+    CHECK,
+    CODE,
+    FATE,
+    MARKER,
+    PANE,
+    REPORT,
+    ROWS,
+    SEEN,
+    TAG,
+    TIME,
+    WindowLayout,
+    WindowResult,
+)
 from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
 from tidegate.spark.window_batch import MARKER as NO_ROW
 from tidegate.window.lifetime import Lifetime
@@ -59,7 +72,8 @@ class PlainWindow:
             for part in one.parts:
                 parts.append((part, tuple(f"part_{number + i}" for i in range(len(part.pane)))))
                 number += len(part.pane)
-            results.append((one.name, one.final, tuple(f"part_{i}" for i in range(first, number))))
+            columns = tuple(f"part_{i}" for i in range(first, number))
+            results.append(WindowResult(one.name, one.final, columns))
         return WindowLayout(
             self.name,
             stream,

@@ -24,6 +24,7 @@ from tidegate.route.hash import partition_bounds
 from tidegate.route.places import stored_in
 from tidegate.spark.held import Held
 from tidegate.spark.layout import BATCH, CHECK, CODE, FATE, PANE, REPORT, ROWS, SEEN, TIME
+from tidegate.spark.merged_rows import MergedRows
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, by_slot, one_array, write_run
 from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
@@ -102,7 +103,7 @@ class WindowInstance:
         order = _order(code, check, starts)
         chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
         code, starts = code[order], starts[order]
-        if self.work.by_row:
+        if self.work.by_row or self.layout.makes_states:
             code, starts, chosen = self._added_up(code, starts, chosen)
         sorted_rows = pa.RecordBatch.from_arrays(
             [one_array(column) for column in chosen.columns], names=chosen.column_names
@@ -115,11 +116,11 @@ class WindowInstance:
         """Sorted rows as one partial per group and pane."""
         merged = merge_runs([KeyRun(code, self.panes.of(starts), _words(rows.column(CHECK)))])
         stretches = cells(merged)
-        if stretches.count == len(code):
+        if stretches.count == len(code) and not self.layout.makes_states:
             return code, starts, rows
-        first = merged.order[stretches.begin]
-        keys = rows.select([CHECK, *self.layout.by]).take(pa.array(first))
-        partials = self.columns.merged(rows, merged, stretches)
+        first, cut = merged.order[stretches.begin], MergedRows(rows, merged, stretches)
+        keys = cut.keys([CHECK, *self.layout.by])
+        partials = self.columns.partials(cut, fresh=True)
         columns = [*keys.columns, *partials.values()]
         added = pa.Table.from_arrays(columns, names=[*keys.column_names, *partials])
         return code[first], starts[first], added
@@ -166,9 +167,9 @@ class WindowInstance:
         if not len(merged.order):
             return
         stretches = cells(merged)
-        first = merged.order[stretches.begin]
-        partials = self.columns.merged(table, merged, stretches)
-        keys = table.select([CHECK, *self.layout.by]).take(pa.array(first))
+        first, cut = merged.order[stretches.begin], MergedRows(table, merged, stretches)
+        partials = self.columns.partials(cut)
+        keys = cut.keys([CHECK, *self.layout.by])
         run = NewRun(LEFT, False, group[0].slot, 0, 0, ())
         run.codes = _words(table.column(CODE))[first]
         run.times = self.panes.start(stretches.at)
@@ -193,7 +194,7 @@ class WindowInstance:
         near = [run for run in runs if run.last_us >= edges[0] and run.first_us < edges[1]]
         table, merged = self._together(near, low, high)
         stretches = closing_windows(merged, self.panes, *bounds)
-        return self.columns.closed(table, merged, stretches)
+        return self.columns.closed(MergedRows(table, merged, stretches))
 
     def _closing(self, runs: Sequence[Run]) -> tuple[int, int] | None:
         """The first window that closes, and the first that does not; None where none does."""

@@ -1,0 +1,248 @@
+"""Lists, sets, sketches and user-defined aggregates of windows on Spark, however rows are cut into batches."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
+
+import tidegate as tg
+
+SCHEMA = "ts timestamp, n long, fare double, word string, place struct<x: int, y: string>"
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+def rides(rows: int, seed: int, span_seconds: float = 40) -> pa.Table:
+    """Times repeat, so that rows of one time must be told apart; a tenth of all values is null."""
+    rng = np.random.default_rng(seed)
+
+    def some(values: Sequence[Any]) -> list[Any]:
+        return [None if rng.random() < 0.1 else value for value in values]
+
+    us = seconds(0) + np.sort(rng.integers(0, int(span_seconds * 10), rows)) * 100_000
+    places = [{"x": x, "y": y} for x, y in zip(some(range(rows)), some(["a"] * rows), strict=True)]
+    return pa.table(
+        {
+            "ts": pa.array(us, pa.timestamp("us", "UTC")),
+            "n": pa.array(some(rng.integers(0, 9, rows).tolist()), pa.int64()),
+            "fare": pa.array(some((rng.integers(0, 99, rows) / 4).tolist()), pa.float64()),
+            "word": pa.array(some(rng.choice(["bus", "tram", "taxi"], rows).tolist())),
+            "place": pa.array(some(places), pa.struct([("x", pa.int32()), ("y", pa.string())])),
+        }
+    )
+
+
+def windows_of(rows: Iterable[Row], size: int, slide: int, by: Sequence[str]) -> dict[Key, list[Row]]:
+    """(start, group …) → the rows of this window, in order of time; in plain Python."""
+    held: dict[Key, list[Row]] = defaultdict(list)
+    for row in rows:
+        at = round((row["ts"] - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
+        for number in range((at - size) // slide + 1, at // slide + 1):
+            held[number * slide, *(row[name] for name in by)].append(row)
+    return {key: sorted(some, key=lambda row: row["ts"]) for key, some in held.items()}
+
+
+def microseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1e6)
+
+
+# -- aggregates of users, and what they mean ---------------------------------------------------------
+
+
+def mean_udaf() -> Any:
+    """With merge. Null fares are NaN."""
+
+    def incr(state: tuple[int, float], fares: Any) -> tuple[int, float]:
+        known = fares[~np.isnan(fares)]
+        return state[0] + len(known), state[1] + float(known.sum())
+
+    return tg.udaf(
+        init=lambda: (0, 0.0),
+        incr=incr,
+        merge=lambda one, other: (one[0] + other[0], one[1] + other[1]),
+        final=lambda state: state[1] / state[0] if state[0] else None,
+        columns=["fare"],
+        state="n long, s double",
+        returns="double",
+    )
+
+
+def mean_of(rows: Sequence[Row]) -> float | None:
+    known = [row["fare"] for row in rows if row["fare"] is not None]
+    return sum(known) / len(known) if known else None
+
+
+def median_udaf() -> Any:
+    """Without merge: needs whole windows, and sees them in order of time."""
+
+    def incr(state: tuple[Any, bool], at: Any, fares: Any) -> tuple[Any, bool]:
+        return fares.tolist(), bool((np.diff(at) >= np.timedelta64(0)).all())
+
+    return tg.udaf(
+        init=lambda: ([], True),
+        incr=incr,
+        final=lambda state: {"middle": float(np.median(state[0])), "ordered": state[1]},
+        columns=["ts", F.coalesce("fare", F.lit(-1.0))],
+        state="fares array<double>, ordered boolean",
+        returns="struct<middle: double, ordered: boolean>",
+    )
+
+
+def median_of(rows: Sequence[Row]) -> tuple[float, bool]:
+    return float(np.median([-1.0 if row["fare"] is None else row["fare"] for row in rows])), True
+
+
+def words_udaf() -> Any:
+    """Strings and whole numbers with nulls; a state with a map in it."""
+
+    def incr(state: tuple[dict[str, int]], words: Any, numbers: Any) -> tuple[dict[str, int]]:
+        counts = dict(state[0])
+        for word, number in zip(words, numbers, strict=True):
+            counts[word or "?"] = counts.get(word or "?", 0) + (0 if np.isnan(number) else int(number))
+        return (counts,)
+
+    def merge(one: tuple[Any], other: tuple[Any]) -> tuple[dict[str, int]]:
+        one_counts, other_counts = dict(one[0]), dict(other[0])
+        return (
+            {
+                key: one_counts.get(key, 0) + other_counts.get(key, 0)
+                for key in {**one_counts, **other_counts}
+            },
+        )
+
+    return tg.udaf(
+        init=lambda: ({},),
+        incr=incr,
+        merge=merge,
+        final=lambda state: dict(state[0]),
+        columns=["word", "n"],
+        state="counts map<string, long>",
+        returns="map<string, long>",
+    )
+
+
+def words_of(rows: Sequence[Row]) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for row in rows:
+        counts[row["word"] or "?"] += row["n"] or 0
+    return dict(counts)
+
+
+def values(column: str) -> Callable[[Sequence[Row]], Any]:
+    return lambda rows: [as_tuple(row[column]) for row in rows if row[column] is not None]
+
+
+def as_tuple(value: Any) -> Any:
+    """Structs of Arrow as tuples, which Spark's rows are."""
+    return tuple(value.values()) if isinstance(value, dict) else value
+
+
+#: Name → the aggregate, and its meaning in plain Python.
+AGGREGATES: dict[str, tuple[Callable[[], Any], Callable[[Sequence[Row]], Any]]] = {
+    "rows": (lambda: F.count("*"), len),
+    "mean": (mean_udaf, mean_of),
+    "median": (median_udaf, median_of),
+    "words": (words_udaf, words_of),
+    "fares": (lambda: F.collect_list("fare"), values("fare")),
+    "places": (lambda: F.array_agg("place"), values("place")),
+    "kinds": (lambda: F.collect_set("word"), values("word")),
+    "spots": (lambda: F.collect_set("place"), values("place")),
+    "top": (lambda: F.max("fare"), lambda rows: max(values("fare")(rows), default=None)),
+}
+LISTS, SETS = {"fares": "fare", "places": "place"}, ("kinds", "spots")
+
+
+def aggregates() -> dict[str, Any]:
+    return {name: made() for name, (made, _) in AGGREGATES.items()}
+
+
+def check(found: Sequence[Row], wanted: dict[Key, list[Row]], by: Sequence[str]) -> None:
+    """Every window once, and each aggregate what its rows say."""
+    mine = {(microseconds(row["window_start"]), *(row[name] for name in by)): row for row in found}
+    assert len(mine) == len(found), "a window came twice"
+    assert mine.keys() == wanted.keys()
+    for key, rows in wanted.items():
+        for name, (_, meaning) in AGGREGATES.items():
+            told, meant = mine[key][name], meaning(rows)
+            if name in LISTS:
+                check_list(told, rows, LISTS[name])
+            elif name in SETS:
+                assert len(told) == len(set(told)), "a set has a value twice"
+                assert set(told) == set(meant)
+            else:
+                assert told == meant, (key, name)
+
+
+def check_list(told: list[Any], rows: Sequence[Row], column: str) -> None:
+    """In order of time; of rows of one time any order will do here."""
+    place = 0
+    for moment in sorted({row["ts"] for row in rows}):
+        some = values(column)([row for row in rows if row["ts"] == moment])
+        assert Counter(told[place : place + len(some)]) == Counter(some)
+        place += len(some)
+    assert place == len(told)
+
+
+def dicts(sink: Sink) -> list[Row]:
+    return [dict(zip(sink.columns, row, strict=True)) for row in sink.rows]
+
+
+def frame_of(spark: SparkSession, folder: Path, table: pa.Table) -> DataFrame:
+    add_files(folder, [table])
+    return spark.read.schema(SCHEMA).parquet(str(folder))
+
+
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("size", "slide", "by"),
+    [(10, 10, ["word"]), (7, 3, []), (8, 2, ["fare", "word"])],
+    ids=["tumbling", "sliding", "by a double"],
+)
+def test_windows_of_batch_inputs_are_what_their_rows_say(
+    spark: SparkSession, tmp_path: Path, size: int, slide: int, by: list[str]
+) -> None:
+    table = rides(400, 1)
+    stream = tg.stream(frame_of(spark, tmp_path, table), time="ts", name="rides")
+    sink = Sink()
+    windows = stream.window(f"{size} seconds", f"{slide} seconds", by=by)
+    tg.start(windows.agg(**aggregates()).write_to(sink))
+    check(dicts(sink), windows_of(table.to_pylist(), size * SECOND, slide * SECOND, by), by)
+
+
+def test_streamed_windows_do_not_depend_on_how_rows_are_cut_into_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = rides(500, 2)
+    found = []
+    for run, cuts in enumerate(([0, 500], [0, 3, 40, 41, 190, 420, 500])):
+        add_files(tmp_path / f"in{run}", [table.slice(a, b - a) for a, b in pairwise(cuts)])
+        stream = tg.stream(read_files(spark, tmp_path / f"in{run}", SCHEMA), time="ts", name="rides")
+        sink = Sink()
+        query = tg.start(
+            stream.window("6 seconds", "2 seconds", by="word").agg(**aggregates()).write_to(sink),
+            checkpoint=str(tmp_path / f"ck{run}"),
+            trigger="available now",
+            instances=1 + run,
+        )
+        assert query.await_termination(PATIENCE_SECONDS)
+        found.append(dicts(sink))
+    newest = microseconds(max(table.column("ts").to_pylist()))
+    wanted = windows_of(table.to_pylist(), 6 * SECOND, 2 * SECOND, ["word"])
+    closed = {key: rows for key, rows in wanted.items() if key[0] + 6 * SECOND <= newest}
+    check(found[1], closed, ["word"])
+    # Lists too: rows of one time have an order of their own.
+    one, other = (Counter(repr(sorted(row.items())) for row in rows) for rows in found)
+    assert one == other
