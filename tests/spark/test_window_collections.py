@@ -1,4 +1,4 @@
-"""Lists, sets, sketches and user-defined aggregates of windows on Spark, however rows are cut into batches."""
+"""Lists, sets, sketches and user-defined aggregates of windows on Spark, whatever the batches."""
 
 from __future__ import annotations
 
@@ -112,20 +112,14 @@ def words_udaf() -> Any:
             counts[word or "?"] = counts.get(word or "?", 0) + (0 if np.isnan(number) else int(number))
         return (counts,)
 
-    def merge(one: tuple[Any], other: tuple[Any]) -> tuple[dict[str, int]]:
-        one_counts, other_counts = dict(one[0]), dict(other[0])
-        return (
-            {
-                key: one_counts.get(key, 0) + other_counts.get(key, 0)
-                for key in {**one_counts, **other_counts}
-            },
-        )
+    def merge(one: tuple[dict[str, int]], other: tuple[dict[str, int]]) -> tuple[dict[str, int]]:
+        return ({key: one[0].get(key, 0) + other[0].get(key, 0) for key in one[0] | other[0]},)
 
     return tg.udaf(
         init=lambda: ({},),
         incr=incr,
         merge=merge,
-        final=lambda state: dict(state[0]),
+        final=lambda state: state[0],
         columns=["word", "n"],
         state="counts map<string, long>",
         returns="map<string, long>",
@@ -246,3 +240,147 @@ def test_streamed_windows_do_not_depend_on_how_rows_are_cut_into_batches(
     # Lists too: rows of one time have an order of their own.
     one, other = (Counter(repr(sorted(row.items())) for row in rows) for rows in found)
     assert one == other
+
+
+# -- behind other operators ------------------------------------------------------------------------------
+
+
+def test_they_work_behind_a_window_and_behind_a_join(spark: SparkSession, tmp_path: Path) -> None:
+    table = rides(200, 3)
+    stream = tg.stream(frame_of(spark, tmp_path / "in", table), time="ts", name="rides")
+    zones = spark.createDataFrame([("bus", 1), ("tram", 2)], "word string, zone int").withColumn(
+        "at", F.timestamp_micros(F.lit(seconds(0)))
+    )
+    joined = stream.join(tg.stream(zones, time="at", name="zones"), on="word", within="1 hour")
+    inner = stream.window("5 seconds", by="word").agg(mean=mean_udaf(), fares=F.collect_list("fare"))
+    nested = inner.window("20 seconds").agg(
+        means=F.collect_list("mean"),
+        longest=tg.udaf(
+            init=lambda: (0,),
+            incr=lambda state, lists: (max([state[0], *map(len, lists)]),),
+            final=lambda state: state[0],
+            merge=max,
+            columns="fares",
+            state="longest int",
+            returns="int",
+        ),
+    )
+    zoned = joined.window("10 seconds", by="zone").agg(
+        fares=F.collect_list("fare"), mean=mean_udaf(), words=F.collect_set("word")
+    )
+    sinks = [Sink("nested"), Sink("zoned")]
+    tg.start(nested.write_to(sinks[0]), zoned.write_to(sinks[1]))
+
+    rows = table.to_pylist()
+    first = windows_of(rows, 5 * SECOND, 5 * SECOND, ["word"])
+    made = [
+        {
+            "ts": datetime.fromtimestamp(key[0] / 1e6, UTC),
+            "mean": mean_of(some),
+            "fares": values("fare")(some),
+        }
+        for key, some in first.items()
+    ]
+    outer = windows_of(made, 20 * SECOND, 20 * SECOND, [])
+    assert len(sinks[0].rows) == len(outer)
+    for row in dicts(sinks[0]):
+        some = outer[(microseconds(row["window_start"]),)]
+        check_list(row["means"], some, "mean")
+        assert row["longest"] == max(len(one["fares"]) for one in some)
+    zone_of = {"bus": 1, "tram": 2}
+    there = [{**row, "zone": zone_of[row["word"]]} for row in rows if row["word"] in zone_of]
+    wanted = windows_of(there, 10 * SECOND, 10 * SECOND, ["zone"])
+    assert len(sinks[1].rows) == len(wanted)
+    for row in dicts(sinks[1]):
+        some = wanted[microseconds(row["window_start"]), row["zone"]]
+        check_list(row["fares"], some, "fare")
+        assert row["mean"] == mean_of(some)
+        assert row["words"] == [some[0]["word"]]
+
+
+# -- errors ----------------------------------------------------------------------------------------------
+
+
+def test_a_function_that_raises_names_group_and_window_and_the_query_goes_on_once_mended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    whole = rides(300, 4)
+    table = whole.filter(pa.compute.equal(whole.column("word"), "bus"))
+    add_files(tmp_path / "in", [table.slice(i, 20) for i in range(0, len(table), 20)])
+    middle = table.column("ts").to_pylist()[len(table) // 2]
+
+    def run(poison: datetime | None) -> Any:
+        def incr(state: tuple[int, float], at: Any, fares: Any) -> tuple[int, float]:
+            if poison is not None and (at == np.datetime64(poison.replace(tzinfo=None))).any():
+                raise ValueError("bad row\nas it seems")
+            return state[0] + len(fares), state[1] + float(np.nansum(fares))
+
+        total = tg.udaf(
+            init=lambda: (0, 0.0),
+            incr=incr,
+            merge=lambda one, other: (one[0] + other[0], one[1] + other[1]),
+            final=lambda state: state[1],
+            columns=["ts", "fare"],
+            state="n long, s double",
+            returns="double",
+        )
+        stream = tg.stream(read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides")
+        busy = stream.window("4 seconds", by="word").agg(total=total, fares=F.collect_list("fare"))
+        return tg.start(
+            busy.write_to("parquet", str(tmp_path / "out")),
+            checkpoint=str(tmp_path / "ck"),
+            trigger="available now",
+        )
+
+    query = run(middle)
+    with pytest.raises(tg.BatchFailed) as caught:
+        query.await_termination(PATIENCE_SECONDS)
+    start = microseconds(middle) // (4 * SECOND) * 4 * SECOND
+    moment = datetime.fromtimestamp(start / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    said = str(caught.value)
+    assert f"aggregate total failed in incr, for the group word='bus' and the window from {moment}. " in said
+    assert "Got: ValueError: bad row as it seems (test_window_collections.py, line" in said
+    assert "Mend the function" in said
+    assert isinstance(query.exception(), tg.BatchFailed)
+
+    assert run(None).await_termination(PATIENCE_SECONDS)
+    newest = microseconds(max(table.column("ts").to_pylist()))
+    wanted = windows_of(table.to_pylist(), 4 * SECOND, 4 * SECOND, [])
+    closed = {key[0]: some for key, some in wanted.items() if key[0] + 4 * SECOND <= newest}
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert Counter(microseconds(row.window_start) for row in found) == Counter(closed.keys())
+    for row in found:
+        some = closed[microseconds(row.window_start)]
+        assert row.total == sum(values("fare")(some))
+        check_list(row.fares, some, "fare")
+
+
+def test_another_state_does_not_go_on_from_a_checkpoint_and_another_function_does(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    add_files(tmp_path / "in", [rides(20, 5)])
+
+    def run(state: str, step: int, column: str = "n") -> None:
+        one = tg.udaf(
+            init=lambda: (0,),
+            incr=lambda state, array: (state[0] + step * len(array),),
+            final=lambda state: state[0],
+            merge=lambda one, other: (one[0] + other[0],),
+            columns=[column],
+            state=state,
+            returns="long",
+        )
+        stream = tg.stream(read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides")
+        query = tg.start(
+            stream.window("5 seconds").agg(x=one).write_to(Sink()),
+            checkpoint=str(tmp_path / "ck"),
+            trigger="available now",
+        )
+        assert query.await_termination(PATIENCE_SECONDS)
+
+    run("n long", 1)
+    run("n long", 2)
+    with pytest.raises(tg.StateError, match=r"udafs.*n:bigint.*n:double"):
+        run("n double", 1)
+    with pytest.raises(tg.StateError, match="arguments"):
+        run("n long", 1, column="fare")
