@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import xxhash
-from tests.oracle.plain_aggregates import KINDS, PlainAggregate, Row
+from tests.oracle.plain_aggregates import KINDS, USERS, PlainAggregate, Row
 
 from tidegate.control.planning import Operator
 from tidegate.spark.layout import (
@@ -83,6 +83,7 @@ class PlainWindow:
             tuple(results),
             partitions,
             self._schema().serialize().to_pybytes(),
+            {one.name: USERS[one.function] for one in self.aggregates if one.function in USERS},
         )
 
     def _schema(self) -> pa.Schema:

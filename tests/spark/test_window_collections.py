@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -384,3 +385,135 @@ def test_another_state_does_not_go_on_from_a_checkpoint_and_another_function_doe
         run("n double", 1)
     with pytest.raises(tg.StateError, match="arguments"):
         run("n long", 1, column="fare")
+
+
+# -- sketches --------------------------------------------------------------------------------------------
+
+
+def numbers(rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    us = seconds(0) + np.sort(rng.integers(0, 40 * SECOND, rows))
+    keys = rng.integers(0, 3000, rows)
+    return pa.table(
+        {
+            "ts": pa.array(us, pa.timestamp("us", "UTC")),
+            "k": pa.array(keys, mask=rng.random(rows) < 0.1),
+            "name": pa.array([f"user {key}" for key in keys]),
+            "x": pa.array(rng.normal(0, 100, rows).round(2)),
+            "price": pa.array(rng.integers(0, 10**6, rows))
+            .cast(pa.decimal128(21, 2))
+            .cast(pa.decimal128(9, 2)),
+        }
+    )
+
+
+def rank_error(found: float, wanted: float, values: Any) -> float:
+    """How far the rank of a value lies from the wanted one."""
+    below, until = (values < found).mean(), (values <= found).mean()
+    return float(max(below - wanted, wanted - until, 0.0))
+
+
+def test_sketches_are_within_their_stated_errors(spark: SparkSession, tmp_path: Path) -> None:
+    table = numbers(12_000, 6)
+    add_files(tmp_path / "in", [table.slice(i, 4000) for i in range(0, 12_000, 4000)])
+    schema = "ts timestamp, k long, name string, x double, price decimal(9, 2)"
+    stream = tg.stream(read_files(spark, tmp_path / "in", schema), time="ts", name="s")
+    sink = Sink()
+    query = tg.start(
+        stream.window("20 seconds", "5 seconds")
+        .agg(
+            keys=F.approx_count_distinct("k", 0.02),
+            names=F.approx_count_distinct(F.struct("name", F.col("k") % 2)),
+            rough=F.percentile_approx("x", [0.1, 0.5, 0.99], 100),
+            exact=F.approx_percentile("x", F.lit(0.5)),
+            whole=F.expr("approx_percentile(k, 0.9, 1000)"),
+            price=F.percentile_approx("price", 0.25),
+            nothing=F.percentile_approx(F.when(F.col("k") < 0, F.col("k")), [0.5]),
+            nobody=F.approx_count_distinct(F.when(F.col("k") < 0, F.col("k"))),
+            n=F.count("k"),
+        )
+        .write_to(sink),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    data = table.to_pandas()
+    at = data.ts.astype("int64") // (1000 if data.ts.dt.unit == "ns" else 1)
+    assert len(sink.rows) == 7
+    for row in dicts(sink):
+        start = microseconds(row["window_start"])
+        mine = data[(at >= start) & (at < start + 20 * SECOND)]
+        known = mine.k.dropna()
+        assert row["n"] == len(known)
+        assert row["keys"] == pytest.approx(known.nunique(), rel=3 * 0.02)
+        pairs = mine.assign(odd=mine.k % 2)[["name", "odd"]].drop_duplicates()
+        assert row["names"] == pytest.approx(len(pairs), rel=3 * 0.05)
+        for found, wanted in zip(row["rough"], (0.1, 0.5, 0.99), strict=True):
+            assert rank_error(found, wanted, mine.x.to_numpy()) <= 2 / 100
+        # A sketch that holds more values than there are leaves none out.
+        assert row["exact"] == np.sort(mine.x.to_numpy())[int(np.ceil(0.5 * len(mine))) - 1]
+        assert isinstance(row["whole"], int)
+        assert rank_error(row["whole"], 0.9, known.to_numpy()) <= 2 / 1000
+        assert row["price"] == sorted(mine.price)[int(np.ceil(0.25 * len(mine))) - 1]
+        assert row["nothing"] is None
+        assert row["nobody"] == 0
+
+
+# -- refused ---------------------------------------------------------------------------------------------
+
+
+def anything(**settings: Any) -> Any:
+    usual = {"columns": ["n"], "state": "n long", "returns": "long"}
+    return tg.udaf(lambda: (0,), lambda state, array: state, lambda state: 0, **(usual | settings))
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "says"),
+    [
+        (lambda: F.collect_set(F.create_map("word", "n")), "Spark cannot compute.*map"),
+        (lambda: F.approx_count_distinct("n", 0.0001), r"'x': approx_count_distinct .*rsd=0\.0001"),
+        (lambda: F.percentile_approx("n", 0.5, 100_000), "accuracy=100000"),
+        (lambda: F.percentile_approx("n", 1.5), "between 0 and 1"),
+        (lambda: F.percentile_approx("n", F.col("fare")), "percentage is a constant"),
+        (lambda: F.percentile_approx("word", 0.5), "takes numeric types"),
+        (lambda: F.hll_sketch_agg("n"), "hll_sketch_agg.*approx_count_distinct"),
+        (lambda: F.listagg("word"), "listagg.*tg.udaf"),
+        (lambda: F.sum("nowhere"), "'x': Spark does not understand.*nowhere.*ts, n, fare"),
+        (lambda: anything(columns=["nowhere"]), "nowhere"),
+        (lambda: anything(columns=[3]), "names or Spark's expressions"),
+        (lambda: anything(state="n lang"), "state is no type.*n lang"),
+        (lambda: anything(state="long"), "a state has named fields"),
+        (lambda: anything(state="n long, s double"), r"init does not return.*\(0,\)"),
+        (lambda: anything(state="n array<long>"), "init does not return"),
+        (lambda: anything(returns="much"), "returns is no type"),
+        (lambda: anything(merge=_unpicklable()), "merge cannot be sent"),
+    ],
+)
+def test_what_cannot_be_computed_is_refused_with_a_reason(
+    spark: SparkSession, aggregate: Callable[[], Any], says: str
+) -> None:
+    frame = spark.createDataFrame([], SCHEMA)
+    stream = tg.stream(frame, time="ts", name="rides")
+    with pytest.raises(tg.FlowError, match=says):
+        tg.start(stream.window("1 second").agg(x=aggregate()).write_to(Sink()))
+
+
+def _unpicklable() -> Callable[..., Any]:
+    lock = threading.Lock()
+
+    def merge(one: Any, other: Any) -> Any:
+        with lock:
+            return one
+
+    return merge
+
+
+def test_groups_that_differ_in_where_their_nulls_are_stay_apart(spark: SparkSession) -> None:
+    rows = [(1, None, 7), (2, 7, None), (3, None, None), (4, 7, 7), (5, None, 7)]
+    frame = spark.createDataFrame([(seconds(at), a, b) for at, a, b in rows], "us long, a int, b int")
+    stream = tg.stream(frame.select(F.timestamp_micros("us").alias("ts"), "a", "b"), time="ts", name="s")
+    sink = Sink()
+    tg.start(stream.window("10 seconds", by=["a", "b"]).agg(n=F.count("*")).write_to(sink))
+    assert Counter(row[2:] for row in sink.rows) == Counter(
+        [(None, 7, 2), (7, None, 1), (None, None, 1), (7, 7, 1)]
+    )

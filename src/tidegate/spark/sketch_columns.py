@@ -74,7 +74,8 @@ def _union(one: Any, other: Any) -> Any:
 
 
 def _together(one: Any, other: Any) -> Any:
-    both = datasketches.kll_doubles_sketch(one)
+    both = datasketches.kll_doubles_sketch(one.k)
+    both.merge(one)
     both.merge(other)
     return both
 
