@@ -226,7 +226,9 @@ class Stream:
         self._refuse_as_input_of("aggregated", "Their windows may be closed already, and cannot come twice")
         size_us = duration_us(size, "size of a window")
         spec = WindowSpec(size_us, size_us if slide is None else duration_us(slide, "slide of a window"))
-        return Windowed(self._node, spec, (by,) if isinstance(by, str) else tuple(by), Stream)
+        windowed = Windowed(self._node, spec, (by,) if isinstance(by, str) else tuple(by), _aggregated)
+        _refuse_hidden(windowed.by)
+        return windowed
 
     def write_to(
         self,
@@ -301,6 +303,21 @@ class Stream:
 HIDDEN = "_tidegate_"
 
 
+def _refuse_hidden(columns: Sequence[str]) -> None:
+    reserved = [column for column in columns if column.lower().startswith(HIDDEN)]
+    if reserved:
+        raise FlowError(
+            explain(
+                f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them"
+            )
+        )
+
+
+def _aggregated(window: Window) -> Stream:
+    _refuse_hidden([name for name, _ in window.aggregates])
+    return Stream(window)
+
+
 def _hidden(frame: Any) -> list[str]:
     return [column for column in frame.columns if column.startswith(HIDDEN)]
 
@@ -331,13 +348,7 @@ def stream(
                 do="Name the event-time column in time=…",
             )
         )
-    reserved = [column for column in columns if column.startswith(HIDDEN)]
-    if reserved:
-        raise FlowError(
-            explain(
-                f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them"
-            )
-        )
+    _refuse_hidden(columns)
     idle_us = None if idle_timeout is None else duration_us(idle_timeout, f"idle_timeout of {name!r}")
     if idle_us == 0:
         raise FlowError(

@@ -187,11 +187,13 @@ class _Compiler:
             node.spec,
             node.by,
             tuple(taken.parts),
-            tuple((result, final, columns) for result, final, columns, _ in taken.results),
+            tuple(result for result, _ in taken.results),
             self._partitions,
             arrow_schema(schema, name),
+            taken.udafs,
         )
-        return CompiledWindow(node, layout, tap, taken, schema, plain_keys(node, frame))
+        plain = plain_keys(node, frame) and taken.may_go_by_row
+        return CompiledWindow(node, layout, tap, taken, schema, plain)
 
     # -- outputs that come straight from a source ----------------------------------------------------
 

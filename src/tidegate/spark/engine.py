@@ -125,6 +125,8 @@ class Engine:
         self._dropping = Dropping(settings.dropping)
         #: Windows that may take rows as they are.
         self._plain_windows = [window.layout.operator for window in compiled.windows if window.plain]
+        #: Windows whose partials are as large as rows.
+        self._row_windows = [w.layout.operator for w in compiled.windows if w.taken.keeps_rows]
         self._tasks = Tasks(compiled, checkpoint.store.url, stage_root, kept_as)
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
@@ -302,7 +304,7 @@ class Engine:
             settle_after=self.settings.settle_after and not flush,
             seed=self.settings.seed,
             sifters=self._matching.sifters(self.manifest),
-            by_row=adding_up.by_row(self.manifest, self._plain_windows),
+            by_row=adding_up.by_row(self.manifest, self._plain_windows, self._row_windows),
             dropping=self._dropping.decide(self.manifest),
             routing=routing,
             cuts=cuts,

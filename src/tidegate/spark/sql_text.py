@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import types as T
@@ -19,6 +20,36 @@ def hashable(field: T.StructField) -> str:
     """A column as something that Spark can hash: maps, and what contains them, as text."""
     name = quoted(field.name)
     return f"to_json(struct({name}))" if _has_map(field.dataType) else name
+
+
+def told_apart(values: Sequence[tuple[str, T.DataType]]) -> str:
+    """What to hash, so that different values have different hashes.
+
+    Spark's hashes skip nulls and do not mark where nested values end: (null, 1) would be (1, null), and
+    [[1], [2]] would be [[1, 2]]. A single value that is not nested needs nothing besides.
+    """
+    if len(values) == 1 and not isinstance(values[0][1], _NESTED):
+        return values[0][0]
+    return ", ".join(one for value, kind in values for one in _marked(value, kind, 0))
+
+
+_NESTED = (T.ArrayType, T.StructType, T.MapType, T.VariantType)
+
+
+def _marked(value: str, kind: T.DataType, depth: int) -> list[str]:
+    """A value with marks: whether it is null, and how long it is."""
+    null = f"isnull({value})"
+    if isinstance(kind, T.MapType):
+        entry = T.StructType([T.StructField("key", kind.keyType), T.StructField("value", kind.valueType)])
+        return _marked(f"map_entries({value})", T.ArrayType(entry), depth)
+    if isinstance(kind, T.ArrayType):
+        item = f"_tidegate_item{depth}"
+        items = ", ".join(_marked(item, kind.elementType, depth + 1))
+        return [null, f"size({value})", f"transform({value}, {item} -> struct({items}))"]
+    if isinstance(kind, T.StructType):
+        fields = [(f"{value}.{quoted(field.name)}", field.dataType) for field in kind.fields]
+        return [null, *(one for text, inner in fields for one in _marked(text, inner, depth))]
+    return [null, f"to_json({value})" if isinstance(kind, T.VariantType) else value]
 
 
 def _has_map(kind: T.DataType) -> bool:

@@ -14,8 +14,8 @@ from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, Compi
 from tidegate.spark.dropping import Passing
 from tidegate.spark.join_batch import JoinBatch, join_batch
 from tidegate.spark.match_task import MatchBatch, Queries
+from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_network import feeding
-from tidegate.spark.window_task import WindowBatch
 from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
 
 

@@ -18,9 +18,9 @@ from tidegate.spark.dropping import in_gap
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROWS, SEEN, TAG, TIME
 from tidegate.spark.routed import instance_of
-from tidegate.spark.sql_text import hashable, literal
-from tidegate.spark.window_task import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.spark.window_task import MARKER as NO_ROW
+from tidegate.spark.sql_text import literal, told_apart
+from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_batch import MARKER as NO_ROW
 from tidegate.values import BEGINNING_US
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
@@ -97,9 +97,9 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataF
 def _coded(frame: DataFrame, window: CompiledWindow) -> DataFrame:
     """With the codes of groups, which are hashed after Spark has told equal keys from others."""
     by = set(window.layout.by)
-    keys = [hashable(field) for field in frame.schema.fields if field.name in by]
-    code = f"xxhash64({', '.join(keys)})" if keys else "0L"
-    check = f"xxhash64({', '.join([f'{_SALT}', *keys])})"
+    keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
+    code = f"xxhash64({told_apart(keys)})" if keys else "0L"
+    check = f"xxhash64({', '.join([f'{_SALT}', *([told_apart(keys)] if keys else [])])})"
     return frame.select(
         "*",
         F.lit(0).cast("short").alias(TAG),

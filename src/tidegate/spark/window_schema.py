@@ -44,7 +44,7 @@ def window_schema(
     """Start and end of the window, the key, the aggregates, perhaps the time, and a report at the end."""
     fields = [T.StructField(START, time_type), T.StructField(END, time_type)]
     fields += [T.StructField(name, frame.schema[name].dataType) for name in node.by]
-    fields += [T.StructField(name, kind) for name, _, _, kind in taken.results]
+    fields += [T.StructField(result.name, kind) for result, kind in taken.results]
     if timed:
         fields.append(T.StructField(TIME, T.LongType()))
     return T.StructType([*fields, T.StructField(REPORT, T.StringType())])
@@ -58,6 +58,11 @@ def window_fingerprint(window: CompiledWindow) -> dict[str, Any]:
         "slide_us": spec.slide_us,
         "stream": window.layout.stream,
         "by": list(window.layout.by),
+        "arguments": window.taken.described,
         "partials": [text for _, text in window.taken.partials],
+        "udafs": {
+            name: {"state": layout.declared, "merge": layout.udaf.merge is not None}
+            for name, layout in window.layout.udafs.items()
+        },
         "output": window.schema.simpleString(),
     }
