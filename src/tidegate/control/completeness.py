@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.control.ledger import RANDOM_DROP, SIFTER, WINDOW_DROP, Line, Reader
+from tidegate.control.ledger import RANDOM_DROP, WINDOW_DROP, Line, Reader
 from tidegate.control.planning import Operator
 from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
@@ -54,27 +54,26 @@ def losses_of(
 
     `windows_missing`: window aggregates that would have had results which were decided against.
     """
-    why: dict[str, set[str]] = {reader.operator: set() for reader in lines}
+    why: dict[str, frozenset[str]] = {}
     gaps_us = {name: at for name, at in before.control.get(CONTROL, {}).items() if name in operators}
     newest_us = max((clock.seen_us for clock in after.clocks.values()), default=BEGINNING_US)
-    for reader, line in lines.items():
-        mine = why[reader.operator]
-        mine.update(reason for reason, rows in line.shed.items() if rows)
-        if why.get(reader.source):
-            mine.add(UPSTREAM)
-    for name, mine in why.items():
-        if name in windows_missing:
-            mine.add(WINDOW_DROP)
-        mine.update(_left_out(name, plan, reports))
-        if name not in operators:
-            continue
-        if _is_open(operators[name], plan.settle_us[name], gaps_us.get(name, BEGINNING_US)):
-            mine.add(EARLIER)
-        else:
-            gaps_us.pop(name, None)
-        if mine & {RANDOM_DROP, WINDOW_REDUCTION, UPSTREAM, SIFTER}:
-            gaps_us[name] = newest_us
-    return Losses({name: frozenset(mine) for name, mine in why.items() if mine}, gaps_us)
+    for name in dict.fromkeys(reader.operator for reader in lines):
+        mine = _left_out(name, plan, reports)
+        for reader, line in lines.items():
+            if reader.operator == name:
+                mine.update(reason for reason, rows in line.shed.items() if rows)
+                mine.update({UPSTREAM} if reader.source in why else ())
+        mine.update({WINDOW_DROP} if name in windows_missing else ())
+        if name in operators:
+            if _is_open(operators[name], plan.settle_us[name], gaps_us.get(name, BEGINNING_US)):
+                mine.add(EARLIER)
+            else:
+                gaps_us.pop(name, None)
+            if mine & {RANDOM_DROP, WINDOW_REDUCTION, UPSTREAM}:
+                gaps_us[name] = newest_us
+        if mine:
+            why[name] = frozenset(mine)
+    return Losses(why, gaps_us)
 
 
 def _left_out(name: str, plan: Plan, reports: Sequence[TaskReport]) -> set[str]:

@@ -36,6 +36,8 @@ from tidegate.values import SIDES, Manifest, Plan, TaskReport
 
 EXACT, SUBSET, ESTIMATED = "EXACT", "SUBSET", "ESTIMATED"
 STREAM, OUTPUT = "stream", "output"
+#: Work was skipped and no row explored: policies that never explore, or a batch of a few rows.
+NO_SAMPLE = "no_sample"
 
 #: Runs of missing windows: start of the first and the last one, and how far apart they begin; microseconds.
 MissingWindows = Sequence[tuple[int, int, int]]
@@ -131,9 +133,12 @@ def _output(outlet: Outlet, ways: Ways, told: Told, lines: Mapping[Reader, Line]
         pairs = float(sum(report.matches for report in told.reports if report.operator == outlet.source))
         known = {"estimate": Estimate(pairs, pairs).to_json()} if outlet.source in ways.pairing else {}
         return {**row, "recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
-    recall = _recall(outlet.source, ways, told) if why == [SKIPPED_PAIRS] else None
-    if recall is None:
+    if why != [SKIPPED_PAIRS] or outlet.source not in ways.pairing:
         return row
+    looks = [report.looks for report in told.reports if report.operator == outlet.source and report.looks]
+    recall = recall_of(told.plan.skipping[outlet.source], looks)
+    if recall is None:
+        return {**row, "why": [SKIPPED_PAIRS, NO_SAMPLE]}
     return {
         **row,
         **_recall_row(recall.total),
@@ -159,11 +164,6 @@ def _emitted(outlet: Outlet, line: Line, told: Told) -> int | None:
     counts = [report.emitted for report in told.reports if report.operator == outlet.source]
     counts += [report.emitted for report in told.matched if report.operator == outlet.source]
     return sum(counts) if counts else line.processed
-
-
-def _recall(name: str, ways: Ways, told: Told) -> Recall | None:
-    looks = [report.looks for report in told.reports if report.operator == name and report.looks]
-    return recall_of(told.plan.skipping[name], looks) if name in ways.pairing and looks else None
 
 
 def _recall_row(estimate: Estimate) -> Row:

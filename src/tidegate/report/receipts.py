@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidegate.control.recall import Estimate, pooled
-from tidegate.control.receipts import ESTIMATED, EXACT, OUTPUT, SUBSET
+from tidegate.control.receipts import ESTIMATED, EXACT, NO_SAMPLE, OUTPUT, SUBSET
 
 Receipt = Mapping[str, Any]
 Row = dict[str, Any]
@@ -67,6 +67,7 @@ def totals(receipts: Sequence[Receipt]) -> list[Row]:
     """One row for each stream and output over all batches; `batch` is the last one.
 
     Estimates of batches add up, with their variances: the interval is that of the recall over all of them.
+    (Batches in which no row happened to explore are left out of it; `why` then has `no_sample`.)
     """
     by_name: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for receipt in receipts:
@@ -106,10 +107,10 @@ def _total(rows: Sequence[Mapping[str, Any]], last: int | None) -> Row:
 def _recall(rows: Sequence[Mapping[str, Any]], modes: set[str]) -> Row:
     if modes == {EXACT}:
         return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0}
-    estimates = [row.get("estimate") for row in rows]
-    if None in estimates:
+    known = [row for row in rows if NO_SAMPLE not in row["why"]]
+    if any("estimate" not in row for row in known) or all(row["mode"] == EXACT for row in known):
         return {}
-    whole = pooled(Estimate.from_json(one) for one in estimates if one is not None)
+    whole = pooled(Estimate.from_json(row["estimate"]) for row in known)
     low, high = whole.interval
     return {"recall": whole.recall, "recall_low": low, "recall_high": high}
 

@@ -24,7 +24,7 @@ class Entered:
     rows: Mapping[str, int]
     #: The same, where a sifter at the sources has dropped some before: rows that came to us.
     here: Mapping[str, int]
-    #: By match whose sifter stands at the sources: rows that these were offered, and dropped, since they began
+    #: By match whose sifter stands at the sources: rows that were offered and dropped there, ever
     at_sources: tuple[Mapping[str, int], Mapping[str, int]]
     #: … and rows that they dropped since the last batch.
     dropped_at_sources: Mapping[str, int]

@@ -5,8 +5,8 @@
 
 So many lines share a file that thousands of batches stay few files, and a file is replaced as a whole: a
 batch has exactly one line at any moment, also after replays and crashes, and whoever reads the folder (with
-Spark: `spark.read.json("<checkpoint>/receipts")`) sees whole lines only. A line is written before the manifest
-of its batch; until that stands, the batch may run again, and replaces its line by an equal one.
+Spark: `spark.read.json("<checkpoint>/receipts")`) sees whole lines only. A line is written before the
+manifest of its batch; until that stands, the batch may run again, and replaces its line by an equal one.
 """
 
 from __future__ import annotations
