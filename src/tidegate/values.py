@@ -303,10 +303,16 @@ class Looks:
     #: The same for rows that explore.
     explored: tuple[int, ...]
     explored_matches: tuple[float, ...]
+    #: Where some rows are a sample of all: rows that looked, those of the sample by group, and the matches of
+    #: these by age and group (see control/recall.py).
+    rows: int = 0
+    sample: tuple[int, ...] = ()
+    sampled: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Looks:
-        return cls(**{name: tuple(numbers) for name, numbers in raw.items()})
+        by_age = {name: tuple(numbers) for name, numbers in raw.items() if name != "rows"}
+        return cls(**{**by_age, "rows": raw["rows"], "sampled": tuple(map(tuple, raw["sampled"]))})
 
 
 @dataclass(frozen=True)

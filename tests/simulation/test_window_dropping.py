@@ -70,7 +70,7 @@ class Engine:
         report = _report(rows, rows - int(kept.sum()))
         learnt = window_dropping.learn(self.settings, self.manifest, plan, [report], after, busy)
         for runs in window_dropping.missing(self.settings, plan, self.manifest, after).values():
-            self.missing |= {at for low, high in runs for at in range(low, high + 1, 2 * SECOND)}
+            self.missing |= {at for low, high, _ in runs for at in range(low, high + 1, 2 * SECOND)}
         self.manifest = replace(after, control={window_dropping.CONTROL: learnt})
         self.busy.append(busy)
         self.plans.append(plan)

@@ -138,8 +138,10 @@ def arrows(settings: DropSettings, plan: Plan) -> dict[Arrow, Intervals]:
 
 def missing(
     settings: DropSettings, plan: Plan, before: Manifest, after: Manifest
-) -> dict[str, list[tuple[int, int]]]:
-    """Per output: the windows that closed with this batch and were dropped, as runs of starts, both ends in.
+) -> dict[str, list[tuple[int, int, int]]]:
+    """Per output: the windows that closed with this batch and were dropped, as runs of starts.
+
+    A run is its first start, its last, and how far apart they are.
 
     Whether a row ever fell into them is not known.
     """
@@ -154,7 +156,9 @@ def missing(
         some = first < beyond
         starts, ends = spec.start(first[some]), spec.start(beyond[some] - 1)
         if starts.size:
-            found[child] = list(zip(starts.tolist(), ends.tolist(), strict=True))
+            found[child] = [
+                (a, b, spec.slide_us) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+            ]
     return found
 
 

@@ -20,7 +20,7 @@ from tidegate.flow import Output
 from tidegate.spark.layout import TIME
 from tidegate.spark.progress import iso
 from tidegate.spark.sql_text import literal
-from tidegate.spark.window_network import output_name
+from tidegate.spark.window_network import output_name, plain_name
 from tidegate.values import BEGINNING_US, END_US, Manifest, Plan, TaskReport
 from tidegate.window.gap_table import NO_GAPS, GapTable, gap_table
 from tidegate.window.intervals import Intervals, union
@@ -84,14 +84,17 @@ class Dropping:
         """For people: what is dropped, and which windows are missing with this batch."""
         if self._settings is None:
             return {}
-        missing = window_dropping.missing(self._settings, plan, before, after)
         shares = {name: {"p": one["p"], "shut": one["shut"]} for name, one in plan.dropping.items()}
-        return {
-            "drops": shares,
-            "missing": {
-                name: [[iso(first), iso(last)] for first, last in runs] for name, runs in missing.items()
-            },
-        }
+        missing = self.missing(plan, before, after).items()
+        runs = {name: [[iso(first), iso(last)] for first, last, _ in some] for name, some in missing}
+        return {"drops": shares, "missing": runs}
+
+    def missing(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, list[tuple[int, int, int]]]:
+        """Per output: windows that are missing with this batch, as runs: first and last start, and slide."""
+        if self._settings is None:
+            return {}
+        found = window_dropping.missing(self._settings, plan, before, after)
+        return {plain_name(name): runs for name, runs in found.items()}
 
     def learn(
         self,

@@ -6,7 +6,7 @@
     4  one action: kernels run, state files are written, output is materialised, reports come back
     5  settle passes, where the plan asks for them: rows that the moved watermark sets free
     6  sinks read the materialised output
-    7  telemetry, then the manifest: from here on the batch is done
+    7  telemetry, the receipt, then the manifest: from here on the batch is done
 
 A crash before 7 leaves manifest b-1: the batch runs again under the same plan and gives the same rows. A
 crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
@@ -22,11 +22,12 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import adding_up, balancing, overload, planning
+from tidegate.control import adding_up, balancing, completeness, overload, planning
 from tidegate.control.balance_told import balance_told
 from tidegate.control.balancing import BalanceSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import OverloadSettings
+from tidegate.control.receipts import Told, receipt_of
 from tidegate.control.sift_told import sift_told
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
@@ -46,6 +47,7 @@ from tidegate.spark.progress import Progress, progress_of, shed_of
 from tidegate.spark.residual import condition
 from tidegate.spark.staging import can_stage
 from tidegate.spark.tasks import Tasks
+from tidegate.spark.ways import counted, emits_every_row, ways_of
 from tidegate.spark.window_network import feeding
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
@@ -111,6 +113,7 @@ class Engine:
             **{join.layout.operator: _operator(compiled, join) for join in compiled.joins},
             **{window.layout.operator: _window(compiled, window) for window in compiled.windows},
         }
+        self._ways = ways_of(compiled, self._operators, settings.dropping)
         self.manifest = self._recover()
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
@@ -197,7 +200,7 @@ class Engine:
             with self._timed("sinks"):
                 self._write_outputs(passes, plan, [*settled, *matched], batch)
             self._step("sunk", batch)
-            # 7. Telemetry and manifest.
+            # 7. Telemetry, receipt and manifest.
             with self._timed("commit"):
                 progress = progress_of(batch, after, settled, matched, self._layouts, seen, late)
                 progress["shed"] = shed_of(plan, settled)
@@ -218,7 +221,14 @@ class Engine:
                 after = replace(after, control={**after.control, **learnt})
                 progress["sift"] = sift_told(plan, matched, entered.rows, after)
                 progress["windows"] = self._dropping.told(plan, self.manifest, after)
+                missing = self._dropping.missing(plan, self.manifest, after)
+                told = Told(
+                    plan, self.manifest, after, settled, matched, counted(raw, entered, late), missing
+                )
+                receipt, gaps_us = receipt_of(self._ways, told)
+                after = replace(after, control={**after.control, completeness.CONTROL: gaps_us})
                 self.checkpoint.telemetry.write(batch, progress)
+                self.checkpoint.receipts.write(receipt)
                 self._step("reported", batch)
                 self.checkpoint.commit(after)
             self.manifest = after
@@ -359,10 +369,9 @@ class Engine:
         """Rows per output, where nothing behind the operator can have changed their number."""
         rows = {}
         for output in self.compiled.outputs:
-            node = output.node
-            exact = isinstance(node, Join) and (node.where is None or node.how != "inner")
-            if isinstance(node, (Match, Window)) or (isinstance(node, Join) and exact):
-                name = self.compiled.operator_of(node).layout.operator
+            base, _ = boxes_of(output.node)
+            if isinstance(base, (Join, Match, Window)) and emits_every_row(output.node):
+                name = self.compiled.operator_of(base).layout.operator
                 rows[output.name] = sum(r.emitted for r in reports if r.operator == name)
         return rows
 

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,7 @@ from tidegate.durations import duration_us
 from tidegate.errors import BatchFailed, FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
 from tidegate.goals import Goal, Shed
+from tidegate.report import receipts as receipt_tables
 from tidegate.route.hash import first_table
 from tidegate.spark.compile import compile_flow
 from tidegate.spark.compiled import Compiled
@@ -103,6 +104,7 @@ class Query:
         #: Held while a batch runs.
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
+        self._read_receipts: Callable[[], list[dict[str, Any]]] = list
 
     @property
     def is_active(self) -> bool:
@@ -117,6 +119,18 @@ class Query:
     def recent_progress(self) -> list[Progress]:
         """The last batches, oldest first; at most a thousand."""
         return list(self._progress)
+
+    def receipts(self, total: bool = False) -> Any:
+        """Exactly what was lost: a pandas data frame with a row a batch and stream or output.
+
+        All batches of the checkpoint, also those of earlier runs. `total`: their sums instead, a row for
+        each stream and output. The columns are explained in `tidegate.report.receipts`; the same lies as
+        JSON lines under the checkpoint: `spark.read.json("<checkpoint>/receipts")`.
+        """
+        found = self._read_receipts()
+        return receipt_tables.frame(
+            receipt_tables.totals(found) if total else receipt_tables.receipt_rows(found)
+        )
 
     @property
     def spark_query(self) -> StreamingQuery | None:
@@ -271,6 +285,7 @@ def _run_batch(compiled: Compiled, settings: Settings) -> Query:
         try:
             engine = Engine(compiled, checkpoint, settings, query._add_progress)
             engine.run_batch(compiled.input_frame(), 0, flush=True)
+            kept = checkpoint.receipts.read()
         except Exception as error:
             ours = told(error, 0)
             if ours is error:
@@ -278,6 +293,7 @@ def _run_batch(compiled: Compiled, settings: Settings) -> Query:
             raise ours from error
         finally:
             checkpoint.close()
+    query._read_receipts = lambda: kept
     query._end(None)
     return query
 
@@ -310,6 +326,7 @@ def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict
     query = Query()
     checkpoint = Checkpoint(path)
     checkpoint.open(_owner())
+    query._read_receipts = checkpoint.receipts.read
     try:
         engine = Engine(compiled, checkpoint, settings, query._add_progress)
         failure: list[BaseException] = []

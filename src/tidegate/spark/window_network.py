@@ -18,10 +18,18 @@ from tidegate.window.spec import SIZE_MAX_US
 from tidegate.window.window_drop import gap_in_windows
 from tidegate.windowed import Window
 
+#: Outputs may have the names of streams or operators.
+_OUTPUT = "output "
+
 
 def output_name(output: Output) -> str:
-    """Outputs may have the names of streams or operators."""
-    return f"output {output.name}"
+    """The name of an output in the network."""
+    return _OUTPUT + output.name
+
+
+def plain_name(name: str) -> str:
+    """The name that the user knows an output by."""
+    return name.removeprefix(_OUTPUT)
 
 
 def network_of(compiled: Compiled) -> Network:
