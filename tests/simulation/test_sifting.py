@@ -15,7 +15,6 @@ from tidegate.goals import Shed
 from tidegate.papers.sifters import Workload, draw_queries, draw_rows, hits
 from tidegate.sift.decision import keep_by_hash
 from tidegate.sift.lookup import Lookup
-from tidegate.sift.query_set import QuerySet
 from tidegate.sift.sifter import Sifter
 from tidegate.sifting import MatchReport, Sampled
 from tidegate.values import Manifest
@@ -30,9 +29,7 @@ class Machine:
 
     def __init__(self, workload: Workload, **shed: Any) -> None:
         self.workload = workload
-        drawn = draw_queries(workload)
-        names = tuple(map(str, range(workload.query_count)))
-        self.queries = QuerySet(drawn.boxes, names, drawn.weights, drawn.alphas)
+        self.queries = draw_queries(workload)
         self.settings = SiftSettings(Shed(**shed), {"match1": self.queries}, BATCH_SECONDS, BATCH_SECONDS)
         self.manifest = planning.first_manifest({}, ["s"], {}, 0)
         self.batches: list[dict[str, Any]] = []
