@@ -19,7 +19,7 @@ from tidegate.control.window_dropping import DropSettings
 from tidegate.flow import Output
 from tidegate.spark.layout import TIME
 from tidegate.spark.progress import iso
-from tidegate.spark.sql_text import literal
+from tidegate.spark.sql_text import data, literal
 from tidegate.spark.window_network import output_name, plain_name
 from tidegate.values import BEGINNING_US, END_US, Manifest, Plan, TaskReport
 from tidegate.window.gap_table import NO_GAPS, GapTable, gap_table
@@ -114,11 +114,6 @@ class Dropping:
 
 def in_gap(table: GapTable, time: str = TIME) -> str:
     """`GapTable.inside` in Spark's language. All that changes from batch to batch is data."""
-    low, high, grid = (_data(one, time) for one in (table.low_us, table.high_us, table.grid_us))
+    low, high, grid = (data(one, "bigint", time) for one in (table.low_us, table.high_us, table.grid_us))
     cell = f"cast((least(greatest({time}, {low}), {high}) - {low}) div {grid} as int)"
     return f"get({literal(list(table.cells), 'array<tinyint>')}, {cell}) = 1"
-
-
-def _data(number: int, column: str) -> str:
-    """A number that Spark does not compile into its code."""
-    return f"get({literal([number], 'array<bigint>')}, cast(isnull({column}) as int))"

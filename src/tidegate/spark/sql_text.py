@@ -9,11 +9,22 @@ from typing import Any
 from pyspark.sql import types as T
 
 from tidegate.spark.keys import quoted
+from tidegate.spark.layout import TIME
+from tidegate.values import BEGINNING_US
 
 
 def literal(value: list[Any], kind: str) -> str:
     """An array as data: it is passed to the compiled code, so that another one needs no compilation."""
     return f"from_json('{json.dumps(value, separators=(',', ':'))}', '{kind}')"
+
+
+def data(value: float, kind: str, time: str = TIME) -> str:
+    """A number as data, beside a time: out of an array, at a place that Spark must ask each row for.
+
+    It is always the first: no time is below the beginning, which Spark does not know. (A test for null would
+    not do: of columns without nulls Spark knows the answer.)
+    """
+    return f"get({literal([value], f'array<{kind}>')}, cast({time} < {BEGINNING_US}L as int))"
 
 
 def hashable(field: T.StructField) -> str:

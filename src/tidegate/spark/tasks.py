@@ -89,14 +89,17 @@ class Tasks:
 
     def _matching(self, match: CompiledMatch, plan: Plan) -> MatchBatch:
         name, stream = match.layout.operator, match.layout.stream
-        sifter = plan.sifters.get(name)
+        planned = plan.sifters.get(name)
+        sifter = None if planned is None else Sifter.from_json(planned)
+        # A replay with other queries, over other columns: the sifter of the first try knows nothing of them.
+        fits = sifter is not None and sifter.axes == match.layout.axes
         return MatchBatch(
             match.layout,
             self._queries[name],
             plan.batch,
             late_before_us=BEGINNING_US if stream is None else plan.watermarks_us[stream],
             newest_us=self._newest_us(stream, plan),
-            sifter=None if sifter is None else Sifter.from_json(sifter),
+            sifter=sifter if fits else None,
             seed=plan.seed,
             stage_root=self._stage_root,
             kept_as=self._kept_as,

@@ -18,7 +18,7 @@ from tidegate.spark.dropping import in_gap
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROWS, SEEN, TAG, TIME
 from tidegate.spark.routed import instance_of
-from tidegate.spark.sql_text import literal, told_apart
+from tidegate.spark.sql_text import data, told_apart
 from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
 from tidegate.spark.window_batch import MARKER as NO_ROW
 from tidegate.values import BEGINNING_US
@@ -80,8 +80,8 @@ def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> Dat
 def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
     """Rows with what becomes of them, their pane, their key, and the arguments of all aggregates."""
     fate = (
-        f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {_data(work.newest_us)} THEN {REJECTED} "
-        f"WHEN {TIME} < {_data(work.late_before_us)} THEN {LATE} "
+        f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {data(work.newest_us, 'bigint')} THEN {REJECTED} "
+        f"WHEN {TIME} < {data(work.late_before_us, 'bigint')} THEN {LATE} "
     )
     if work.gaps is not None:
         fate += f"WHEN {in_gap(work.gaps)} THEN {DROPPED} "
@@ -125,8 +125,3 @@ def pane_sql(spec: WindowSpec) -> str:
     slide, rest = spec.slide_us, Panes(spec).rest_us
     number = f"({TIME} - pmod({TIME}, {slide}L)) div {slide}L"
     return f"{number} * 2 + if(pmod({TIME}, {slide}L) >= {rest}L, 1, 0)" if rest else number
-
-
-def _data(time_us: int) -> str:
-    """A time that changes from batch to batch: data to the compiled code, not part of it."""
-    return f"get({literal([time_us], 'array<bigint>')}, cast(isnull({TIME}) as int))"
