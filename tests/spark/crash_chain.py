@@ -65,6 +65,11 @@ def check_result(home: Path, case: Case) -> None:
     manifest = checkpoint.manifests.load_latest()
     assert manifest is not None
     check_logs(home, manifest.batch)
+    receipts = checkpoint.receipts.read()
+    assert [one["batch"] for one in receipts] == list(range(manifest.batch + 1)), (
+        "a receipt is missing or twice"
+    )
+    assert not [wrong for one in receipts for wrong in violations(one)]
     assert not checkpoint.store.list(temporary=True)
 
 
