@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.spark.crash_input import BATCHES, Case, expected, prepare, written
 from tests.spark.crash_runner import watched_files
+from tests.spark.ledger_watch import violations
 
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.sweep import referenced
