@@ -25,10 +25,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tidegate.control.completeness import SKIPPED_PAIRS, Losses, losses_of
 from tidegate.control.ledger import REASONS, Counted, Line, Reader, added_up, given_up, lines_of, of_stream
 from tidegate.control.planning import Operator
-from tidegate.control.recall import Estimate, Recall, recall_of
+from tidegate.control.recall import Estimate, Recall, found_shares, recall_of
 from tidegate.join.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.sifting import MatchReport
@@ -89,8 +91,9 @@ def receipt_of(ways: Ways, told: Told) -> tuple[Row, dict[str, int]]:
     losses = losses_of(
         told.plan, told.before, told.after, told.reports, lines, ways.operators, tuple(told.missing)
     )
+    found = {name: _found(name, ways, told, losses) for name in {outlet.source for outlet in ways.outputs}}
     streams = [_stream(name, ways, told, lines) for name in ways.streams]
-    outputs = [_output(outlet, ways, told, lines, losses) for outlet in ways.outputs]
+    outputs = [{**_output(outlet, told, lines, losses), **found[outlet.source]} for outlet in ways.outputs]
     receipt = {"batch": told.plan.batch, "planned_us": told.plan.now_us, "rows": [*streams, *outputs]}
     return receipt, dict(losses.gaps_us)
 
@@ -116,11 +119,11 @@ def _given_up(reader: Reader, ways: Ways, told: Told) -> int:
     return given_up(reader.operator, reader.side, told.before, told.plan, dead_us)
 
 
-def _output(outlet: Outlet, ways: Ways, told: Told, lines: Mapping[Reader, Line], losses: Losses) -> Row:
+def _output(outlet: Outlet, told: Told, lines: Mapping[Reader, Line], losses: Losses) -> Row:
     mine = [line for reader, line in lines.items() if reader.operator == outlet.source]
     line = added_up(mine) if mine else _straight(outlet, lines, told)
     why = sorted(losses.why.get(outlet.source, ()))
-    row: Row = {
+    return {
         "kind": OUTPUT,
         "name": outlet.name,
         "mode": SUBSET if why else EXACT,
@@ -129,21 +132,27 @@ def _output(outlet: Outlet, ways: Ways, told: Told, lines: Mapping[Reader, Line]
         "why": why,
         "missing": [list(run) for run in told.missing.get(outlet.source, ())],
     }
-    if not why:
-        pairs = float(sum(report.matches for report in told.reports if report.operator == outlet.source))
-        known = {"estimate": Estimate(pairs, pairs).to_json()} if outlet.source in ways.pairing else {}
-        return {**row, "recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
-    if why != [SKIPPED_PAIRS] or outlet.source not in ways.pairing:
-        return row
-    looks = [report.looks for report in told.reports if report.operator == outlet.source and report.looks]
-    recall = recall_of(told.plan.skipping[outlet.source], looks)
+
+
+def _found(name: str, ways: Ways, told: Told, losses: Losses) -> Row:
+    """How much of the result of an operator, or stream, was found; nothing where nobody can tell."""
+    mine = [report for report in told.reports if report.operator == name]
+    if name not in losses.why:
+        pairs = float(sum(report.matches for report in mine))
+        known = {"estimate": Estimate(pairs, pairs).to_json()} if name in ways.pairing else {}
+        return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
+    if losses.why[name] != {SKIPPED_PAIRS} or name not in ways.pairing:
+        return {}
+    recall = recall_of(told.plan.skipping[name], [report.looks for report in mine if report.looks])
     if recall is None:
-        return {**row, "why": [SKIPPED_PAIRS, NO_SAMPLE]}
+        return {"why": [SKIPPED_PAIRS, NO_SAMPLE]}
+    low, high = recall.total.interval
     return {
-        **row,
-        **_recall_row(recall.total),
+        "recall": recall.total.recall,
+        "recall_low": low,
+        "recall_high": high,
         "estimate": recall.total.to_json(),
-        "by_lag": _by_lag(recall, ways.operators[outlet.source].within),
+        "by_lag": _by_lag(recall, ways.operators[name].within),
     }
 
 
@@ -166,22 +175,26 @@ def _emitted(outlet: Outlet, line: Line, told: Told) -> int | None:
     return sum(counts) if counts else line.processed
 
 
-def _recall_row(estimate: Estimate) -> Row:
-    low, high = estimate.interval
-    return {"recall": estimate.recall, "recall_low": low, "recall_high": high}
-
-
 def _by_lag(recall: Recall, within: Within | Tumbling | Unbounded | Any) -> list[Row]:
     """Per basic window in reach: how far the stored row lies behind the new one (ahead of it: negative)."""
     rows: list[Row] = []
     for side, estimates in enumerate(recall.by_age):
         ages = ages_of(within, side)
-        for number, one in enumerate(estimates):
-            if one is not None and one.true:
-                lag_us = (number - ages.ahead) * ages.slot_us
-                found = {"found": one.found, "true": round(one.true, 1)}
-                shares = {name: round(part or 0.0, 4) for name, part in _recall_row(one).items()}
-                rows.append({"stored": SIDES[side], "lag_us": lag_us, **found, **shares})
+        found, true = estimates[:, 0], np.maximum(estimates[:, 0], estimates[:, 1] + estimates[:, 2])
+        shares = np.round(np.stack(found_shares(estimates), axis=1), 4)
+        for number in np.flatnonzero(true).tolist():
+            part, low, high = shares[number].tolist()
+            rows.append(
+                {
+                    "stored": SIDES[side],
+                    "lag_us": (number - ages.ahead) * ages.slot_us,
+                    "found": float(found[number]),
+                    "true": round(float(true[number]), 1),
+                    "recall": part,
+                    "recall_low": low,
+                    "recall_high": high,
+                }
+            )
     return rows
 
 
