@@ -15,8 +15,8 @@ missing. Modes:
     ESTIMATED   values are estimates (of aggregates over a sample)
 
 Guarantee: a pure function, the same for a replayed batch; every ledger balances (`unexplained` is 0), and
-where it does not, the receipt says by how much. No recall is given where no sound estimate is known: `why`
-tells the reason.
+where it does not, the receipt says by how much. The recall is that of pairs, before any filter behind the
+join; none is given where no sound estimate is known, and `why` tells the reason.
 """
 
 from __future__ import annotations
