@@ -21,8 +21,8 @@ estimate. Estimates of several batches or windows add up (`pooled`): their sampl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import exp, log, sqrt
+from dataclasses import asdict, astuple, dataclass
+from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,17 +64,8 @@ class Estimate:
     @property
     def interval(self) -> tuple[float, float]:
         """Between these lies the recall, in 95 of 100 batches."""
-        low, high = self._others_between()
-        most = max(self.found, min(self.certain + high, self.found + self.unseen), self.true)
-        least = max(self.found, self.certain + low)
-        return (self.found / most if most else 1.0), (self.found / least if least else 1.0)
-
-    def _others_between(self) -> tuple[float, float]:
-        spread = sqrt(self.variance)
-        if not self.others:
-            return 0.0, _UNSEEN_MAX * spread
-        factor = exp(min(50.0, student(self.freedom) * spread / self.others)) if spread else 1.0
-        return self.others / factor, self.others * factor
+        _, low, high = found_shares(np.array([astuple(self)]))
+        return float(low[0]), float(high[0])
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -82,6 +73,25 @@ class Estimate:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Estimate:
         return cls(**raw)
+
+
+def found_shares(
+    estimates: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Recall and the ends of its interval, of many estimates at once: a line has the fields of `Estimate`."""
+    found, certain, others, variance, freedom, unseen = estimates.T
+    spread = np.sqrt(variance)
+    some = others > 0
+    deviations = student(np.maximum(1.0, freedom)) * spread / np.where(some, others, 1.0)
+    factor = np.exp(np.minimum(50.0, deviations))
+    true = np.maximum(found, certain + others)
+    least = np.maximum(found, certain + np.where(some, others / factor, 0.0))
+    most = certain + np.where(some, others * factor, _UNSEEN_MAX * spread)
+    most = np.maximum(true, np.minimum(most, found + unseen))
+    recall, high, low = (
+        np.where(all_ > 0, found / np.maximum(all_, 1e-300), 1.0) for all_ in (true, least, most)
+    )
+    return recall, low, high
 
 
 def pooled(estimates: Iterable[Estimate]) -> Estimate:
@@ -96,10 +106,11 @@ def pooled(estimates: Iterable[Estimate]) -> Estimate:
 
 @dataclass(frozen=True)
 class Recall:
-    """The estimate of a join in a batch: in all, and per window by age (None: not in reach)."""
+    """The estimate of a join in a batch: in all, and per window by age."""
 
     total: Estimate
-    by_age: tuple[tuple[Estimate | None, ...], tuple[Estimate | None, ...]]
+    #: A line per age with the fields of `Estimate`; all 0 where nothing is in reach.
+    by_age: tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def recall_of(skipping: Skipping, reported: Sequence[Sequence[Looks]]) -> Recall | None:
@@ -137,26 +148,19 @@ class _Counts:
 
 def _estimated(
     counts: _Counts, shares: NDArray[np.float64], depth: float
-) -> tuple[Estimate, tuple[Estimate | None, ...]] | None:
+) -> tuple[Estimate, NDArray[np.float64]] | None:
     """One window: in all, and by age."""
-    reached = counts.in_reach + counts.found > 0
-    partly = (shares < 1) & reached
+    partly = (shares < 1) & (counts.in_reach + counts.found > 0)
     certain = np.where(partly, 0.0, counts.found)
-    if not partly.any():
-        by_age = [
-            Estimate(found, found) if near else None for found, near in zip(certain, reached, strict=True)
-        ]
-        return Estimate(float(certain.sum()), float(certain.sum())), tuple(by_age)
-    if not counts.sample.sum():
-        return None
-    chances = np.array([chance_seen(share, depth) for share in shares.tolist()])
-    others = _scaled_up(counts, chances, partly)
-    unseen = np.where(partly, counts.unseen, 0.0)
-    columns = np.stack(
-        [_with_total(counts.found), _with_total(certain), *others, _with_total(unseen)], axis=1
-    )
-    total, *ages = (Estimate(*row) for row in columns.tolist())
-    return total, tuple(one if near else None for one, near in zip(ages, reached, strict=True))
+    lines = np.zeros((shares.size + 1, 6))
+    lines[:, 0], lines[:, 1] = _with_total(counts.found), _with_total(certain)
+    if partly.any():
+        if not counts.sample.sum():
+            return None
+        chances = np.array([chance_seen(share, depth) for share in shares.tolist()])
+        lines[:, 2:5] = np.stack(_scaled_up(counts, chances, partly), axis=1)
+        lines[:, 5] = _with_total(np.where(partly, counts.unseen, 0.0))
+    return Estimate(*lines[0].tolist()), lines[1:]
 
 
 def _scaled_up(
@@ -186,9 +190,9 @@ def _with_total(by_age: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate(([by_age.sum()], by_age))
 
 
-def student(freedom: float) -> float:
-    """The 97.5 % quantile of Student's distribution (Cornish–Fisher expansion; exact to 1 % from 3 on)."""
-    z, f = 1.959964, max(1.0, freedom)
+def student(f: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The 97.5 % quantiles of Student's distributions (Cornish–Fisher expansion; exact to 1 % from 3 on)."""
+    z = 1.959964
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

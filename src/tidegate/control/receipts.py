@@ -15,8 +15,8 @@ missing. Modes:
     ESTIMATED   values are estimates (of aggregates over a sample)
 
 Guarantee: a pure function, the same for a replayed batch; every ledger balances (`unexplained` is 0), and
-where it does not, the receipt says by how much. No recall is given where no sound estimate is known: `why`
-tells the reason.
+where it does not, the receipt says by how much. The recall is that of pairs, before any filter behind the
+join; none is given where no sound estimate is known, and `why` tells the reason.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from tidegate.control.completeness import SKIPPED_PAIRS, Losses, losses_of
 from tidegate.control.ledger import (
@@ -38,7 +40,7 @@ from tidegate.control.ledger import (
     of_stream,
 )
 from tidegate.control.planning import Operator
-from tidegate.control.recall import Estimate, Recall, recall_of
+from tidegate.control.recall import Estimate, Recall, found_shares, recall_of
 from tidegate.join.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.sifting import MatchReport
@@ -97,8 +99,16 @@ def receipt_of(ways: Ways, told: Told) -> tuple[Row, dict[str, int]]:
     """The receipt of a batch, and what its manifest must remember (under `completeness.CONTROL`)."""
     lines = lines_of(ways.readers, told.reports, told.matched, told.counted)
     losses = losses_of(told.plan, told.before, told.after, told.reports, lines, ways.operators)
+    found = {name: _found(name, ways, told, losses) for name in {outlet.source for outlet in ways.outputs}}
     streams = [_stream(name, ways, told, lines) for name in ways.streams]
-    outputs = [_output(outlet, ways, told, lines, losses) for outlet in ways.outputs]
+    outputs = [
+        # Of windows that are missing nobody knows how many rows they would have had.
+        {
+            **_output(outlet, told, lines, losses),
+            **({} if outlet.name in told.missing else found[outlet.source]),
+        }
+        for outlet in ways.outputs
+    ]
     receipt = {"batch": told.plan.batch, "planned_us": told.plan.now_us, "rows": [*streams, *outputs]}
     return receipt, dict(losses.gaps_us)
 
@@ -124,12 +134,12 @@ def _given_up(reader: Reader, ways: Ways, told: Told) -> int:
     return given_up(reader.operator, reader.side, told.before, told.plan, dead_us)
 
 
-def _output(outlet: Outlet, ways: Ways, told: Told, lines: Mapping[Reader, Line], losses: Losses) -> Row:
+def _output(outlet: Outlet, told: Told, lines: Mapping[Reader, Line], losses: Losses) -> Row:
     mine = [line for reader, line in lines.items() if reader.operator == outlet.source]
     line = added_up(mine) if mine else _straight(outlet, lines, told)
     missing = told.missing.get(outlet.name, ())
     why = sorted({*losses.why.get(outlet.source, ()), *((WINDOW_DROP,) if missing else ())})
-    row: Row = {
+    return {
         "kind": OUTPUT,
         "name": outlet.name,
         "mode": SUBSET if why else EXACT,
@@ -138,21 +148,27 @@ def _output(outlet: Outlet, ways: Ways, told: Told, lines: Mapping[Reader, Line]
         "why": why,
         "missing": [list(run) for run in missing],
     }
-    if not why:
-        pairs = float(sum(report.matches for report in told.reports if report.operator == outlet.source))
-        known = {"estimate": Estimate(pairs, pairs).to_json()} if outlet.source in ways.pairing else {}
-        return {**row, "recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
-    if why != [SKIPPED_PAIRS] or outlet.source not in ways.pairing:
-        return row
-    looks = [report.looks for report in told.reports if report.operator == outlet.source and report.looks]
-    recall = recall_of(told.plan.skipping[outlet.source], looks)
+
+
+def _found(name: str, ways: Ways, told: Told, losses: Losses) -> Row:
+    """How much of the result of an operator, or stream, was found; nothing where nobody can tell."""
+    mine = [report for report in told.reports if report.operator == name]
+    if name not in losses.why:
+        pairs = float(sum(report.matches for report in mine))
+        known = {"estimate": Estimate(pairs, pairs).to_json()} if name in ways.pairing else {}
+        return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
+    if losses.why[name] != {SKIPPED_PAIRS} or name not in ways.pairing:
+        return {}
+    recall = recall_of(told.plan.skipping[name], [report.looks for report in mine if report.looks])
     if recall is None:
-        return {**row, "why": [SKIPPED_PAIRS, NO_SAMPLE]}
+        return {"why": [SKIPPED_PAIRS, NO_SAMPLE]}
+    low, high = recall.total.interval
     return {
-        **row,
-        **_recall_row(recall.total),
+        "recall": recall.total.recall,
+        "recall_low": low,
+        "recall_high": high,
         "estimate": recall.total.to_json(),
-        "by_lag": _by_lag(recall, ways.operators[outlet.source].within),
+        "by_lag": _by_lag(recall, ways.operators[name].within),
     }
 
 
@@ -175,22 +191,26 @@ def _emitted(outlet: Outlet, line: Line, told: Told) -> int | None:
     return sum(counts) if counts else line.processed
 
 
-def _recall_row(estimate: Estimate) -> Row:
-    low, high = estimate.interval
-    return {"recall": estimate.recall, "recall_low": low, "recall_high": high}
-
-
 def _by_lag(recall: Recall, within: Within | Tumbling | Unbounded | Any) -> list[Row]:
     """Per basic window in reach: how far the stored row lies behind the new one (ahead of it: negative)."""
     rows: list[Row] = []
     for side, estimates in enumerate(recall.by_age):
         ages = ages_of(within, side)
-        for number, one in enumerate(estimates):
-            if one is not None and one.true:
-                lag_us = (number - ages.ahead) * ages.slot_us
-                found = {"found": one.found, "true": round(one.true, 1)}
-                shares = {name: round(part or 0.0, 4) for name, part in _recall_row(one).items()}
-                rows.append({"stored": SIDES[side], "lag_us": lag_us, **found, **shares})
+        found, true = estimates[:, 0], np.maximum(estimates[:, 0], estimates[:, 1] + estimates[:, 2])
+        shares = np.round(np.stack(found_shares(estimates), axis=1), 4)
+        for number in np.flatnonzero(true).tolist():
+            part, low, high = shares[number].tolist()
+            rows.append(
+                {
+                    "stored": SIDES[side],
+                    "lag_us": (number - ages.ahead) * ages.slot_us,
+                    "found": float(found[number]),
+                    "true": round(float(true[number]), 1),
+                    "recall": part,
+                    "recall_low": low,
+                    "recall_high": high,
+                }
+            )
     return rows
 
 
