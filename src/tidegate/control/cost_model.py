@@ -8,7 +8,8 @@ everything" where an operator compares nothing.
 
 One batch that is off by far more than others were is an outlier (a pause, a neighbour) and counts as if it
 were off by little. The second in a row, to the same side, is a change: it counts in full, and what was before
-it counts little. Both are ours.
+it counts little. Both are ours. What something costs is remembered while hardly any of it is done: a join that
+skips nearly everything would otherwise forget what comparisons cost, and take them for free.
 
 Guarantee: a function of the batches observed, in order; exact (up to the pull of the last answer) as soon as
 five batches that differ enough have been seen; `snapshot` → `restore` gives the same answers.
@@ -33,6 +34,8 @@ _PARTS = 5
 #: gives way first: unexplained time is put down to it.
 _HOLD, _HOLD_LEAST = 1e-3, 1e-4
 _ROW, _COMPARISON = 1, 2
+#: What is called much of a part becomes less by this factor with every batch.
+_LESS = 0.98
 #: A batch is off when it errs by so many times what is usual, once so many have told what that is.
 _OFF, _USUAL_AFTER = 4.0, 5
 #: No error is told from chance below this part of the time.
@@ -86,6 +89,8 @@ class CostModel:
         self.costs: NDArray[np.float64] = np.zeros(_PARTS)
         self._products = np.zeros((_PARTS, _PARTS))
         self._times = np.zeros(_PARTS)
+        #: The largest size of each part of late.
+        self._much = np.zeros(_PARTS)
         #: Batches so far, what they usually err by, and to which side the last one was off.
         self._seen, self._usual, self._off = 0, 0.0, 0
 
@@ -128,10 +133,11 @@ class CostModel:
 
     def _fit(self) -> None:
         """Least squares, held near the last answer; a negative cost becomes zero and we solve again."""
-        size = np.sqrt(np.diag(self._products))
-        used = size > 0
-        # In units of what each part contributed, so that seconds per row and per batch can be weighed alike.
-        unit = np.where(used, size, 1.0)
+        # In units of what each part contributed while there was much of it, so that seconds per row and per
+        # batch can be weighed alike, and a part of which next to nothing is left says nothing about its cost.
+        self._much = np.maximum(_LESS * self._much, np.sqrt(np.diag(self._products)))
+        used = self._much > 0
+        unit = np.where(used, self._much, 1.0)
         hold = np.full(_PARTS, _HOLD)
         hold[_COMPARISON if used[_COMPARISON] else _ROW] = _HOLD_LEAST
         products = self._products / np.outer(unit, unit) + np.diag(hold)
@@ -149,6 +155,7 @@ class CostModel:
             "costs": self.costs.tolist(),
             "products": self._products.tolist(),
             "times": self._times.tolist(),
+            "much": self._much.tolist(),
             "errors": [self._seen, self._usual, self._off],
         }
 
@@ -158,5 +165,6 @@ class CostModel:
         restored.costs = np.array(raw["costs"], np.float64)
         restored._products = np.array(raw["products"], np.float64)
         restored._times = np.array(raw["times"], np.float64)
+        restored._much = np.array(raw["much"], np.float64)
         restored._seen, restored._usual, restored._off = raw["errors"]
         return restored

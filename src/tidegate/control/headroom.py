@@ -20,7 +20,7 @@ from tidegate.errors import FlowError, explain
 #: Batches that are remembered, and those that it takes to judge.
 _KEPT, _ENOUGH = 24, 10
 #: Of a normal distribution: the upper quartile and the highest percentile, in standard deviations.
-_QUARTILE, _HIGHEST = 0.674, 2.33
+_QUARTILE, _HIGHEST = 0.674, 2.8
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class HeadroomSettings:
     """More headroom: fewer batches that take too long, more that is left out."""
 
     first: float = 0.15
-    least: float = 0.04
+    least: float = 0.06
     most: float = 0.3
 
     def __post_init__(self) -> None:

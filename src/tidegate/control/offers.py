@@ -57,6 +57,16 @@ class Offer:
         """The level at which all is done."""
         return float(self.levels[0])
 
+    def done(self, level: float) -> float:
+        """How far a level is from leaving out all that it can: 1 where all is done."""
+        first, last = self.levels[0], self.levels[-1]
+        return float((level - last) / (first - last))
+
+    def level(self, done: float) -> float:
+        """The level at which so much is done."""
+        first, last = self.levels[0], self.levels[-1]
+        return float(last + done * (first - last))
+
     def kept_at(self, level: float) -> dict[str, NDArray[np.float64]]:
         step, part = self._place(level)
         return {name: one[step] + part * (one[step + 1] - one[step]) for name, one in self.kept.items()}

@@ -39,9 +39,15 @@ from tidegate.control.prospect import Levels, Prospect
 from tidegate.errors import FlowError, explain
 
 #: Easing that is taken back within so many batches was too early; without that for so many, all is forgiven.
-_TOO_EARLY, _FORGIVEN = 12, 40
-#: Another mix is worth a change when it loses this much less, of what is lost and of all there is.
-_REGRET, _REGRET_LEAST = 0.1, 0.01
+_TOO_EARLY, _FORGIVEN = 25, 60
+#: A little time to spare must last so many times as long as much of it, and this is much.
+_LITTLE, _MUCH = 4, 0.75
+#: A point that does less than this part of what it could may always come up to it.
+_RISE_ALWAYS = 0.02
+#: A batch with less than this part of its time left is late anyway: nothing is gained by leaving out more.
+_WORTH_A_HURRY = 0.4
+#: Another mix is worth a change when it gives this much more than is given now.
+_REGRET = 0.03
 
 
 @dataclass(frozen=True)
@@ -50,22 +56,26 @@ class GoalSettings:
 
     #: Time that a batch may take.
     batch_seconds: float
+    #: Time from the arrival of a row to its results, where a batch after a long one is to be shorter for it.
+    latency_seconds: float | None = None
     #: By output: what its loss counts (1 unless said), and the largest share of its results that may be lost.
     weights: Mapping[str, float] = field(default_factory=dict)
     loss_max: Mapping[str, float] = field(default_factory=dict)
     headroom: HeadroomSettings = field(default_factory=HeadroomSettings)
-    #: Levels are eased only when less than this part of the target would be used.
+    #: Levels are eased soon when less than this part of the target would be used, and in time when less than
+    #: that.
     keep_above: float = 0.9
+    rest_above: float = 0.97
     least_share: float = 0.1
-    #: What a point still does becomes at most so many times as much from one batch to the next.
+    #: What a point does becomes at most so many times as much from one batch to the next.
     rise_max: float = 2.5
     #: Batches in a row that must have had time to spare: at first, and after easing was often taken back.
     patience: int = 2
-    patience_most: int = 16
+    patience_most: int = 32
     cost: CostSettings = field(default_factory=CostSettings)
 
     def __post_init__(self) -> None:
-        parts = self.keep_above, self.least_share
+        parts = self.keep_above, self.rest_above, self.least_share
         counts = 1 <= self.patience <= self.patience_most
         if not (
             self.batch_seconds > 0 and all(0 < part <= 1 for part in parts) and counts and self.rise_max > 1
@@ -133,8 +143,8 @@ class OneGoal:
         self._headroom = Headroom(settings.headroom)
         self._levels: dict[str, float] = {}
         self._predicted: float | None = None
-        #: Batches in a row with time to spare, batches in a row in which another mix would have lost less.
-        self._spare, self._regretted = 0, 0
+        #: Batches in a row with time to spare, with a little of it, and in which another mix would have lost less.
+        self._spare, self._slack, self._regretted = 0, 0, 0
         self._patience = settings.patience
         #: Batches since levels were eased.
         self._since_easing = _FORGIVEN
@@ -150,15 +160,13 @@ class OneGoal:
         self._levels = {point: self._levels.get(point, level) for point, level in prospect.nothing.items()}
         if batch.teaches:
             self._move(prospect)
-        decided = self._decided(prospect, batch, predicted)
+        decided = self._decided(prospect, batch, predicted, self._next_levels(prospect, batch))
         self._predicted = decided.planned
         return decided
 
     def _target(self, prospect: Prospect) -> float:
         """The time to be used: what there is, less headroom; never so little that nothing would be done."""
-        target = (1 - self._headroom.part) * self.settings.batch_seconds
-        always = prospect.seconds(prospect.deepest) + self.settings.least_share * target
-        return max(target, always)
+        return max((1 - self._headroom.part) * self.settings.batch_seconds, self._least(prospect))
 
     def _move(self, prospect: Prospect) -> None:
         """Deeper at once, easier after a while, another mix after a while; or as it is."""
@@ -169,51 +177,68 @@ class OneGoal:
         if planned > target + self._headroom.part / 2 * self.settings.batch_seconds:
             if self._since_easing <= _TOO_EARLY:
                 self._patience = min(self.settings.patience_most, 2 * self._patience)
-            self._spare, self._since_easing = 0, max(self._since_easing, _TOO_EARLY + 1)
+            self._spare, self._slack, self._since_easing = 0, 0, max(self._since_easing, _TOO_EARLY + 1)
             self._levels = prospect.fit(target, deeper=self._levels).levels
             return
         sheds = self._levels != prospect.nothing
-        self._spare = self._spare + 1 if sheds and planned < self.settings.keep_above * target else 0
-        # Where all could be done and there is time to spare, the rush is over: that is not tried, it is known.
-        over = prospect.seconds(prospect.nothing) < self.settings.keep_above * target
-        if self._spare >= (self.settings.patience if over else self._patience):
-            self._spare, self._since_easing = 0, 0
-            self._levels = self._limited(prospect, prospect.fit(target, easier=self._levels).levels)
+        used = planned / target
+        self._spare = self._spare + 1 if sheds and used < self.settings.keep_above else 0
+        self._slack = self._slack + 1 if sheds and used < self.settings.rest_above else 0
+        # Where there is much time to spare the rush is over: that is not tried, it is known.
+        patience = self.settings.patience if used < _MUCH else self._patience
+        if self._spare >= patience or self._slack >= _LITTLE * self._patience:
+            self._spare, self._slack, self._since_easing = 0, 0, 0
+            self._levels = self._not_too_fast(prospect, prospect.fit(target, easier=self._levels).levels)
         elif sheds:
-            self._mix(prospect, max(target, planned))
+            self._mix(prospect, planned)
+
+    def _not_too_fast(self, prospect: Prospect, levels: Levels) -> dict[str, float]:
+        """A model that errs must not undo in one batch what it took many to learn."""
+        limited = {}
+        for point, level in levels.items():
+            offer = prospect.offers[point]
+            done = offer.done(self._levels[point])
+            most = max(self.settings.rise_max * done, _RISE_ALWAYS)
+            limited[point] = level if offer.whole or offer.done(level) <= most else offer.level(most)
+        return limited
 
     def _mix(self, prospect: Prospect, target: float) -> None:
         """Set levels anew where that has been better for a while."""
         other = prospect.fit(target).levels
         here, there = prospect.loss(self._levels), prospect.loss(other)
-        all_there_is = sum(self.settings.weights.get(output, 1.0) for output in prospect.lost(other))
-        better = here - there > max(_REGRET * here, _REGRET_LEAST * all_there_is)
+        whole = sum(self.settings.weights.get(output, 1.0) for output in prospect.lost(other))
+        better = here - there > _REGRET * (whole - here)
         self._regretted = self._regretted + 1 if better else 0
         if self._regretted > self._patience:
             self._regretted = 0
-            self._levels = self._limited(prospect, other)
+            self._levels = self._not_too_fast(prospect, other)
 
-    def _limited(self, prospect: Prospect, levels: Levels) -> dict[str, float]:
-        """A model that errs must not undo in one batch what it took many to learn."""
-        limited = {}
-        for point, level in levels.items():
-            offer = prospect.offers[point]
-            most = prospect.saved(point, float(offer.levels[-1]))
-            left = most - prospect.saved(point, self._levels[point])
-            saved = prospect.saved(point, level)
-            least = most - self.settings.rise_max * left
-            limited[point] = prospect.level(point, least) if saved < least and not offer.whole else level
-        return limited
+    def _next_levels(self, prospect: Prospect, batch: BatchSeen) -> Levels:
+        """The levels in force; deeper, this once, where rows that waited for a long batch can be in time yet."""
+        whole, latency = self.settings.batch_seconds, self.settings.latency_seconds
+        if latency is None:
+            return self._levels
+        left = latency - batch.busy_seconds
+        if not _WORTH_A_HURRY * whole <= left < whole:
+            return self._levels
+        target = max((1 - self._headroom.part) * left, self._least(prospect))
+        if prospect.seconds(self._levels) <= target:
+            return self._levels
+        return prospect.fit(target, deeper=self._levels).levels
 
-    def _decided(self, prospect: Prospect, batch: BatchSeen, predicted: float | None) -> Decided:
-        planned, part = prospect.seconds(self._levels), self._headroom.part
+    def _least(self, prospect: Prospect) -> float:
+        """Never so little time that nothing would be done."""
+        return prospect.seconds(prospect.deepest) + self.settings.least_share * self.settings.batch_seconds
+
+    def _decided(self, prospect: Prospect, batch: BatchSeen, predicted: float | None, levels: Levels) -> Decided:
+        planned, part = prospect.seconds(levels), self._headroom.part
         short = max(0.0, planned - (1 - part / 2) * self.settings.batch_seconds)
         return Decided(
-            levels=dict(self._levels),
+            levels=dict(levels),
             planned=planned,
             full=prospect.seconds(prospect.nothing),
             fixed=prospect.fixed,
-            lost=prospect.lost(self._levels),
+            lost=prospect.lost(levels),
             short=short,
             keep_share=self._keep_share(prospect, planned) if short else 1.0,
             headroom=part,
@@ -237,7 +262,7 @@ class OneGoal:
             "headroom": self._headroom.snapshot(),
             "levels": self._levels,
             "predicted": self._predicted,
-            "calm": [self._spare, self._regretted, self._patience, self._since_easing],
+            "calm": [self._spare, self._slack, self._regretted, self._patience, self._since_easing],
         }
 
     @classmethod
@@ -246,7 +271,7 @@ class OneGoal:
         restored.model = LoadModel.restore(raw["model"], settings.cost)
         restored._headroom = Headroom.restore(raw["headroom"], settings.headroom)
         restored._levels, restored._predicted = dict(raw["levels"]), raw["predicted"]
-        restored._spare, restored._regretted, restored._patience, restored._since_easing = raw["calm"]
+        restored._spare, restored._slack, restored._regretted, restored._patience, restored._since_easing = raw["calm"]
         return restored
 
 
