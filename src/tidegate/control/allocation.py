@@ -1,4 +1,4 @@
-"""Where to leave work out: so many seconds must be saved, with the least weighted loss over all offers together.
+"""Where to leave work out: so many seconds are to be saved with the least weighted loss, over all offers.
 
 Ours. Every offer is a convex curve, seconds saved against weighted loss. All curves together are one list of
 straight pieces; taking them by slope, the flattest first, is the optimum for curves that add up:
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,7 +46,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Seconds to save at each point, the share that each output loses by it, and the seconds still missing."""
+    """Seconds to save at each point, the share that each output loses by it, and the seconds missing."""
 
     saved: Mapping[str, float]
     lost: Mapping[str, float]
@@ -121,7 +122,7 @@ def _pieces(curve: Curve, weights: Mapping[str, float]) -> list[_Piece]:
         total += weights.get(output, 1.0) * lost
     corners = hull(curve.saved, total)
     found = []
-    for here, there in zip(corners[:-1], corners[1:], strict=True):
+    for here, there in pairwise(corners):
         seconds = float(curve.saved[there] - curve.saved[here])
         rises = {output: float(one[there] - one[here]) / seconds for output, one in curve.lost.items()}
         found.append(_Piece(curve.point, seconds, rises))

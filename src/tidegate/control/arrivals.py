@@ -3,9 +3,10 @@
     batch b     [ rows since the trigger before ]
     batch b+1                                    [ rate · time until it begins ] + what b left waiting
 
-Rows are expected at the mean rate of the last batches, as long as the last one differs from it by no more than
-rates usually do from batch to batch. When it differs by more, the input has changed: the mean begins anew, with
-the last rate alone. A rate that changes upwards twice in a row is on its way, and is expected to go on.
+Rows are expected at the mean rate of the last batches, as long as the last one differs from it by no more
+than rates usually do from batch to batch. When it differs by more, the input has changed: the mean begins
+anew, with the last rate alone. A rate that changes upwards twice in a row is on its way, and is expected to
+go on.
 
 A source that takes everything has no backlog but the rows of the next batch itself; where a source is read in
 portions, the rows that it still holds wait (`waiting`), and are as many seconds behind as they take to come.
@@ -57,7 +58,7 @@ class Arrivals:
     def observe(
         self, rows: float, now_us: int, busy_seconds: float, trigger_seconds: float, waiting: float = 0
     ) -> Expected:
-        """After a batch that was planned at `now_us`; `waiting`: rows that are known to be left at sources."""
+        """After a batch that was planned at `now_us`; `waiting`: rows that sources are known to hold."""
         interval = max(trigger_seconds, busy_seconds, _SECONDS_LEAST)
         first = self._began_us is None
         since = interval if self._began_us is None else (now_us - self._began_us) / 1e6

@@ -1,4 +1,5 @@
-"""What an operator's time is made of: fixed + per row + per comparison + per output + per byte, learnt online.
+"""What an operator's time is made of: fixed + per row + per comparison + per output + per byte, learnt
+online.
 
 Least squares over all batches so far, where a batch counts `forgetting` times as much with every batch that
 follows it, so that a machine that becomes slower is noticed. Costs are never negative. Steady input cannot
@@ -8,8 +9,8 @@ everything" where an operator compares nothing.
 
 One batch that is off by far more than others were is an outlier (a pause, a neighbour) and counts as if it
 were off by little. The second in a row, to the same side, is a change: it counts in full, and what was before
-it counts little. Both are ours. What something costs is remembered while hardly any of it is done: a join that
-skips nearly everything would otherwise forget what comparisons cost, and take them for free.
+it counts little. Both are ours. What something costs is remembered while hardly any of it is done: a join
+that skips nearly everything would otherwise forget what comparisons cost, and take them for free.
 
 Guarantee: a function of the batches observed, in order; exact (up to the pull of the last answer) as soon as
 five batches that differ enough have been seen; `snapshot` → `restore` gives the same answers.

@@ -2,8 +2,8 @@
 
 Ours. A fixed headroom wastes time on a quiet machine and is too small on a busy one. What a batch took is
 compared with what was predicted before it ran, so the error holds all of it: costs, rows, neighbours. The
-headroom is the error that one batch in a hundred would exceed, were errors normal; it is taken from quartiles,
-so a single batch that goes wrong changes nothing.
+headroom is the error that one batch in a hundred and sixty would exceed, were errors normal; it is taken from
+quartiles, so a single batch that goes wrong changes nothing.
 
 Guarantee: between `least` and `most`; `first` until enough batches have been seen.
 """
@@ -19,8 +19,8 @@ from tidegate.errors import FlowError, explain
 
 #: Batches that are remembered, and those that it takes to judge.
 _KEPT, _ENOUGH = 24, 10
-#: Of a normal distribution: the upper quartile and the highest percentile, in standard deviations.
-_QUARTILE, _HIGHEST = 0.674, 2.8
+#: Of a normal distribution, in standard deviations: the upper quartile, and what one in 160 exceeds.
+_QUARTILE, _HIGHEST = 0.674, 2.5
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class HeadroomSettings:
     """More headroom: fewer batches that take too long, more that is left out."""
 
     first: float = 0.15
-    least: float = 0.06
+    least: float = 0.05
     most: float = 0.3
 
     def __post_init__(self) -> None:

@@ -1,16 +1,16 @@
 """What a batch takes: overhead, and what each operator does times what that costs; learnt while running.
 
-    batch  =  overhead  +  Σ operators ( fixed + row · rows + comparison · comparisons + output · outputs + byte · bytes )
+    batch = overhead + Σ ( fixed + row · rows + comparison · comparisons + output · outputs + byte · bytes )
 
 Ours: no paper has more than one operator in mind. Where the time of an operator is measured (tasks report
 their processor time), it has a model of its own (`cost_model.py`), and all that no operator explains (Spark,
 the disk, slow sinks, the neighbours) is overhead: a high quantile of the last batches. A start from cold or a
-slow stretch is then not mistaken for dear comparisons. Operators whose time nobody measures share one model of
-what the others leave of the batch, and then there is no overhead but its fixed cost.
+slow stretch is then not mistaken for dear comparisons. Operators whose time nobody measures share one model
+of what the others leave of the batch, and then there is no overhead but its fixed cost.
 
 Guarantee: `predict` is linear in what operators do, so what leaving something out saves is known without
-trying; a single batch that takes three times as long changes neither overhead nor costs by much; a function of
-the batches observed, `snapshot` → `restore` gives the same answers.
+trying; a single batch that takes three times as long changes neither overhead nor costs by much; a function
+of the batches observed, `snapshot` → `restore` gives the same answers.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def _match(
 
 
 def _less(left: NDArray[np.float64], behind: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:
-    """Operators that are given the results: their effort falls with the share of their rows that is missing."""
+    """Operators that are given the results have less to do by the share of their rows that is missing."""
     return {name: np.repeat((1 - share * (1 - left))[:, None], 4, axis=1) for name, share in behind.items()}
 
 

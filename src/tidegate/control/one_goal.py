@@ -3,13 +3,13 @@
 Ours: every paper adapts its own mechanism, and takes all the time of the machine for its own.
 
     what b did, how long it took ─▶ load_model ─┐
-    what b+1 would do in full ──────────────────┼─▶ prospect ─▶ levels of b+1: r of joins, z of matches, p of windows
+    what b+1 would do in full ──────────────────┼─▶ prospect ─▶ levels of b+1: r, z and p
     what can be left out, at what loss ─────────┘
 
 The order of the goal: rebalance and add instances first (they lose nothing: `uneven_seconds` and
 `behind_seconds` say what that could gain, balancing acts), then skip what cannot matter and shed where the
-weighted loss per second is least, all in one allocation; then shut outputs off that may be; and when even that
-is not enough, keep the freshest rows (`keep_share`) and say so (`warnings`).
+weighted loss per second is least, all in one allocation; then shut outputs off that may be; and when even
+that is not enough, keep the freshest rows (`keep_share`) and say so (`warnings`).
 
     seconds ▲ ──────────────────────────────── batch_seconds
             │ ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ above: deeper, at once     ↑ headroom, learnt
@@ -17,12 +17,12 @@ is not enough, keep the freshest rows (`keep_share`) and say so (`warnings`).
             │ ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ below for a while: easier
             │
 
-Guarantee: a state machine; telemetry in, decision out; `snapshot` → `restore` gives the same answers. While the
-predicted time of the levels in force stays in the band, nothing moves. Going deeper gives no point anything
-back and going easier takes from none, so one slow batch shifts nothing around; only when another mix would
-lose clearly less for a while are levels set anew. Easing waits, and longer each time that it had to be taken
-back: on steady input levels come to rest. Work that takes no more than `least_share` of the time is always
-done: where overhead alone is too much, leaving out everything would be late just the same.
+Guarantee: a state machine; telemetry in, decision out; `snapshot` → `restore` gives the same answers. While
+the predicted time of the levels in force stays in the band, nothing moves. Going deeper gives no point
+anything back and going easier takes from none, so one slow batch shifts nothing around; only when another mix
+would lose clearly less for a while are levels set anew. Easing waits, and longer each time that it had to be
+taken back: on steady input levels come to rest. Work that takes no more than `least_share` of the time is
+always done: where overhead alone is too much, leaving out everything would be late just the same.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class BatchSeen:
 
     busy_seconds: float
     efforts: Mapping[str, Effort]
-    #: By operator whose time is measured: seconds that it took, and those that it would save were it balanced.
+    #: By operator whose time is measured: seconds that it took; and all that balance would save.
     seconds: Mapping[str, float] = field(default_factory=dict)
     uneven_seconds: float = 0.0
     #: Seconds that sources are behind.
@@ -143,7 +143,7 @@ class OneGoal:
         self._headroom = Headroom(settings.headroom)
         self._levels: dict[str, float] = {}
         self._predicted: float | None = None
-        #: Batches in a row with time to spare, with a little of it, and in which another mix would have lost less.
+        #: Batches in a row with time to spare, with a little of it, and with a better mix at hand.
         self._spare, self._slack, self._regretted = 0, 0, 0
         self._patience = settings.patience
         #: Batches since levels were eased.
@@ -214,7 +214,7 @@ class OneGoal:
             self._levels = self._not_too_fast(prospect, other)
 
     def _next_levels(self, prospect: Prospect, batch: BatchSeen) -> Levels:
-        """The levels in force; deeper, this once, where rows that waited for a long batch can be in time yet."""
+        """The levels in force; deeper, this once, where rows that waited long can be in time yet."""
         whole, latency = self.settings.batch_seconds, self.settings.latency_seconds
         if latency is None:
             return self._levels
@@ -230,7 +230,9 @@ class OneGoal:
         """Never so little time that nothing would be done."""
         return prospect.seconds(prospect.deepest) + self.settings.least_share * self.settings.batch_seconds
 
-    def _decided(self, prospect: Prospect, batch: BatchSeen, predicted: float | None, levels: Levels) -> Decided:
+    def _decided(
+        self, prospect: Prospect, batch: BatchSeen, predicted: float | None, levels: Levels
+    ) -> Decided:
         planned, part = prospect.seconds(levels), self._headroom.part
         short = max(0.0, planned - (1 - part / 2) * self.settings.batch_seconds)
         return Decided(
@@ -271,7 +273,9 @@ class OneGoal:
         restored.model = LoadModel.restore(raw["model"], settings.cost)
         restored._headroom = Headroom.restore(raw["headroom"], settings.headroom)
         restored._levels, restored._predicted = dict(raw["levels"]), raw["predicted"]
-        restored._spare, restored._slack, restored._regretted, restored._patience, restored._since_easing = raw["calm"]
+        restored._spare, restored._slack, restored._regretted, restored._patience, restored._since_easing = (
+            raw["calm"]
+        )
         return restored
 
 

@@ -3,9 +3,9 @@
 Beyond the selective join paper (section 4.1, algorithm 1), whose rule multiplies r by what went wrong: it
 mistakes a backlog for lasting overload, takes several periods to come back up by 20 % steps, and never rests.
 
-This is `one_goal.py` for a query that is one join: what r there is time for is what one offer alone must give.
-Every period teaches what rows, comparisons and outputs cost; the rows and comparisons of the next are known or
-expected, and how matches fall with r is learnt as well (`yield_curve.py`).
+This is `one_goal.py` for a query that is one join: what r there is time for is what one offer alone must
+give. Every period teaches what rows, comparisons and outputs cost; the rows and comparisons of the next are
+known or expected, and how matches fall with r is learnt as well (`yield_curve.py`).
 
 Guarantee: 0 < r <= 1; all that `one_goal.py` says of levels holds for r.
 """

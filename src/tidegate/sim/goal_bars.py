@@ -1,10 +1,10 @@
 """How well one goal is kept: on time, at rest, close to the best fixed plan, better than one mechanism alone.
 
 Bars (ours): in 50 stories 99 % of the batches that are judged are on time, levels change direction at most
-once in 10 batches while input is steady, and the weighted recall is at least 0.95 of the best fixed plan's that
-is on time as often, found by search with the true costs at hand. In 20 networks under steady overload, choosing
-among all mechanisms together gives at least 1.15 times the weighted recall of the best kind of them alone
-(joins, matches or windows; within a kind, all of its operators are chosen from by the same rule).
+once in 10 batches while input is steady, and the weighted recall is at least 0.95 of the best fixed plan's
+that is on time as often, found by search with the true costs at hand. In 20 networks under steady overload,
+choosing among all mechanisms together gives at least 1.15 times the weighted recall of the best kind of them
+alone (joins, matches or windows; within a kind, all of its operators are chosen from by the same rule).
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def _fitting(network: GoalNetwork, told: Story, target: float) -> dict[str, floa
     rows = ROWS * rate * max(told.trigger_seconds, batch_seconds(told))
     ahead = {o.name: o.effort(rows, ROWS * rate * o.window_seconds) for o in network.operators}
     model = _Known(network, told)
-    return Prospect(model, ahead, [o.truth for o in network.operators], network.weights, {}).fit(target).levels
+    return (
+        Prospect(model, ahead, [o.truth for o in network.operators], network.weights, {}).fit(target).levels
+    )
 
 
 class _Known(LoadModel):
@@ -159,7 +161,7 @@ class Together:
 
 
 def together(seed: int) -> Together:
-    """All kinds against each alone, controlled; what a kind cannot give is lost by keeping the freshest rows."""
+    """All kinds against each alone; what a kind cannot give is lost by keeping the freshest rows."""
     network = generated(1000 + seed)
     told = _overload(seed)
     recalls = {}

@@ -1,4 +1,5 @@
-"""A made-up network of joins, matches and windows: what its operators really cost, and what leaving out loses.
+"""A made-up network of joins, matches and windows: what its operators really cost, and what leaving out
+loses.
 
 A controller knows none of it. It is told what operators did and how long that took, and offers (`offers.py`)
 that are off by as much as learnt ones are.
@@ -7,8 +8,9 @@ that are off by as much as learnt ones are.
           ├─▶ match    regions of a data space, wanted more or less                level z
           └─▶ windows  that slide; at most 𝓑 missing in a row                      level p
 
-Costs are such that a second of input at a rate of 1 takes a second of work, overhead included; operators share
-it by chance. Rates are multiples of that: at 2 a join has four times the comparisons, once its windows are full.
+Costs are such that a second of input at a rate of 1 takes a second of work, overhead included; operators
+share it by chance. Rates are multiples of that: at 2 a join has four times the comparisons, once its windows
+are full.
 
 Guarantee: the same seed gives the same network.
 """
@@ -85,7 +87,9 @@ def generated(seed: int, belief: float = 0.2) -> GoalNetwork:
         _operator(name, name.rstrip("12"), float(share), random, belief)
         for name, share in zip(names, shares, strict=True)
     )
-    weights = {name: float(weight) for name, weight in zip(names, random.choice([1, 2, 5], len(names)), strict=True)}
+    weights = {
+        name: float(weight) for name, weight in zip(names, random.choice([1, 2, 5], len(names)), strict=True)
+    }
     return GoalNetwork(operators, weights, overhead)
 
 
@@ -128,7 +132,10 @@ def _match(name: str, random: np.random.Generator, belief: float) -> tuple[Offer
     wanted = wanted / wanted.sum()
     guess = _blurred(wanted, random, belief)
     fairness = float(random.choice([0.5, 1.0]))
-    offers = [regions_offer(name, {name: 1.0}, qos, rows, nonempty, fairness) for qos in (wanted, guess / guess.sum())]
+    offers = [
+        regions_offer(name, {name: 1.0}, qos, rows, nonempty, fairness)
+        for qos in (wanted, guess / guess.sum())
+    ]
     return offers[0], offers[1]
 
 

@@ -4,10 +4,10 @@
     batches    [▪]   [▪]   [███████████][██]  …       a long batch delays the next one, which is larger for it
 
 A batch takes all rows that came since the one before began. True costs, noise and outliers make its time; the
-controller sees counts and times alone. A row is on time when the wait for its batch and the batch together are
-within the latency; the oldest row of each batch decides. Where the controller says that only the freshest rows
-fit, the others are left out before anything else: a join lacks them as new and as stored rows, and no window
-is whole.
+controller sees counts and times alone. A row is on time when the wait for its batch and the batch together
+are within the latency; the oldest row of each batch decides. Where the controller says that only the freshest
+rows fit, the others are left out before anything else: a join lacks them as new and as stored rows, and no
+window is whole.
 
 Guarantee: the same network, story and seed give the same run; all choosers see the same noise.
 """
@@ -54,7 +54,9 @@ class Chooser(Protocol):
     levels: Mapping[str, float]
     keep_share: float
 
-    def after(self, batch: BatchSeen, rows: float, now: float, stored: Mapping[str, float]) -> Decided | None: ...
+    def after(
+        self, batch: BatchSeen, rows: float, now: float, stored: Mapping[str, float]
+    ) -> Decided | None: ...
 
 
 class Fixed:
@@ -99,7 +101,10 @@ def _taught(network: GoalNetwork, wrong: float) -> LoadModel:
     """What a machine that is so many times as slow would have taught."""
     model, random = LoadModel(), np.random.default_rng(5)
     for _ in range(10):
-        efforts = {o.name: o.effort(ROWS * random.uniform(0.5, 1), ROWS * o.window_seconds) for o in network.operators}
+        efforts = {
+            o.name: o.effort(ROWS * random.uniform(0.5, 1), ROWS * o.window_seconds)
+            for o in network.operators
+        }
         seconds = {o.name: wrong * float(o.rates @ efforts[o.name].parts) for o in network.operators}
         model.observe(efforts, network.overhead + sum(seconds.values()), seconds)
     return model
@@ -126,7 +131,9 @@ def run(network: GoalNetwork, told: Story, chooser: Chooser) -> list[Batch]:
             kept = keep * _left(operator, kept_before)
             kept_parts = np.array([keep, kept, kept, keep])
             level = levels.get(operator.name, operator.truth.nothing)
-            effort = Effort(*(kept_parts * full.parts * operator.truth.kept_at(level)[operator.name]).tolist())
+            effort = Effort(
+                *(kept_parts * full.parts * operator.truth.kept_at(level)[operator.name]).tolist()
+            )
             slower = told.slower.get(operator.name, 1.0) if begin >= told.from_second else 1.0
             efforts[operator.name] = effort
             seconds[operator.name] = slower * float(operator.rates @ effort.parts) * _noise(told, random)

@@ -1,8 +1,8 @@
 """Stories for a network under one goal: how much comes when, and what goes wrong with the machine meanwhile.
 
-    step       ▁▁▁▁█████████▁▁▁▁        swing   ▁▂▄▆█▆▄▂▁▂▄▆█      slow sink      overhead grows, and stays
-    bursts     ▁▁██▁▁▁██▁▁▁██▁▁         steady  ████████████      slow instance  an operator takes twice as long
-    ramp       ▁▁▂▂▃▃▄▄▅▅▆▆▇▇██         wrong model: steady, and what was learnt before is far off
+    step     ▁▁▁▁█████████▁▁▁▁     swing   ▁▂▄▆█▆▄▂▁▂▄▆█     slow sink      overhead grows, and stays
+    bursts   ▁▁██▁▁▁██▁▁▁██▁▁     steady  █████████████     slow instance  an operator becomes slower
+    ramp     ▁▁▂▂▃▃▄▄▅▅▆▆▇▇██                               wrong model    what was learnt before is far off
 
 Guarantee: the same seed gives the same story.
 """
@@ -81,7 +81,9 @@ def _step(told: Story, rush: float, random: np.random.Generator, operators: Sequ
 
 def _bursts(told: Story, rush: float, random: np.random.Generator, operators: Sequence[str]) -> Story:
     lasts = float(random.uniform(14, 18))
-    return _rushes(told, float(random.uniform(0.4, 0.8)), rush, [(at, at + lasts) for at in (25.0, 58.0, 91.0)])
+    return _rushes(
+        told, float(random.uniform(0.4, 0.8)), rush, [(at, at + lasts) for at in (25.0, 58.0, 91.0)]
+    )
 
 
 def _rushes(told: Story, calm: float, rush: float, spans: Sequence[tuple[float, float]]) -> Story:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+
 import numpy as np
 import pytest
 
@@ -66,3 +67,20 @@ def test_a_restored_model_goes_on_with_the_same_answers() -> None:
 def test_a_weight_that_grows_or_vanishes_is_refused(forgetting: float) -> None:
     with pytest.raises(FlowError, match="keep some of its weight"):
         CostSettings(forgetting)
+
+
+def test_one_batch_that_is_off_is_an_outlier_and_two_in_a_row_are_a_change() -> None:
+    some = Effort(3e3, 3e6, 3e3, 3e6)
+    model = taught(40)
+    model.observe(some, 5 * truth(some))
+    assert model.predict(some) == pytest.approx(truth(some), rel=0.1)
+    model.observe(some, 5 * truth(some))
+    assert model.predict(some) > 2.5 * truth(some)
+
+
+def test_what_comparisons_cost_is_remembered_while_next_to_none_are_made() -> None:
+    random, model = np.random.default_rng(4), taught(40)
+    for _ in range(60):
+        effort = Effort(float(random.uniform(1e3, 5e3)), 3e3, 3.0)
+        model.observe(effort, truth(effort) * float(random.uniform(0.97, 1.03)))
+    assert model.costs[2] == pytest.approx(TRUE[2], rel=0.3)
