@@ -1,6 +1,7 @@
 """What the user wants when there is more work than time: a goal, and what may be left out to meet it.
 
     tg.start(…, trigger="1 second", goal=tg.Goal(latency="2 seconds"))                    chooses by itself
+    tg.start(…, goal=tg.Goal(latency="2 seconds", loss_max=0.2, priority={"near": 5}))    says what matters
     tg.start(…, goal=tg.Goal(latency="2 seconds"), shed=tg.Shed(join="partial"))          says how
 
 Without a goal nothing is ever left out, however long a batch takes.
@@ -8,12 +9,14 @@ Without a goal nothing is ever left out, however long a batch takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
+from tidegate.sizes import size_bytes
 
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")
 RATE_RULES = ("model", "paper")
@@ -24,24 +27,20 @@ REGIONS_MAX = 10_000
 
 @dataclass(frozen=True)
 class Goal:
-    """Results are to be committed at most `latency` after their rows were available at the source."""
+    """Results are to be committed at most `latency` after their rows were available at the source.
+
+    `loss_max`: the largest share of an output's results that may be left out, one for all outputs or one for
+    each that is named; without, any. `state_max`: the bytes that may be stored; what joins store beyond is
+    given up, oldest and least productive first. `priority`: how much the loss of an output counts, 1 unless
+    said; twice as much means that it loses half as much for the same time.
+    """
 
     latency: str
-    #: To come: the share of results that may be lost, the bytes that may be stored, weights of outputs.
-    loss_max: float | None = None
+    loss_max: float | Mapping[str, float] | None = None
     state_max: str | None = None
     priority: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        later = [name for name in ("loss_max", "state_max", "priority") if getattr(self, name) is not None]
-        if later:
-            raise FlowError(
-                explain(
-                    f"This version knows no {', '.join(later)} of a goal",
-                    why="It would be ignored",
-                    do="Give a latency alone",
-                )
-            )
         if self.latency_us == 0:
             raise FlowError(
                 explain(
@@ -49,6 +48,68 @@ class Goal:
                     got=repr(self.latency),
                     why="Every batch takes some time",
                     do="Give a duration such as '2 seconds'",
+                )
+            )
+        bounds = self.loss_max if isinstance(self.loss_max, Mapping) else {"": self.loss_max}
+        for name, bound in bounds.items():
+            if bound is not None and not _is_number(bound, 0, 1):
+                raise FlowError(
+                    explain(
+                        f"The loss_max of {f'the output {name!r}' if name else 'a goal'} is a share",
+                        got=repr(bound),
+                        do="Give a number from 0 (nothing may be lost) to below 1, or None",
+                    )
+                )
+        for name, weight in (self.priority or {}).items():
+            if not _is_number(weight, 0, inf) or weight == 0:
+                raise FlowError(
+                    explain(
+                        f"The priority of the output {name!r} is not a weight",
+                        got=repr(weight),
+                        why="With none, all of it would be the first to go",
+                        do="Give a finite number above zero; what is not named has 1",
+                    )
+                )
+        if self.state_max is not None:
+            size_bytes(self.state_max, "state_max of the goal")
+
+    @property
+    def state_bytes(self) -> int | None:
+        """Bytes that may be stored."""
+        return None if self.state_max is None else size_bytes(self.state_max, "state_max of the goal")
+
+    def weights(self, outputs: Collection[str]) -> dict[str, float]:
+        """What the loss of each output counts; refuses names that no output has."""
+        self._check_known("priority", self.priority or {}, outputs)
+        return {name: float((self.priority or {}).get(name, 1.0)) for name in outputs}
+
+    def bounds(self, outputs: Collection[str]) -> dict[str, float]:
+        """The largest loss of each output that has one; refuses what leaves nothing to be left out."""
+        if isinstance(self.loss_max, Mapping):
+            self._check_known("loss_max", self.loss_max, outputs)
+            bounds = {name: float(bound) for name, bound in self.loss_max.items()}
+        else:
+            bounds = {} if self.loss_max is None else dict.fromkeys(outputs, float(self.loss_max))
+        if outputs and all(bounds.get(name) == 0 for name in outputs):
+            raise FlowError(
+                explain(
+                    "A goal with a loss_max of 0 for every output leaves nothing to be left out",
+                    got=f"loss_max={self.loss_max!r}",
+                    why="A latency that is kept by losing nothing needs no goal",
+                    do="Allow some output a loss, or use goal=None",
+                )
+            )
+        return bounds
+
+    def _check_known(self, what: str, given: Mapping[str, float], outputs: Collection[str]) -> None:
+        unknown = sorted(set(given) - set(outputs))
+        if unknown:
+            raise FlowError(
+                explain(
+                    f"The {what} of the goal names outputs that there are not",
+                    got=", ".join(map(repr, unknown)),
+                    why="It would be ignored",
+                    do=f"Use the names given to write_to: {', '.join(map(repr, sorted(outputs)))}",
                 )
             )
 
@@ -72,6 +133,11 @@ class Goal:
                 )
             )
         return min(self.latency_us / 2, self.latency_us - trigger_us) / 1e6
+
+
+def _is_number(given: object, least: float, below: float) -> bool:
+    plain = isinstance(given, int | float) and not isinstance(given, bool)
+    return plain and least <= given < below  # type: ignore[operator]
 
 
 @dataclass(frozen=True)
