@@ -89,7 +89,7 @@ def found_shares(
     most = certain + np.where(some, others * factor, _UNSEEN_MAX * spread)
     most = np.maximum(true, np.minimum(most, found + unseen))
     recall, high, low = (
-        np.where(all_ > 0, found / np.maximum(all_, 1e-300), 1.0) for all_ in (true, least, most)
+        np.where(whole > 0, found / np.where(whole > 0, whole, 1.0), 1.0) for whole in (true, least, most)
     )
     return recall, low, high
 

@@ -92,7 +92,7 @@ def test_quantiles_are_students(freedom: int) -> None:
     assert student(np.array([freedom]))[0] == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.01)
 
 
-AMOUNT = st.floats(0, 1e6)
+AMOUNT = st.one_of(st.just(0.0), st.floats(0.01, 1e6))
 ESTIMATES = st.builds(
     lambda certain, more, others, spread, freedom, unseen: Estimate(
         certain + more, certain, others, spread, freedom, unseen
