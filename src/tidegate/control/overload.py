@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.control.join_policies import JoinShape, kind_of, policy_of, rate_rule
+from tidegate.control.memory import forget
 from tidegate.control.planning import Operator
-from tidegate.control.rate import RateRule, batch_load, expected_rows
+from tidegate.control.rate import FixedRate, RateRule, batch_load, expected_rows
 from tidegate.control.shedding import AgeCounts, Telemetry
 from tidegate.control.work_ahead import newest, work_ahead
 from tidegate.goals import Shed
@@ -51,6 +52,8 @@ class OverloadSettings:
     trigger_seconds: float
     #: Tasks that run at the same time.
     parallelism: int = 1
+    #: Bytes that may be stored; None: any number.
+    state_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,25 @@ def decide(
     settings: OverloadSettings, manifest: Manifest, operators: Mapping[str, Operator]
 ) -> dict[str, Skipping]:
     """What each join leaves out in the batch after this manifest."""
-    rule = rate_rule(settings.shed, _known(settings, manifest, "rate"))
-    return {name: _skipping(settings, rule, operators[name], manifest) for name in settings.joins}
+    rule = rate_rule(settings.shed, known_of(settings, manifest, "rate"))
+    levels = known_of(settings, manifest, "levels") or {}
+    forgotten = _forgotten(settings, manifest)
+    return {
+        name: _skipping(settings, _rate(rule, name, levels), operators[name], manifest, forgotten.get(name))
+        for name in settings.joins
+    }
+
+
+def _rate(rule: RateRule, name: str, levels: Mapping[str, float]) -> RateRule:
+    """The rate of one join: what it was given from outside, or what its own rule says."""
+    return FixedRate(levels[name]) if name in levels else rule
+
+
+def _forgotten(settings: OverloadSettings, manifest: Manifest) -> Mapping[str, tuple[int, int]]:
+    """Stored rows that are given up because there are more than there may be."""
+    if settings.state_bytes is None:
+        return {}
+    return forget(manifest.pieces, settings.joins, settings.state_bytes).forget_us
 
 
 def learn(
@@ -81,16 +101,21 @@ def learn(
     operators: Mapping[str, Operator],
     time: BatchTime,
     worth: Worth | None = None,
+    levels: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """What the controllers know after a batch: goes into its manifest."""
-    rule = rate_rule(settings.shed, _known(settings, before, "rate"))
+    """What the controllers know after a batch: goes into its manifest.
+
+    `levels`: the rate of each join, where somebody else decides it.
+    """
+    given = {name: level for name, level in (levels or {}).items() if name in settings.joins}
+    rule = rate_rule(settings.shed, known_of(settings, before, "rate"))
     rows = sum(sum(report.offered) for report in reports)
     interval = max(settings.trigger_seconds, time.busy_seconds)
     next_rows = expected_rows(rows, before.control.get("began_us"), plan.now_us, interval)
     growth = next_rows / rows if rows else 0.0
     works = {
         name: work_ahead(
-            JoinShape(operators[name]), before, after, name, growth, _offered(reports, name, RIGHT)
+            JoinShape(operators[name]), before, after, name, growth, offered_to(reports, name, RIGHT)
         )
         for name in settings.joins
     }
@@ -98,7 +123,10 @@ def learn(
     for name, values in (worth or {}).items():
         looked[name] = _valued(looked[name], values)
     full = sum(
-        growth * _offered(reports, name, 1 - window) * float(works[name][window].sum()) / _left(plan, name)
+        growth
+        * offered_to(reports, name, 1 - window)
+        * float(works[name][window].sum())
+        / kept_part(settings.shed, plan, name)
         for name in settings.joins
         for window in (LEFT, RIGHT)
     )
@@ -113,18 +141,19 @@ def learn(
         join_seconds=_join_seconds(reports, settings.parallelism) if time.measures_joins else None,
     )
     # A batch without rows says nothing about what rows cost, and one on cold workers nothing that lasts.
-    if rows and not time.cold:
+    if rows and not time.cold and not given:
         rule.adapt(load)
     policies = {}
     for name in settings.joins:
-        known = (_known(settings, before, "policies") or {}).get(name)
-        policy = policy_of(settings.shed, JoinShape(operators[name]), rule, known)
+        known = (known_of(settings, before, "policies") or {}).get(name)
+        policy = policy_of(settings.shed, JoinShape(operators[name]), _rate(rule, name, given), known)
         if rows:
             policy.adapt(Telemetry(load, *looked[name], work=works[name]))
         policies[name] = policy.snapshot()
     return {
         "kind": kind_of(settings.shed),
         "rate": rule.snapshot(),
+        "levels": given,
         "policies": policies,
         "work": {name: [work.tolist() for work in both] for name, both in works.items()},
         "forget_us": {name: list(skipping.forget_us) for name, skipping in plan.skipping.items()},
@@ -141,8 +170,14 @@ def _join_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
     return total
 
 
-def _skipping(settings: OverloadSettings, rule: RateRule, operator: Operator, manifest: Manifest) -> Skipping:
-    shape, known = JoinShape(operator), (_known(settings, manifest, "policies") or {}).get(operator.name)
+def _skipping(
+    settings: OverloadSettings,
+    rule: RateRule,
+    operator: Operator,
+    manifest: Manifest,
+    forgotten: tuple[int, int] | None,
+) -> Skipping:
+    shape, known = JoinShape(operator), (known_of(settings, manifest, "policies") or {}).get(operator.name)
     decision = policy_of(settings.shed, shape, rule, known).decision
     work = manifest.control.get("work", {}).get(operator.name)
     left, right = (np.array(one) for one in work) if work else shape.work
@@ -156,7 +191,7 @@ def _skipping(settings: OverloadSettings, rule: RateRule, operator: Operator, ma
         explore_share=decision.full_share if rule.fraction < 1 else 0.0,
         explore_depth=decision.full_depth,
         keep_share=decision.keep_share,
-        forget_us=_forget(decision.reach, shape, operator.name, manifest),
+        forget_us=_later(_forget(decision.reach, shape, operator.name, manifest), forgotten),
         filled_us=(
             newest(manifest.pieces, operator.name, LEFT),
             newest(manifest.pieces, operator.name, RIGHT),
@@ -164,6 +199,10 @@ def _skipping(settings: OverloadSettings, rule: RateRule, operator: Operator, ma
         fractions=(decision.windows[0].fraction, decision.windows[1].fraction),
         orders=(decision.windows[0].order, decision.windows[1].order),
     )
+
+
+def _later(one: tuple[int, int], other: tuple[int, int] | None) -> tuple[int, int]:
+    return one if other is None else (max(one[0], other[0]), max(one[1], other[1]))
 
 
 def _forget(reach: float, shape: JoinShape, name: str, manifest: Manifest) -> tuple[int, int]:
@@ -178,7 +217,7 @@ def _forget(reach: float, shape: JoinShape, name: str, manifest: Manifest) -> tu
     return left, right
 
 
-def _known(settings: OverloadSettings, manifest: Manifest, what: str) -> Mapping[str, Any] | None:
+def known_of(settings: OverloadSettings, manifest: Manifest, what: str) -> Mapping[str, Any] | None:
     """What was written down; None before the first batch, and where another policy wrote it."""
     if manifest.control.get("kind") != kind_of(settings.shed):
         return None
@@ -186,7 +225,7 @@ def _known(settings: OverloadSettings, manifest: Manifest, what: str) -> Mapping
     return known
 
 
-def _left(plan: Plan, name: str) -> float:
+def kept_part(shed: Shed, plan: Plan, name: str) -> float:
     """The part of the windows that is still stored, where rows were dropped or windows made shorter.
 
     r is a part of the work that there would be had nothing ever been left out.
@@ -194,10 +233,10 @@ def _left(plan: Plan, name: str) -> float:
     skipping = plan.skipping.get(name)
     if skipping is None:
         return 1.0
-    return skipping.keep_share if max(skipping.forget_us) == BEGINNING_US else skipping.fraction
+    return skipping.fraction if shed.join == "window-reduction" else skipping.keep_share
 
 
-def _offered(reports: Sequence[TaskReport], name: str, side: int) -> int:
+def offered_to(reports: Sequence[TaskReport], name: str, side: int) -> int:
     return sum(report.offered[side] for report in reports if report.operator == name)
 
 

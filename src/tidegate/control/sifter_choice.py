@@ -17,7 +17,7 @@ them: the volume that passes, samples included, is z. Without enough samples all
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class Chosen:
     quality: float | None = None
     #: Why it is a new one; empty where it is not.
     why: str = ""
+    #: What its regions are worth to the queries, and which of them any asks for; as JSON.
+    regions: dict[str, Any] | None = None
 
 
 def choose(
@@ -132,7 +134,9 @@ def _next(
     sifter = replace(sifter, version=last.version + 1, z=z, fairness=shed.fairness)
     if built is None:
         return Chosen(sifter, sample, None, None, why)
-    return Chosen(sifter, sample, built.frequencies.tolist(), built.overall_qos, why)
+    worth = built.consolidated
+    regions = {"qos": worth.region_qos.tolist(), "nonempty": worth.nonempty.tolist()}
+    return Chosen(sifter, sample, built.frequencies.tolist(), built.overall_qos, why, regions)
 
 
 def _built(

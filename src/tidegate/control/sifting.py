@@ -82,14 +82,19 @@ def learn(
     plan: Plan,
     reports: Sequence[MatchReport],
     offered: Offered,
+    levels: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """What is known after a batch: goes into its manifest."""
+    """What is known after a batch: goes into its manifest.
+
+    `levels`: z of each match, where somebody else decides it.
+    """
+    levels = levels or {}
     known = before.control.get(CONTROL, {})
     rule = rate_rule(settings.shed, known.get("rate"))
     rows = sum(offered.rows.values())
     interval = max(settings.trigger_seconds, offered.busy_seconds)
     next_rows = expected_rows(rows, known.get("began_us"), plan.now_us, interval)
-    if rows and not offered.cold:
+    if rows and not offered.cold and not levels.keys() & settings.matches.keys():
         rule.adapt(
             batch_load(
                 rows=rows,
@@ -109,7 +114,9 @@ def learn(
         last = known.get("matches", {}).get(name)
         last = last if _fits(last, queries) else None
         stood = _stood(plan.sifters.get(name), queries, name)
-        matches[name] = _learnt(settings, queries, name, last, stood, mine, entered, rule.fraction, ahead)
+        matches[name] = _learnt(
+            settings, queries, name, last, stood, mine, entered, levels.get(name, rule.fraction), ahead
+        )
     return {"rate": rule.snapshot(), "began_us": plan.now_us, "matches": matches}
 
 
@@ -144,6 +151,7 @@ def _learnt(
         "sifter": replace(chosen.sifter, sample_share=share).to_json(),
         "frequencies": chosen.frequencies,
         "quality": chosen.quality if chosen.why else known["quality"],
+        "regions": chosen.regions if chosen.why else known.get("regions"),
         "why": chosen.why,
     }
 

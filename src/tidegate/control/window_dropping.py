@@ -170,8 +170,12 @@ def learn(
     after: Manifest,
     busy_seconds: float,
     cold: bool = False,
+    levels: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """What is known after a batch: goes into its manifest."""
+    """What is known after a batch: goes into its manifest.
+
+    `levels`: the share of each drop and who is shut off, where somebody else decides it (`drop_point`).
+    """
     known = before.control.get(CONTROL, {})
     rule = rate_rule(replace(settings.shed, rate="model"), known.get("rate"))
     windows = [report for report in reports if time_window(_node(settings, report)) is not None]
@@ -200,6 +204,12 @@ def learn(
     shut = wanted.shut if short >= PATIENCE or known.get("shut") else ()
     last = known.get("shares", {})
     shares = {name: _share(wanted, drop, last.get(name, 0.0)) for name, drop in settings.drops.items()}
+    given = {
+        name: levels[drop_point(name)] for name in settings.drops if levels and drop_point(name) in levels
+    }
+    if given:
+        shares = {name: min(p, share_max(settings.drops[name].max_gap)) for name, p in given.items()}
+        shut = tuple(output for output in _outputs(settings) if (levels or {}).get(output, 0.0) >= 1)
     if settings.shed.window != "auto":
         shares, shut = {n: _fixed(settings.shed.window, d) for n, d in settings.drops.items()}, ()
     return {
@@ -219,6 +229,15 @@ def _share(wanted: Admission, drop: Placement, last: float) -> float:
     """p of a drop; as it was, where it would hardly change."""
     p = max((p for one, p in wanted.drops if set(one.outputs) & set(drop.outputs)), default=0.0)
     return last if p and abs(p - last) < P_STEP else p
+
+
+def drop_point(name: str) -> str:
+    """A drop among all that can be left out: outputs that it decides for may be named there, too."""
+    return f"windows of {name}"
+
+
+def _outputs(settings: DropSettings) -> list[str]:
+    return [output for drop in settings.drops.values() for output in drop.outputs]
 
 
 def _fixed(share: str | float, drop: Placement) -> float:

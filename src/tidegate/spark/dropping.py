@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate.control import window_dropping
@@ -21,7 +21,7 @@ from tidegate.spark.layout import TIME
 from tidegate.spark.progress import iso
 from tidegate.spark.sql_text import data, literal
 from tidegate.spark.window_network import output_name, plain_name
-from tidegate.values import BEGINNING_US, END_US, Manifest, Plan, TaskReport
+from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
 from tidegate.window.gap_table import NO_GAPS, GapTable, gap_table
 from tidegate.window.intervals import Intervals, union
 from tidegate.window.kept_arrows import Arrow
@@ -58,7 +58,7 @@ class Passing:
 
     def before(self, operator: str, output: Output) -> GapTable | None:
         """Windows that an output does not show although others do; None where it shows all there are."""
-        kept = self._kept.get((operator, output_name(output)))
+        kept = self._kept.get((operator, output_name(output.name)))
         if kept is None:
             return None
         shown = self.out_of(operator)
@@ -95,21 +95,6 @@ class Dropping:
             return {}
         found = window_dropping.missing(self._settings, plan, before, after)
         return {plain_name(name): runs for name, runs in found.items()}
-
-    def learn(
-        self,
-        before: Manifest,
-        plan: Plan,
-        reports: Sequence[TaskReport],
-        after: Manifest,
-        busy_seconds: float,
-        cold: bool,
-    ) -> dict[str, Any]:
-        """What goes into the manifest of a batch."""
-        if self._settings is None:
-            return {}
-        learnt = window_dropping.learn(self._settings, before, plan, reports, after, busy_seconds, cold)
-        return {window_dropping.CONTROL: learnt}
 
 
 def in_gap(table: GapTable, time: str = TIME) -> str:

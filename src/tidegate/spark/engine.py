@@ -15,16 +15,17 @@ crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import adding_up, balancing, completeness, overload, planning
+from tidegate.control import adding_up, balancing, completeness, goal_keeping, overload, planning
 from tidegate.control.balance_told import balance_told
 from tidegate.control.balancing import BalanceSettings
+from tidegate.control.goal_keeping import KeepSettings, Ran
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.receipts import Told, receipt_of
@@ -84,12 +85,23 @@ class Settings:
     settle_after: bool
     seed: int
     balance: BalanceSettings
-    #: What may be left out when batches take too long; None: nothing, ever.
-    overload: OverloadSettings | None = None
-    #: Which matches may drop rows then; None: none, ever.
-    sifting: SiftSettings | None = None
-    #: Which windows may be dropped then; None: none, ever.
-    dropping: DropSettings | None = None
+    #: The goal, and what may be left out to keep it; None: nothing, ever.
+    goal: KeepSettings | None = None
+
+    @property
+    def overload(self) -> OverloadSettings | None:
+        """What joins may leave out."""
+        return None if self.goal is None else self.goal.overload
+
+    @property
+    def sifting(self) -> SiftSettings | None:
+        """Which matches may drop rows."""
+        return None if self.goal is None else self.goal.sifting
+
+    @property
+    def dropping(self) -> DropSettings | None:
+        """Which windows may be dropped."""
+        return None if self.goal is None else self.goal.dropping
 
 
 class Engine:
@@ -211,14 +223,15 @@ class Engine:
                 progress["output_rows"] = self._output_rows([*settled, *matched])
                 progress["timings"] = dict(self._timings)
                 progress["duration_seconds"] = self._clock() - started
-                after = self._learnt(plan, settled, after, started, worth)
                 busy_seconds = self._clock() - started + self._outside_seconds
                 cold = self._batches_run < COLD_BATCHES
-                learnt = self._matching.learn(self.manifest, plan, matched, entered, busy_seconds, cold)
-                learnt |= self._dropping.learn(self.manifest, plan, settled, after, busy_seconds, cold)
+                ran = Ran(settled, matched, entered.rows, busy_seconds, cold, worth)
+                after = self._learnt(plan, ran, after)
                 windows = self._plain_windows
+                learnt = self._matching.remembered(entered)
                 learnt[adding_up.CONTROL] = adding_up.learn(self.manifest, plan, reports, windows)
                 after = replace(after, control={**after.control, **learnt})
+                progress["goal"] = after.control.get(goal_keeping.CONTROL, {}).get("told")
                 progress["sift"] = sift_told(plan, matched, entered.rows, after)
                 progress["windows"] = self._dropping.told(plan, self.manifest, after)
                 missing = self._dropping.missing(plan, self.manifest, after)
@@ -249,28 +262,16 @@ class Engine:
         with self._timed("utility"):
             return one.worth(condition(settings.shed.utility))
 
-    def _learnt(
-        self,
-        plan: Plan,
-        reports: list[TaskReport],
-        after: Manifest,
-        started: float,
-        worth: overload.Worth,
-    ) -> Manifest:
+    def _learnt(self, plan: Plan, ran: Ran, after: Manifest) -> Manifest:
         """The manifest with what the controllers made of the batch."""
-        after = replace(after, control=self._balanced(plan, reports, after))
-        settings = self.settings.overload
-        if settings is None:
+        after = replace(after, control=self._balanced(plan, ran.reports, after))
+        if self.settings.goal is None:
             return after
-        busy = overload.BatchTime(
-            self._clock() - started + self._outside_seconds,
-            measures_joins=True,
-            cold=self._batches_run < COLD_BATCHES,
-        )
-        learnt = overload.learn(settings, self.manifest, plan, reports, after, self._operators, busy, worth)
+        with self._timed("goal"):
+            learnt = goal_keeping.learn(self.settings.goal, self.manifest, plan, ran, after, self._operators)
         return replace(after, control={**after.control, **learnt})
 
-    def _balanced(self, plan: Plan, reports: list[TaskReport], after: Manifest) -> dict[str, Any]:
+    def _balanced(self, plan: Plan, reports: Sequence[TaskReport], after: Manifest) -> dict[str, Any]:
         """Where rows should lie from the next batch on."""
         settings = self.settings.balance
         self._loads = balancing.measured(settings, reports, after)
@@ -285,8 +286,7 @@ class Engine:
 
     def _measure_outside(self, duration: float) -> None:
         """Time that Spark needs around a batch: it is known one batch late, and changes little."""
-        settings = self.settings
-        sheds = any((settings.overload, settings.sifting, settings.dropping))
+        sheds = self.settings.goal is not None
         last = self.query.lastProgress() if self.query is not None and sheds else None
         if last is not None and last.batchId() == self.manifest.batch - 1:
             whole = last.durationMs().get("triggerExecution") / 1000

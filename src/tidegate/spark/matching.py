@@ -94,21 +94,9 @@ class Matching:
             if stream is not None
         }
 
-    def learn(
-        self,
-        before: Manifest,
-        plan: Plan,
-        reports: Sequence[MatchReport],
-        entered: Entered,
-        busy_seconds: float,
-        cold: bool,
-    ) -> dict[str, Any]:
-        """What goes into the manifest of a batch."""
+    def remembered(self, entered: Entered) -> dict[str, Any]:
+        """What sources have counted so far: goes into the manifest of a batch."""
         if self._settings is None:
             return {}
-        offered = sifting.Offered(entered.rows, busy_seconds, cold)
-        return {
-            sifting.CONTROL: sifting.learn(self._settings, before, plan, reports, offered),
-            source_sifters.CONTROL: dict(entered.at_sources[0]),
-            source_sifters.DROPPED: dict(entered.at_sources[1]),
-        }
+        offered, dropped = entered.at_sources
+        return {source_sifters.CONTROL: dict(offered), source_sifters.DROPPED: dict(dropped)}

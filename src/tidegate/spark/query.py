@@ -17,6 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.balance import Balance
 from tidegate.control.balancing import Balanced, BalanceSettings, check
+from tidegate.control.goal_keeping import KeepSettings
+from tidegate.control.one_goal import GoalSettings
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
@@ -33,7 +35,7 @@ from tidegate.spark.flow_checks import joins_that_may_skip, matches_that_may_sif
 from tidegate.spark.progress import Progress
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.utility import check_utility
-from tidegate.spark.window_network import network_of
+from tidegate.spark.window_network import network_of, output_name
 from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.local import LocalStore
@@ -85,9 +87,9 @@ def start(
         raise FlowError(
             explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
         )
-    overload, sifting, dropping = _shedding(compiled, goal, shed, trigger, seed)
+    keep = _shedding(compiled, goal, shed, trigger, seed)
     balancing = _balancing(compiled, balance or Balance(), parts, count, _batch_seconds(goal, trigger))
-    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, overload, sifting, dropping)
+    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, keep)
     return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
 
 
@@ -412,11 +414,13 @@ def _positive(given: int | None, what: str, default: int) -> int:
 
 def _shedding(
     compiled: Compiled, goal: Goal | None, shed: Shed, trigger: str | None, seed: int
-) -> tuple[OverloadSettings | None, SiftSettings | None, DropSettings | None]:
+) -> KeepSettings | None:
     """What may be left out to meet the goal; checked before anything starts."""
     network = network_of(compiled)
     if goal is None:
-        return None, None, None
+        return None
+    names = [output.name for output in compiled.outputs]
+    weights, loss_max = goal.weights(names), goal.bounds(names)
     may_skip, may_sift = joins_that_may_skip(compiled.outputs), matches_that_may_sift(compiled.outputs)
     joins = tuple(join.layout.operator for join in compiled.joins if id(join.node) in may_skip)
     matches = {m.layout.operator: m.queries for m in compiled.matches if id(m.node) in may_sift}
@@ -439,10 +443,20 @@ def _shedding(
     seconds = goal.batch_seconds(each_us), each_us / 1e6
     cores = compiled.spark.sparkContext.defaultParallelism
     skips, sifts = joins and shed.join != "none", matches and shed.sift != "none"
-    return (
-        OverloadSettings(shed, joins, *seconds, cores) if skips else None,
+    drops = windows and shed.window != "none"
+    return KeepSettings(
+        GoalSettings(
+            seconds[0],
+            goal.latency_us / 1e6,
+            {output_name(name): weight for name, weight in weights.items()},
+            {output_name(name): most for name, most in loss_max.items()},
+        ),
+        seconds[1],
+        network,
+        cores,
+        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes) if skips else None,
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
-        DropSettings(shed, network, *seconds, seed) if windows and shed.window != "none" else None,
+        DropSettings(shed, network, *seconds, seed) if drops else None,
     )
 
 

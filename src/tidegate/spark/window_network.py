@@ -22,9 +22,9 @@ from tidegate.windowed import Window
 _OUTPUT = "output "
 
 
-def output_name(output: Output) -> str:
+def output_name(name: str) -> str:
     """The name of an output in the network."""
-    return _OUTPUT + output.name
+    return _OUTPUT + name
 
 
 def plain_name(name: str) -> str:
@@ -37,7 +37,7 @@ def network_of(compiled: Compiled) -> Network:
     streams = [nodes.Source(name) for name in compiled.sources]
     operators = [_operator(compiled, operator) for operator in compiled.operators]
     outputs = [
-        nodes.Output(output_name(output), feeding(compiled, output.node), _gap(compiled, output))
+        nodes.Output(output_name(output.name), feeding(compiled, output.node), _gap(compiled, output))
         for output in compiled.outputs
     ]
     return Network((*streams, *operators, *outputs))

@@ -1,0 +1,83 @@
+"""What the joins of the next batch would do in full, and what leaving out parts of their windows would lose.
+
+Cells of both windows are offered by what they are worth, where a policy learns that (`selective.py`);
+otherwise only the rate is: comparisons and matches then fall together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.control.cost_model import Effort
+from tidegate.control.join_policies import JoinShape
+from tidegate.control.offers import Offer, cells_offer, rate_offer
+from tidegate.control.overload import OverloadSettings, kept_part, known_of, looked_at, offered_to
+from tidegate.control.planning import Operator
+from tidegate.control.work_ahead import work_ahead
+from tidegate.values import LEFT, RIGHT, Manifest, Plan, TaskReport
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Foreseen:
+    """What a join would do in the next batch, were nothing left out, and what its parts are worth."""
+
+    effort: Effort
+    #: By cell of both windows: matches per comparison, and comparisons; None where nobody learns them.
+    values: NDArray[np.float64] | None
+    work: NDArray[np.float64]
+    name: str = ""
+
+    def offer(self, outputs: Mapping[str, float], behind: Mapping[str, float]) -> Offer:
+        if self.values is None:
+            return rate_offer(self.name, outputs, 1.0, behind)
+        return cells_offer(self.name, outputs, self.values, self.work, behind)
+
+
+def foreseen(
+    settings: OverloadSettings,
+    before: Manifest,
+    plan: Plan,
+    reports: Sequence[TaskReport],
+    after: Manifest,
+    operators: Mapping[str, Operator],
+    growth: float,
+) -> dict[str, Foreseen]:
+    """By join that may skip work: the next batch in full."""
+    found = {}
+    for name in settings.joins:
+        shape = JoinShape(operators[name])
+        rows = [offered_to(reports, name, side) for side in (LEFT, RIGHT)]
+        both = work_ahead(shape, before, after, name, growth, rows[RIGHT])
+        left = kept_part(settings.shed, plan, name)
+        work = np.concatenate([growth * rows[1 - side] * both[side] / left for side in (LEFT, RIGHT)])
+        known = (known_of(settings, before, "policies") or {}).get(name)
+        values = _cell_values(known)
+        mine = [report for report in reports if report.operator == name]
+        matches = sum(report.matches for report in mine)
+        looked = sum(looked_at(looks) for report in mine for looks in report.looks)
+        outputs = float(values @ work) if values is not None else work.sum() * matches / max(1, looked)
+        read = sum(report.bytes_read for report in mine)
+        effort = Effort(growth * sum(rows), float(work.sum()), outputs, growth * read)
+        found[name] = Foreseen(effort, values, work, name)
+    return found
+
+
+def _cell_values(policy: Mapping[str, Any] | None) -> NDArray[np.float64] | None:
+    """Matches per comparison of the cells of both windows, as the selective policy learnt them."""
+    if policy is None or "evidence" not in policy:
+        return None
+    parts = []
+    for one in policy["evidence"]:
+        matches, comparisons = np.array(one["matches"]), np.array(one["comparisons"])
+        if not comparisons.sum():
+            return None
+        average = matches.sum() / comparisons.sum()
+        parts.append(np.where(comparisons > 0, matches / np.maximum(comparisons, 1e-9), average))
+    return np.concatenate(parts)
