@@ -16,9 +16,21 @@ def literal(value: list[Any], kind: str) -> str:
 
 
 def hashable(field: T.StructField) -> str:
-    """A column as something that Spark can hash: maps, and what contains them, as text."""
+    """A column as arguments of Spark's hash: maps, and what contains them, as text.
+
+    The hash passes over nulls, so that (null, 1) and (1, null) would be the same: that a value is null is an
+    argument of its own.
+    """
     name = quoted(field.name)
-    return f"to_json(struct({name}))" if _has_map(field.dataType) else name
+    value = f"to_json(struct({name}))" if _has_map(field.dataType) else name
+    return f"{value}, isnull({name})" if field.nullable else value
+
+
+def key_of(field: T.StructField) -> str:
+    """The same for a column that must be told from others: nested values with their nulls, as text."""
+    if not isinstance(field.dataType, (T.ArrayType, T.StructType)):
+        return hashable(field)
+    return f"{hashable(field)}, to_json(struct({quoted(field.name)}), map('ignoreNullFields', 'false'))"
 
 
 def _has_map(kind: T.DataType) -> bool:

@@ -17,7 +17,7 @@ from tidegate.spark.compiled import CompiledWindow
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROWS, SEEN, TAG, TIME
 from tidegate.spark.routed import instance_of
-from tidegate.spark.sql_text import hashable, literal
+from tidegate.spark.sql_text import key_of, literal
 from tidegate.spark.window_task import LATE, ON_TIME, REJECTED, WindowBatch
 from tidegate.spark.window_task import MARKER as NO_ROW
 from tidegate.values import BEGINNING_US
@@ -93,7 +93,7 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataF
 def _coded(frame: DataFrame, window: CompiledWindow) -> DataFrame:
     """With the codes of groups, which are hashed after Spark has told equal keys from others."""
     by = set(window.layout.by)
-    keys = [hashable(field) for field in frame.schema.fields if field.name in by]
+    keys = [key_of(field) for field in frame.schema.fields if field.name in by]
     code = f"xxhash64({', '.join(keys)})" if keys else "0L"
     check = f"xxhash64({', '.join([f'{_SALT}', *keys])})"
     return frame.select(
