@@ -23,7 +23,7 @@ def hashable(field: T.StructField) -> str:
     """
     name = quoted(field.name)
     value = f"to_json(struct({name}))" if _has_map(field.dataType) else name
-    return f"{value}, isnull({name})" if field.nullable else value
+    return f"{value}, isnull({name})"
 
 
 def key_of(field: T.StructField) -> str:
