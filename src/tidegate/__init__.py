@@ -18,6 +18,7 @@ from tidegate.flow import Output, Stream, stream, tumbling
 from tidegate.goals import Goal, Shed
 from tidegate.on import inner_product, overlap, pairwise
 from tidegate.queries import Query
+from tidegate.windowed import rows
 
 if TYPE_CHECKING:
     from tidegate.spark.query import Query as RunningQuery
@@ -41,6 +42,7 @@ __all__ = [
     "inner_product",
     "overlap",
     "pairwise",
+    "rows",
     "start",
     "stream",
     "tumbling",
