@@ -36,13 +36,14 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import LEFT, PartitionLoad, Piece, TaskReport
+from tidegate.values import LEFT, ByteRange, PartitionLoad, Piece, TaskReport
 from tidegate.window.closing import Stretches, cells, closing_windows, panes_needed
 from tidegate.window.finals import finish
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.runs import Merged, merge_runs
 from tidegate.window.runs import Run as KeyRun
+from tidegate.window.spec import WindowSpec
 from tidegate.windowed import END, START
 
 #: What became of the rows behind a partial, before they were added up; markers only tell the instance.
@@ -84,14 +85,28 @@ class WindowInstance:
         self.writer = SegmentWriter(open_store(work.store_url), path)
         self._staged = stage_path(name, work.batch, instance, attempt)
         self.held = Held(work, instance, self.cache)
-        self.panes, self.lifetime = Panes(self.layout.spec), Lifetime(self.layout.spec)
         self.new: list[NewRun] = []
         self.added: list[Piece] = []
         self.merged: list[str] = []
+        #: Piece name → bits of its rows that nobody needs any more; only of windows of rows.
+        self.matched: dict[str, ByteRange] = {}
         self._rows = dict.fromkeys((ON_TIME, LATE, REJECTED), 0)
         self._seen_us: int | None = None
         self._stored = np.zeros(self.layout.partitions, np.int64)
         self._read_before = self.cache.bytes_read
+
+    @cached_property
+    def spec(self) -> WindowSpec:
+        assert isinstance(self.layout.spec, WindowSpec)
+        return self.layout.spec
+
+    @cached_property
+    def panes(self) -> Panes:
+        return Panes(self.spec)
+
+    @cached_property
+    def lifetime(self) -> Lifetime:
+        return Lifetime(self.spec)
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -105,8 +120,8 @@ class WindowInstance:
         if received:
             self._accept(pa.Table.from_batches(received))
         self._store()
-        self._merge()
         closed = self._closed()
+        self._merge()
         if self.work.stage_root is None:
             cpu = time.thread_time() - started
             if closed.num_rows:
@@ -130,10 +145,12 @@ class WindowInstance:
         if timed.any():
             self._seen_us = int(_known(table.column(SEEN), timed).max())
         mine = np.flatnonzero(fates == ON_TIME)
-        if not len(mine):
-            return
+        if len(mine):
+            self._accept_on_time(table, mine)
+
+    def _accept_on_time(self, table: pa.Table, mine: NDArray[np.int64]) -> None:
         code, check = (_words(table.column(name))[mine] for name in (CODE, CHECK))
-        starts = self.panes.start(_known(table.column(PANE), fates == ON_TIME))
+        starts = self.panes.start(table.column(PANE).take(pa.array(mine)).to_numpy())
         order = _order(code, check, starts)
         chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
         code, starts = code[order], starts[order]
@@ -235,7 +252,7 @@ class WindowInstance:
         if not runs:
             return None
         held = np.array([min(run.first_us for run in runs), max(run.last_us for run in runs)])
-        first, last = self.layout.spec.holding(held)
+        first, last = self.spec.holding(held)
         lower = max(int(first[0]), self.lifetime.closed(self.work.settled_us))
         upper = int(last[1]) + 1
         if not self.work.flush:
@@ -279,10 +296,10 @@ class WindowInstance:
             return _empty(self._schema)
         partials = self._combined(table, merged, stretches)
         keys = table.select(list(self.layout.by)).take(pa.array(merged.order[stretches.begin]))
-        starts = stretches.at * self.layout.spec.slide_us
+        starts, ends = self._edges(merged, stretches)
         known: dict[str, pa.Array] = {
             START: pa.array(starts),
-            END: pa.array(starts + self.layout.spec.size_us),
+            END: pa.array(ends),
             TIME: pa.array(starts),
             REPORT: pa.nulls(stretches.count, pa.string()),
         }
@@ -292,6 +309,10 @@ class WindowInstance:
             known[name] = self._final(name, final, [partials[one] for one in names])
         arrays = [_cast(known[field.name], field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _edges(self, merged: Merged, stretches: Stretches) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Start and end of each window."""
+        return self.spec.start(stretches.at), self.spec.end(stretches.at)
 
     def _final(self, name: str, final: str, partials: list[pa.Array]) -> pa.Array:
         if final == "value of struct":
@@ -328,7 +349,7 @@ class WindowInstance:
             partitions=tuple(PartitionLoad(int(p), (int(self._stored[p]), 0)) for p in busy),
             added=tuple(self.added),
             merged=tuple(self.merged),
-            matched={},
+            matched=self.matched,
             staged=staged,
             recut=self.held.recut,
         )
