@@ -107,7 +107,11 @@ def test_windows_of_time_over_windows_of_rows_wait_for_the_slowest_group(
         times = pa.array([seconds(at) for at, _ in rows], pa.timestamp("us", "UTC"))
         return pa.table({"ts": times, "kind": pa.array([kind for _, kind in rows])})
 
-    files = [[(1, "slow"), (2, "bus"), (3, "bus")], [(14, "bus"), (15, "bus")], [(26, "slow"), (40, "bus")]]
+    files: list[list[tuple[float, str]]] = [
+        [(1, "slow"), (2, "bus"), (3, "bus")],
+        [(14, "bus"), (15, "bus")],
+        [(26, "slow"), (40, "bus")],
+    ]
     add_files(tmp_path / "in", map(table, files))
     stream = tg.stream(read_files(spark, tmp_path / "in", "ts timestamp, kind string"), time="ts", name="s")
     pairs = stream.window(tg.rows(2), by="kind").agg(n=F.count("*"))
