@@ -44,21 +44,6 @@ def check_by(node: Window, frame: DataFrame) -> None:
         )
 
 
-def check_of_rows(node: Window, taken: Taken) -> None:
-    """Windows of rows are merged from partials of single rows, so there must be such."""
-    known = {name for name, _ in taken.of_rows}
-    missing = [name for name, _, columns, _ in taken.results if not known.issuperset(columns)]
-    if isinstance(node.spec, RowsSpec) and missing:
-        raise FlowError(
-            explain(
-                "This aggregate cannot be computed over windows of rows",
-                got=", ".join(missing),
-                why="Spark cannot say what it is of a single row",
-                do="Use a window of time, or an exact aggregate",
-            )
-        )
-
-
 def plain_keys(node: Window, frame: DataFrame) -> bool:
     """No floats, whose zeros and NaNs come in several forms, no collations, nothing nested."""
     kinds = [frame.schema[name].dataType for name in node.by]
