@@ -18,6 +18,7 @@ from tidegate.flow import Output, Stream, stream, tumbling
 from tidegate.goals import Goal, Shed
 from tidegate.on import inner_product, overlap, pairwise
 from tidegate.queries import Query
+from tidegate.user_defined import udaf
 from tidegate.windowed import rows
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ __all__ = [
     "start",
     "stream",
     "tumbling",
+    "udaf",
 ]
 
 

@@ -108,6 +108,8 @@ class Output:
     format: str | None = None
     path: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    #: Results of windows that may be missing in a row, as a number or a duration; None: none may.
+    max_gap: int | str | None = None
 
 
 class Stream:
@@ -225,7 +227,11 @@ class Stream:
         size gives windows of so many rows.
         """
         self._refuse_as_input_of("aggregated", "Their windows may be closed already, and cannot come twice")
-        return Windowed(self._node, _spec(size, slide), (by,) if isinstance(by, str) else tuple(by), Stream)
+        windowed = Windowed(
+            self._node, _spec(size, slide), (by,) if isinstance(by, str) else tuple(by), _aggregated
+        )
+        _refuse_hidden(windowed.by)
+        return windowed
 
     def write_to(
         self,
@@ -233,13 +239,17 @@ class Stream:
         path: str | None = None,
         *,
         name: str | None = None,
+        max_gap: int | str | None = None,
         **options: Any,
     ) -> Output:
         """Send the rows to a function of (data frame, batch id), or to a Spark batch format.
 
         With a path each batch fills the directory `batch=N` under it and overwrites it on a replay, so the
         files hold every row exactly once. Without one (`noop`, `jdbc`, …) rows are appended.
+        `max_gap`, for results of windows: under a goal, so many windows in a row may be missing (or for so
+        long, as a duration) when there is no time for all; those that come are exact. None: all come.
         """
+        _check_gap(max_gap)
         if callable(target):
             if path is not None or options:
                 raise FlowError(
@@ -251,7 +261,7 @@ class Stream:
                     )
                 )
             label = name or str(getattr(target, "__name__", "function"))
-            return Output(self._node, label, function=target)
+            return Output(self._node, label, function=target, max_gap=max_gap)
         if not isinstance(target, str) or not target:
             raise FlowError(
                 explain(
@@ -262,7 +272,7 @@ class Stream:
             )
         texts = {key: str(value) for key, value in options.items()}
         label = name or (path.rstrip("/").rsplit("/", 1)[-1] if path else target)
-        return Output(self._node, label, format=target, path=path, options=texts)
+        return Output(self._node, label, format=target, path=path, options=texts, max_gap=max_gap)
 
     def _box(self, kind: str, apply: Callable[[Any], Any]) -> Stream:
         return Stream(Box(self._node, kind, apply))
@@ -296,6 +306,21 @@ class Stream:
 HIDDEN = "_tidegate_"
 
 
+def _refuse_hidden(columns: Sequence[str]) -> None:
+    reserved = [column for column in columns if column.lower().startswith(HIDDEN)]
+    if reserved:
+        raise FlowError(
+            explain(
+                f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them"
+            )
+        )
+
+
+def _aggregated(window: Window) -> Stream:
+    _refuse_hidden([name for name, _ in window.aggregates])
+    return Stream(window)
+
+
 def _hidden(frame: Any) -> list[str]:
     return [column for column in frame.columns if column.startswith(HIDDEN)]
 
@@ -326,13 +351,7 @@ def stream(
                 do="Name the event-time column in time=…",
             )
         )
-    reserved = [column for column in columns if column.startswith(HIDDEN)]
-    if reserved:
-        raise FlowError(
-            explain(
-                f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them"
-            )
-        )
+    _refuse_hidden(columns)
     idle_us = None if idle_timeout is None else duration_us(idle_timeout, f"idle_timeout of {name!r}")
     if idle_us == 0:
         raise FlowError(
@@ -374,6 +393,20 @@ def _spec(size: str | RowsSpec, slide: str | None) -> WindowSpec | RowsSpec:
             )
         )
     return size
+
+
+def _check_gap(given: Any) -> None:
+    if isinstance(given, str):
+        duration_us(given, "max_gap")
+    elif given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+        raise FlowError(
+            explain(
+                "max_gap is a number of windows, at least one, or a duration",
+                got=repr(given),
+                why="With a gap of none, no window could ever be dropped",
+                do="Write max_gap=10 or max_gap='5 minutes'; leave it out if no window may be missing",
+            )
+        )
 
 
 def _within(given: Any) -> Within | Tumbling | Unbounded:

@@ -1,6 +1,7 @@
 """What the user wants when there is more work than time: a goal, and what may be left out to meet it.
 
     tg.start(…, trigger="1 second", goal=tg.Goal(latency="2 seconds"))                    chooses by itself
+    tg.start(…, goal=tg.Goal(latency="2 seconds", loss_max=0.2, priority={"near": 5}))    says what matters
     tg.start(…, goal=tg.Goal(latency="2 seconds"), shed=tg.Shed(join="partial"))          says how
 
 Without a goal nothing is ever left out, however long a batch takes.
@@ -8,41 +9,38 @@ Without a goal nothing is ever left out, however long a batch takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
+from tidegate.sizes import size_bytes
 
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")
 RATE_RULES = ("model", "paper")
 SIFT_POLICIES = ("auto", "flexp", "dedp", "qedp", "ugrid", "volume", "count", "random", "none")
-
-
+WINDOW_POLICIES = ("auto", "none")
 REGIONS_MAX = 10_000
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Results are to be committed at most `latency` after their rows were available at the source."""
+    """Results are to be committed at most `latency` after their rows were available at the source.
+
+    `loss_max`: the largest share of an output's results that may be left out, one for all outputs or one for
+    each that is named; without, any. `state_max`: the bytes that may be stored; what joins store beyond is
+    given up, oldest and least productive first. `priority`: how much the loss of an output counts, 1 unless
+    said; twice as much means that it loses half as much for the same time.
+    """
 
     latency: str
-    #: To come: the share of results that may be lost, the bytes that may be stored, weights of outputs.
-    loss_max: float | None = None
+    loss_max: float | Mapping[str, float] | None = None
     state_max: str | None = None
     priority: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        later = [name for name in ("loss_max", "state_max", "priority") if getattr(self, name) is not None]
-        if later:
-            raise FlowError(
-                explain(
-                    f"This version knows no {', '.join(later)} of a goal",
-                    why="It would be ignored",
-                    do="Give a latency alone",
-                )
-            )
         if self.latency_us == 0:
             raise FlowError(
                 explain(
@@ -50,6 +48,68 @@ class Goal:
                     got=repr(self.latency),
                     why="Every batch takes some time",
                     do="Give a duration such as '2 seconds'",
+                )
+            )
+        bounds = self.loss_max if isinstance(self.loss_max, Mapping) else {"": self.loss_max}
+        for name, bound in bounds.items():
+            if bound is not None and not _is_number(bound, 0, 1):
+                raise FlowError(
+                    explain(
+                        f"The loss_max of {f'the output {name!r}' if name else 'a goal'} is a share",
+                        got=repr(bound),
+                        do="Give a number from 0 (nothing may be lost) to below 1, or None",
+                    )
+                )
+        for name, weight in (self.priority or {}).items():
+            if not _is_number(weight, 0, inf) or weight == 0:
+                raise FlowError(
+                    explain(
+                        f"The priority of the output {name!r} is not a weight",
+                        got=repr(weight),
+                        why="With none, all of it would be the first to go",
+                        do="Give a finite number above zero; what is not named has 1",
+                    )
+                )
+        if self.state_max is not None:
+            size_bytes(self.state_max, "state_max of the goal")
+
+    @property
+    def state_bytes(self) -> int | None:
+        """Bytes that may be stored."""
+        return None if self.state_max is None else size_bytes(self.state_max, "state_max of the goal")
+
+    def weights(self, outputs: Collection[str]) -> dict[str, float]:
+        """What the loss of each output counts; refuses names that no output has."""
+        self._check_known("priority", self.priority or {}, outputs)
+        return {name: float((self.priority or {}).get(name, 1.0)) for name in outputs}
+
+    def bounds(self, outputs: Collection[str]) -> dict[str, float]:
+        """The largest loss of each output that has one; refuses what leaves nothing to be left out."""
+        if isinstance(self.loss_max, Mapping):
+            self._check_known("loss_max", self.loss_max, outputs)
+            bounds = {name: float(bound) for name, bound in self.loss_max.items()}
+        else:
+            bounds = {} if self.loss_max is None else dict.fromkeys(outputs, float(self.loss_max))
+        if outputs and all(bounds.get(name) == 0 for name in outputs):
+            raise FlowError(
+                explain(
+                    "A goal with a loss_max of 0 for every output leaves nothing to be left out",
+                    got=f"loss_max={self.loss_max!r}",
+                    why="A latency that is kept by losing nothing needs no goal",
+                    do="Allow some output a loss, or use goal=None",
+                )
+            )
+        return bounds
+
+    def _check_known(self, what: str, given: Mapping[str, float], outputs: Collection[str]) -> None:
+        unknown = sorted(set(given) - set(outputs))
+        if unknown:
+            raise FlowError(
+                explain(
+                    f"The {what} of the goal names outputs that there are not",
+                    got=", ".join(map(repr, unknown)),
+                    why="It would be ignored",
+                    do=f"Use the names given to write_to: {', '.join(map(repr, sorted(outputs)))}",
                 )
             )
 
@@ -75,6 +135,11 @@ class Goal:
         return min(self.latency_us / 2, self.latency_us - trigger_us) / 1e6
 
 
+def _is_number(given: object, least: float, below: float) -> bool:
+    plain = isinstance(given, int | float) and not isinstance(given, bool)
+    return plain and least <= given < below  # type: ignore[operator]
+
+
 @dataclass(frozen=True)
 class Shed:
     """How work is left out. The defaults choose by themselves.
@@ -89,6 +154,8 @@ class Shed:
     `dedp`, `qedp`, `ugrid` (the paper's others), `volume`, `count`, `random` (rows are all alike), `none`.
     `regions`: how many there are at most. `fairness`: by how much the dropped shares of two regions that
     queries ask about may differ: 0 all lose the same, 1 whatever serves all queries together best.
+    `window`: which share of windows is dropped, of outputs with a `max_gap`: `auto` (as many as it takes),
+    `none`, or a share that is dropped always, in 0 … 1.
     """
 
     join: str = "auto"
@@ -97,6 +164,7 @@ class Shed:
     sift: str = "auto"
     regions: int = 32
     fairness: float = 0.5
+    window: str | float = "auto"
     time_correlation: bool = True
     direction: bool = True
     sampling: float = 0.1
@@ -121,6 +189,14 @@ class Shed:
         if not 0 <= self.fairness <= 1:
             raise FlowError(
                 explain("Fairness is a difference of shares", got=self.fairness, do="Give a number in 0 … 1")
+            )
+        share = isinstance(self.window, (int, float)) and not isinstance(self.window, bool)
+        if self.window not in WINDOW_POLICIES and not (share and 0 <= float(self.window) <= 1):
+            raise FlowError(
+                explain(
+                    f"Shed does not know window={self.window!r}",
+                    do=f"Use one of {', '.join(WINDOW_POLICIES)}, or the share of windows to drop, in 0 … 1",
+                )
             )
         if not 0 < self.sampling <= 1:
             raise FlowError(

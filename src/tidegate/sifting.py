@@ -82,6 +82,8 @@ class MatchReport:
     kept: tuple[int, ...] = ()
     #: Rows that passed as samples; not among `kept`.
     sampled: int = 0
+    #: Rows that were tried against the queries.
+    tried: int = 0
     sample: Mapping[str, Any] = field(default_factory=dict)
     #: File of results that wait for the sinks, relative to the state; None where Spark itself has them.
     staged: str | None = None

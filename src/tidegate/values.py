@@ -179,6 +179,8 @@ class Plan:
     by_row: tuple[str, ...] = ()
     #: Per match that may drop rows: the sifter in front of it, as JSON.
     sifters: Mapping[str, Any] = field(default_factory=dict)
+    #: Per drop of windows: which were decided to go, and with which share, as JSON.
+    dropping: Mapping[str, Any] = field(default_factory=dict)
     #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
     balance: Mapping[str, Any] = field(default_factory=dict)
 
@@ -301,10 +303,16 @@ class Looks:
     #: The same for rows that explore.
     explored: tuple[int, ...]
     explored_matches: tuple[float, ...]
+    #: Where some rows are a sample of all: rows that looked, those of the sample by group, and the matches of
+    #: these by age and group (see control/recall.py).
+    rows: int = 0
+    sample: tuple[int, ...] = ()
+    sampled: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Looks:
-        return cls(**{name: tuple(numbers) for name, numbers in raw.items()})
+        by_age = {name: tuple(numbers) for name, numbers in raw.items() if name != "rows"}
+        return cls(**{**by_age, "rows": raw["rows"], "sampled": tuple(map(tuple, raw["sampled"]))})
 
 
 @dataclass(frozen=True)

@@ -43,19 +43,35 @@ class Windowed:
         made: Callable[[Window], Stream],
     ):
         _check_by(by)
-        self._node, self._spec, self._by, self._made = node, spec, by, made
+        self._node, self._spec, self.by, self._made = node, spec, by, made
 
     def agg(self, **aggregates: Any) -> Stream:
         """A stream with a row per window and group: `window_start`, `window_end`, the `by` columns, these.
 
         A window comes out once, when no row can fall into it any more. Its time is its start. A window of
         rows starts and ends with the times of its first and its last row.
+
+        Each is one aggregate function of Spark's (`F.…`, or SQL as text), with any expressions inside:
+
+            count, count_if, sum, avg, min, max             as in Spark; sums that do not fit fail the batch
+            var_*, stddev*, skewness, kurtosis              of numbers; also corr, covar_samp, covar_pop
+            bit_and, bit_or, bit_xor, bool_and, bool_or
+            first, last, any_value, min_by, max_by          by event time, or by the second argument
+            collect_list (array_agg), collect_set           of any type; a list is in the order of event time,
+                                                            rows of one time by a hash of their value
+            approx_count_distinct(x, rsd)                   HyperLogLog; rsd 0.05 unless given
+            approx_percentile(x, percentage, accuracy)      KLL, also as percentile_approx; an error in rank
+                                                            of 1 / accuracy (10000 unless given)
+
+        or `tg.udaf(…)`. `window/aggregates.py` says what each is made of, and where it differs from Spark's.
+        Everything else (DISTINCT, FILTER, computations with aggregates) is refused with a hint; so are
+        the last two over windows of rows.
         """
         if not aggregates:
             raise FlowError(
                 explain("A window needs an aggregate", do='Write for example .agg(n=F.count("*"))')
             )
-        clashing = _repeated((START, END, *self._by, *aggregates))
+        clashing = _repeated((START, END, *self.by, *aggregates))
         if clashing:
             raise FlowError(
                 explain(
@@ -64,16 +80,16 @@ class Windowed:
                     do="Give it another name",
                 )
             )
-        return self._made(Window(self._node, self._spec, self._by, tuple(aggregates.items())))
+        return self._made(Window(self._node, self._spec, self.by, tuple(aggregates.items())))
 
 
 def rows(size: int, slide: int | None = None) -> RowsSpec:
     """For `window`: windows of so many rows of a group, a new one every `slide` rows (default: `size`).
 
     Rows are in the order of their time, and of a hash of the row where times are equal, so windows are the
-    same however rows came. One comes out when the watermark has passed its last row. A window that never
-    gets its last row never comes out, not even where input ends: its rows wait in the state, and hold back
-    the time of whatever is computed from these windows.
+    same however rows came; lists are in the same order. One comes out when the watermark has passed its last
+    row. A window that never gets its last row never comes out, not even where input ends: its rows wait in
+    the state, and hold back the time of whatever is computed from these windows.
     """
     given = (size,) if slide is None else (size, slide)
     if not all(isinstance(one, int) and not isinstance(one, bool) for one in given):

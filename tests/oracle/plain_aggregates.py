@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import xxhash
 from tests.oracle.plain_windows import central_moment, null_if_none, present
 
-from tidegate.window.aggregates import Part, aggregate
+from tidegate.spark.layout import UdafLayout
+from tidegate.window.aggregates import Part, aggregate, users_part
+from tidegate.window.udaf import State, Udaf
 
 #: A row by column name; "time" is its event time.
 Row = Mapping[str, Any]
@@ -110,11 +114,13 @@ class PlainAggregate:
 
     @property
     def parts(self) -> tuple[Part, ...]:
+        if self.function in USERS:
+            return (users_part(1, merged=USERS[self.function].udaf.merge is not None),)
         return aggregate(self.function, decimal=self.decimal).parts
 
     @property
     def final(self) -> str:
-        return aggregate(self.function, decimal=self.decimal).final
+        return "users" if self.function in USERS else aggregate(self.function, decimal=self.decimal).final
 
     def partial_kinds(self) -> list[pa.DataType]:
         """The types of the partial columns, as Spark's analyser gives them."""
@@ -132,6 +138,13 @@ class PlainAggregate:
                 return [pa.struct([("key", pa.int64()), ("value", kind)])]
             case "min_by" | "max_by":
                 return [pa.struct([("key", KINDS[self.columns[1]]), ("value", kind)])]
+            case "collect_list":
+                return [_list_of(("time", pa.int64()), ("tie", pa.int64()), ("value", kind))]
+            case "collect_set":
+                return [_list_of(("tie", pa.int64()), ("check", pa.int64()), ("value", kind))]
+            case "last_word" | "all_words":
+                row = pa.struct([("value0", kind)])
+                return [_list_of(("time", pa.int64()), ("tie", pa.int64()), ("value", row))]
         return [kind]
 
     @property
@@ -143,6 +156,8 @@ class PlainAggregate:
                 return _decimal(KINDS[self.columns[0]], 4, 4) if self.decimal else pa.float64()
             case "var_samp" | "var_pop":
                 return pa.float64()
+            case "collect_list" | "collect_set" | "all_words":
+                return pa.list_(KINDS[self.columns[0]])
         return KINDS[self.columns[0]]
 
     def partials(self, rows: Sequence[Row]) -> list[Any]:
@@ -158,10 +173,22 @@ class PlainAggregate:
                 return list(_moments([float(value) for value in values]))
             case "first" | "last" | "min_by" | "max_by":
                 return [_struct(self._chosen(rows))]
+            case "collect_list":
+                return [
+                    [
+                        self._item(row, row[self.columns[0]])
+                        for row in rows
+                        if row[self.columns[0]] is not None
+                    ]
+                ]
+            case "collect_set":
+                return [[{"tie": tie(one), "check": tie((one, 1)), "value": one} for one in set(values)]]
+            case "last_word" | "all_words":
+                return [[self._item(row, {"value0": row[self.columns[0]]}) for row in rows]]
         return [_PLAIN[self.function](values) if values else None]
 
-    def result(self, rows: Sequence[Row]) -> Any:
-        """Of all rows of a window, by definition."""
+    def result(self, rows: Sequence[Row], *, in_order: bool = False) -> Any:
+        """Of all rows of a window, by definition; `in_order`: lists are in that of these rows."""
         values = [row[self.columns[0]] for row in rows]
         if self.function in _CHOICES:
             pair = self._chosen(rows)
@@ -171,7 +198,14 @@ class PlainAggregate:
             return null_if_none(lambda some: _variance(some, self.function == "var_samp"))(numbers)
         if self.function == "count":
             return len(present(values))
+        if self.function in _COLLECTIONS:
+            if not in_order:
+                rows = sorted(rows, key=lambda row: (row["time"], tie(row[self.columns[0]])))
+            return _COLLECTIONS[self.function]([row[self.columns[0]] for row in rows])
         return null_if_none(_average if self.function == "avg" else _PLAIN[self.function])(values)
+
+    def _item(self, row: Row, value: Any) -> dict[str, Any]:
+        return {"time": row["time"], "tie": tie(row[self.columns[0]]), "value": value}
 
     def _chosen(self, rows: Sequence[Row]) -> tuple[Any, Any] | None:
         pairs_of, choose = _CHOICES[self.function]
@@ -192,6 +226,59 @@ _CHOICES: dict[str, tuple[Callable[..., list[tuple[Any, Any]]], Callable[[Sequen
     "last": (_by_time, _most),
     "min_by": (_by_key, _least),
     "max_by": (_by_key, _most),
+}
+
+
+def tie(value: Any) -> int:
+    """A hash, as signed as Spark's."""
+    number: int = np.uint64(xxhash.xxh64_intdigest(repr(value).encode())).astype(np.int64).item()
+    return number
+
+
+def _list_of(*fields: tuple[str, pa.DataType]) -> pa.DataType:
+    return pa.list_(pa.struct(fields))
+
+
+#: Of the values of a window, nulls among them, in order of time.
+_COLLECTIONS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "collect_list": lambda values: tuple(present(values)),
+    "collect_set": lambda values: tuple(sorted(set(present(values)), key=tie)),
+    "last_word": lambda values: max(present(values), default=None),
+    "all_words": tuple,
+}
+
+
+def _last_word(state: State, words: Any) -> State:
+    return state[0] + len(words), max([*present([state[1]]), *present(list(words))], default=None)
+
+
+def _users(udaf: Udaf, state: list[tuple[str, pa.DataType]]) -> UdafLayout:
+    return UdafLayout(udaf, pa.schema(state).serialize().to_pybytes(), "")
+
+
+#: User-defined aggregates, with and without merge: the word that comes last in the alphabet, and all words.
+USERS: dict[str, UdafLayout] = {
+    "last_word": _users(
+        Udaf(
+            "last_word",
+            init=lambda: (0, None),
+            incr=_last_word,
+            merge=lambda one, other: (one[0] + other[0], _last_word(one, [other[1]])[1]),
+            final=lambda state: state[1],
+            fields=("n", "word"),
+        ),
+        [("n", pa.int64()), ("word", pa.string())],
+    ),
+    "all_words": _users(
+        Udaf(
+            "all_words",
+            init=lambda: ([],),
+            incr=lambda state, words: (state[0] + words.tolist(),),
+            final=lambda state: state[0],
+            fields=("words",),
+        ),
+        [("words", pa.list_(pa.string()))],
+    ),
 }
 
 
@@ -216,4 +303,10 @@ AGGREGATES = (
     *(PlainAggregate(one, (column,)) for one in ("first", "last") for column in KINDS),
     *(PlainAggregate(one, ("word", column)) for one in ("min_by", "max_by") for column in KINDS),
     *(PlainAggregate(one, ("whole", "at")) for one in ("min_by", "max_by")),
+    *(
+        PlainAggregate(one, (column,))
+        for one in ("collect_list", "collect_set")
+        for column in ("word", "whole")
+    ),
+    *(PlainAggregate(one, ("word",)) for one in USERS),
 )

@@ -16,7 +16,8 @@ from tests.oracle.plain_window import PlainWindow
 from tidegate.control.planning import Operator
 from tidegate.spark.count_window_task import CountWindowInstance
 from tidegate.spark.layout import PANE, ROW, TIME
-from tidegate.spark.window_task import LATE, ON_TIME, REJECTED, WindowBatch, WindowInstance
+from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_task import WindowInstance
 from tidegate.window.lifetime import RowsLifetime
 from tidegate.window.spec import RowsSpec
 from tidegate.windowed import END, START
@@ -76,7 +77,7 @@ class PlainRows(PlainWindow):
         for group, settled in groups.items():
             for begin in range(0, len(settled) - self.spec.size + 1, self.spec.slide):
                 some = settled[begin : begin + self.spec.size]
-                results = (rounded(one.result(some)) for one in self.aggregates)
+                results = (rounded(one.result(some, in_order=True)) for one in self.aggregates)
                 found[some[0]["time"], some[-1]["time"], *group, *results] += 1
         return found
 

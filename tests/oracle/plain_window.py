@@ -10,12 +10,26 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import xxhash
-from tests.oracle.plain_aggregates import KINDS, PlainAggregate, Row
+from tests.oracle.plain_aggregates import KINDS, USERS, PlainAggregate, Row
 
 from tidegate.control.planning import Operator
-from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, REPORT, ROWS, SEEN, TAG, TIME, WindowLayout
-from tidegate.spark.window_task import LATE, ON_TIME, REJECTED, WindowBatch, WindowInstance
-from tidegate.spark.window_task import MARKER as NO_ROW
+from tidegate.spark.layout import (
+    CHECK,
+    CODE,
+    FATE,
+    MARKER,
+    PANE,
+    REPORT,
+    ROWS,
+    SEEN,
+    TAG,
+    TIME,
+    WindowLayout,
+    WindowResult,
+)
+from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_batch import MARKER as NO_ROW
+from tidegate.spark.window_task import WindowInstance
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
@@ -61,7 +75,8 @@ class PlainWindow:
             for part in one.parts:
                 parts.append((part, tuple(f"part_{number + i}" for i in range(len(part.pane)))))
                 number += len(part.pane)
-            results.append((one.name, one.final, tuple(f"part_{i}" for i in range(first, number))))
+            columns = tuple(f"part_{i}" for i in range(first, number))
+            results.append(WindowResult(one.name, one.final, columns))
         return WindowLayout(
             self.name,
             stream,
@@ -71,6 +86,7 @@ class PlainWindow:
             tuple(results),
             partitions,
             self._schema().serialize().to_pybytes(),
+            {one.name: USERS[one.function] for one in self.aggregates if one.function in USERS},
         )
 
     def _schema(self) -> pa.Schema:

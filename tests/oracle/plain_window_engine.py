@@ -18,7 +18,7 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.targets import Tables
 from tidegate.routing import Routing
 from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
-from tidegate.spark.window_task import WindowBatch
+from tidegate.spark.window_batch import WindowBatch
 from tidegate.values import BEGINNING_US, LEFT, Manifest, Plan, TaskReport
 
 
@@ -91,9 +91,10 @@ class PlainWindows(PlainEngine):
 
 
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Rows in which moments are whole numbers, and NaN is text: equal to itself."""
+    """Rows in which moments are whole numbers, lists are tuples, and NaN is text: equal to itself."""
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         values = column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
-        columns[name] = ["NaN" if value != value else value for value in values.to_pylist()]
+        shown = [tuple(value) if isinstance(value, list) else value for value in values.to_pylist()]
+        columns[name] = ["NaN" if value != value else value for value in shown]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tidegate.control import planning
+from tidegate.control.sift_told import sift_told
 from tidegate.control.sifting import CONTROL, Offered, SiftSettings, decide, learn
 from tidegate.goals import Shed
 from tidegate.papers.sifters import Workload, draw_queries, draw_rows, hits
 from tidegate.sift.decision import keep_by_hash
 from tidegate.sift.lookup import Lookup
-from tidegate.sift.query_set import QuerySet
 from tidegate.sift.sifter import Sifter
 from tidegate.sifting import MatchReport, Sampled
 from tidegate.values import Manifest
@@ -29,22 +29,29 @@ class Machine:
 
     def __init__(self, workload: Workload, **shed: Any) -> None:
         self.workload = workload
-        drawn = draw_queries(workload)
-        names = tuple(map(str, range(workload.query_count)))
-        self.queries = QuerySet(drawn.boxes, names, drawn.weights, drawn.alphas)
+        self.queries = draw_queries(workload)
         self.settings = SiftSettings(Shed(**shed), {"match1": self.queries}, BATCH_SECONDS, BATCH_SECONDS)
         self.manifest = planning.first_manifest({}, ["s"], {}, 0)
         self.batches: list[dict[str, Any]] = []
         self.now_us = 0
 
-    def run(self, rate: int, workload: Workload | None = None, noise: float = 0.0) -> dict[str, Any]:
-        """One batch of what came, at so many rows a second, since the last one began; what became of it."""
+    def run(
+        self,
+        rate: int,
+        workload: Workload | None = None,
+        noise: float = 0.0,
+        planned: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """One batch of what came, at so many rows a second, since the last one began; what became of it.
+
+        `planned`: the sifters of a plan that stands already.
+        """
         batch = self.manifest.batch + 1
         rng = np.random.default_rng([7, batch])
         last = self.batches[-1]["seconds"] if self.batches else 0.0
         interval = max(BATCH_SECONDS, last)
         rows, self.now_us = int(rate * interval), self.now_us + int(interval * 1_000_000)
-        sifters = decide(self.settings, self.manifest)
+        sifters = planned or decide(self.settings, self.manifest)
         plan = planning.next_plan(batch, self.manifest, {}, self.now_us, sifters=sifters)
         sifter = Sifter.from_json(plan.sifters["match1"])
         data = draw_rows(workload or self.workload, rows, part=batch)
@@ -136,6 +143,33 @@ def test_what_was_learnt_with_other_queries_is_forgotten() -> None:
     manifest = machine.manifest
     assert decide(machine.settings, manifest)["match1"]["version"] > 0
     assert decide(other.settings, manifest)["match1"]["version"] == 0
+
+
+def test_a_batch_that_was_planned_for_other_queries_is_learnt_from_all_the_same() -> None:
+    machine, other = Machine(Workload(query_count=200)), Machine(Workload(query_count=150))
+    for _ in range(8):
+        machine.run(60_000)
+    planned = decide(machine.settings, machine.manifest)
+    assert len(planned["match1"]["thresholds"]) > 1
+    # Killed behind its plan, and begun again with other queries.
+    other.manifest = machine.manifest
+    other.run(10_000, planned=planned)
+    assert decide(other.settings, other.manifest)["match1"]["version"] <= 1
+
+
+def test_a_sifter_over_other_columns_is_not_asked_and_counts_nothing() -> None:
+    machine, other = Machine(Workload(query_count=200)), Machine(Workload(query_count=150, axes=3))
+    for _ in range(8):
+        machine.run(60_000)
+    planned = decide(machine.settings, machine.manifest)
+    plan = planning.next_plan(9, machine.manifest, {}, machine.now_us, sifters=planned)
+    report = MatchReport("match1", 1000, 0, 0, None, 0, 0, 0.0)
+    learnt = learn(other.settings, machine.manifest, plan, [report], Offered({"match1": 1000}, 0.2))
+    after = replace(machine.manifest, batch=9, control={CONTROL: learnt})
+    assert decide(other.settings, after)["match1"]["version"] <= 1
+    told = sift_told(plan, [report], {"match1": 1000}, after)["match1"]
+    assert told["dropped"] == 0
+    assert sum(told["kept"]) == 0
 
 
 def test_the_controller_says_the_same_after_a_restart() -> None:

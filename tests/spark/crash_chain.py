@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.spark.crash_input import BATCHES, Case, expected, prepare, written
 from tests.spark.crash_runner import watched_files
+from tests.spark.ledger_watch import violations
 
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.sweep import referenced
@@ -65,6 +66,11 @@ def check_result(home: Path, case: Case) -> None:
     manifest = checkpoint.manifests.load_latest()
     assert manifest is not None
     check_logs(home, manifest.batch)
+    receipts = checkpoint.receipts.read()
+    assert [one["batch"] for one in receipts] == list(range(manifest.batch + 1)), (
+        "a receipt is missing or twice"
+    )
+    assert not [wrong for one in receipts for wrong in violations(one)]
     assert not checkpoint.store.list(temporary=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,8 +19,12 @@ from tests.spark.flows import (
     seconds,
     stream_table,
 )
+from tests.spark.restless import Restless
 
 import tidegate as tg
+from tidegate.control import balancing
+from tidegate.routing import Routing
+from tidegate.state.checkpoint import Checkpoint
 
 
 def one_row_files(folder: Path, times: list[float], key: int = 1, first: int = 0) -> None:
@@ -28,7 +33,7 @@ def one_row_files(folder: Path, times: list[float], key: int = 1, first: int = 0
     add_files(folder, rows)
 
 
-def source(spark: SparkSession, folder: Path, **settings: str) -> tg.Stream:
+def source(spark: SparkSession, folder: Path, **settings: Any) -> tg.Stream:
     return tg.stream(read_files(spark, folder, STREAM_SCHEMA), time="ts", name=folder.name, **settings)
 
 
@@ -214,23 +219,62 @@ def test_a_linked_output_holds_what_spark_would_have_written(spark: SparkSession
     assert not any("snappy" in name for name in names), "Spark wrote it, so nothing was shown"
 
 
-def test_no_batch_makes_spark_compile_anything_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_batch_makes_spark_compile_anything_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Partitions and keys lie elsewhere in every batch: whole, with a place of their own, split. Each of these
+    # is code of its own, compiled once; where rows lie is data. (What moves by itself moves by measured time,
+    # so it could happen at any batch for the first time.)
+    monkeypatch.setattr(balancing, "strategy_of", lambda balance: Restless())
+
+    def flow() -> list[tg.Output]:
+        joined = source(spark, tmp_path / "a").join(source(spark, tmp_path / "b"), on="k", within="1 second")
+        return [joined.write_to("parquet", str(tmp_path / "out"))]
+
+    assert compiled_by_more_batches(spark, tmp_path, flow) == 0
+    versions = [routing.version for routing in routings(tmp_path / "ck", "join1")]
+    assert len(set(versions)) == len(versions), "nothing has moved"
+    assert {routing.scattered for routing in routings(tmp_path / "ck", "join1")} == {False, True}
+
+
+def test_no_batch_of_many_operators_makes_spark_compile_anything_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def flow() -> list[tg.Output]:
+        # Without `max_ahead`: what Spark judges by its own clock it compiles in every batch.
+        left, right = (source(spark, tmp_path / name, max_ahead=None) for name in "ab")
+        pairs, matched = left.join(right, on="k", within="1 second"), left.match([tg.Query("all", "v >= 0")])
+        busy = right.window("1 second", by="k").agg(n=F.count("*"))
+        return [
+            pairs.write_to("parquet", str(tmp_path / "pairs"), name="pairs"),
+            matched.write_to("parquet", str(tmp_path / "matched"), name="matched"),
+            busy.write_to("parquet", str(tmp_path / "busy"), name="busy"),
+        ]
+
+    more: dict[str, Any] = {"goal": tg.Goal(latency="1 hour"), "balance": tg.Balance(strategy="none")}
+    assert compiled_by_more_batches(spark, tmp_path, flow, **more) == 0
+
+
+def compiled_by_more_batches(
+    spark: SparkSession, home: Path, flow: Callable[[], list[tg.Output]], **settings: Any
+) -> int:
+    """Code that Spark compiles in batches that bring nothing but other rows."""
     assert spark._jvm is not None
     compiled = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
 
     def run(times: list[float]) -> int:
         """Batches that take these rows; code compiled meanwhile."""
-        one_row_files(tmp_path / "a", times)
-        one_row_files(tmp_path / "b", times)
+        for side in "ab":
+            one_row_files(home / side, times)
         before = compiled.getCount()
-        joined = source(spark, tmp_path / "a").join(source(spark, tmp_path / "b"), on="k", within="1 second")
-        query = tg.start(
-            joined.write_to("parquet", str(tmp_path / "out")),
-            checkpoint=str(tmp_path / "ck"),
-            trigger="available now",
-        )
+        query = tg.start(*flow(), checkpoint=str(home / "ck"), trigger="available now", **settings)
         assert query.await_termination(PATIENCE_SECONDS)
         return int(compiled.getCount() - before)
 
-    run([0, 1])
-    assert run([2, 3, 4, 5]) == 0
+    run([0, 1, 2, 3])
+    return run([4, 5, 6, 7])
+
+
+def routings(checkpoint: Path, operator: str) -> list[Routing]:
+    plans = Checkpoint(str(checkpoint)).plans
+    return [plan.routing[operator] for batch in range(8) if (plan := plans.read(batch)) is not None]

@@ -120,7 +120,7 @@ def test_streamed_windows_are_sparks_own_whatever_the_batches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instances: int, by_row: bool
 ) -> None:
     if by_row:
-        monkeypatch.setattr(adding_up, "by_row", lambda manifest, windows: tuple(windows))
+        monkeypatch.setattr(adding_up, "by_row", lambda manifest, windows, always: tuple(windows))
     whole = rides(900, 2)
     cuts = [0, 50, 51, 400, 401, 650, 900]
     add_files(tmp_path / "in", [whole.slice(a, b - a) for a, b in pairwise(cuts)])

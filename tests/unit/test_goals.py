@@ -31,13 +31,44 @@ def test_batches_that_begin_too_far_apart_can_never_be_on_time() -> None:
     [
         ({"latency": "0 seconds"}, "is zero"),
         ({"latency": "soon"}, "not a duration"),
-        ({"latency": "1 second", "loss_max": 0.1}, "no loss_max"),
-        ({"latency": "1 second", "priority": {"out": 2.0}}, "no priority"),
+        ({"latency": "1 second", "loss_max": 1.0}, "loss_max of a goal is a share"),
+        ({"latency": "1 second", "loss_max": {"out": -0.1}}, "loss_max of the output 'out'"),
+        ({"latency": "1 second", "loss_max": True}, "is a share"),
+        ({"latency": "1 second", "priority": {"out": 0.0}}, "priority of the output 'out'"),
+        ({"latency": "1 second", "priority": {"out": float("nan")}}, "is not a weight"),
+        ({"latency": "1 second", "priority": {"out": float("inf")}}, "is not a weight"),
+        ({"latency": "1 second", "state_max": "much"}, "not a size"),
+        ({"latency": "1 second", "state_max": "0 GB"}, "state_max of the goal is zero"),
     ],
 )
 def test_a_goal_that_means_nothing_is_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(FlowError, match=said):
         Goal(**wrong)
+
+
+def test_what_is_not_named_counts_once_and_may_lose_all() -> None:
+    goal = Goal("1 second", loss_max={"a": 0.1}, priority={"b": 3})
+    assert goal.weights(["a", "b"]) == {"a": 1.0, "b": 3.0}
+    assert goal.bounds(["a", "b"]) == {"a": 0.1}
+    assert Goal("1 second", loss_max=0.2).bounds(["a", "b"]) == {"a": 0.2, "b": 0.2}
+
+
+@pytest.mark.parametrize(("size", "amount"), [("2 GB", 2 * 10**9), ("1.5MiB", 3 * 2**19), ("10 b", 10)])
+def test_a_size_is_a_number_and_a_unit(size: str, amount: int) -> None:
+    assert Goal("1 second", state_max=size).state_bytes == amount
+
+
+def test_names_that_no_output_has_are_refused() -> None:
+    with pytest.raises(FlowError, match=r"priority of the goal names.*'near'.*'out'"):
+        Goal("1 second", priority={"near": 2}).weights(["out"])
+    with pytest.raises(FlowError, match="loss_max of the goal names"):
+        Goal("1 second", loss_max={"near": 0.2}).bounds(["out"])
+
+
+def test_a_goal_that_lets_no_output_lose_anything_is_refused() -> None:
+    with pytest.raises(FlowError, match="nothing to be left out"):
+        Goal("1 second", loss_max=0.0).bounds(["a", "b"])
+    assert Goal("1 second", loss_max={"a": 0.0}).bounds(["a", "b"]) == {"a": 0.0}
 
 
 @pytest.mark.parametrize("wrong", [{"join": "some"}, {"rate": "fast"}, {"sampling": 0.0}, {"sampling": 2.0}])

@@ -2,6 +2,7 @@
 
 sliding    windows of 60 s, a new one every second, 1,000 groups
 tumbling   windows of 10 s, 1,000,000 groups
+drop       windows of 0.1 s, 1,000 groups, none or every other one dropped; in rounds, one after the other
 ratio-N    the cost of overlap: windows of N seconds, a new one every second, 100 groups
 """
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from tidegate.spark.bench.windows.run import Run
 
 HEADS = ("scenario", "contender", "rate", "seconds", "fastest", "slowest")
-SCENARIOS = "sliding,tumbling,ratio-1,ratio-600"
+SCENARIOS = "sliding,tumbling,drop,ratio-1,ratio-600"
+#: How often the contenders of `drop` take turns: their differences are small.
+ROUNDS = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,14 +63,17 @@ def _runs(arguments: argparse.Namespace, console: Console) -> list[Run]:
 
     from tidegate.report.outcome import say
     from tidegate.spark.bench.windows.feed import Scenario
-    from tidegate.spark.bench.windows.run import OURS, play
+    from tidegate.spark.bench.windows.run import HALF, OURS, READY, play
     from tidegate.spark.session import embedded_session
 
     known = {
-        "sliding": Scenario("sliding", 60, 1, 1_000, arguments.rows, arguments.batches, arguments.seed),
-        "tumbling": Scenario(
-            "tumbling", 10, 10, 1_000_000, arguments.rows, arguments.batches, arguments.seed
+        "sliding": Scenario(
+            "sliding", 60_000, 1_000, 1_000, arguments.rows, arguments.batches, arguments.seed
         ),
+        "tumbling": Scenario(
+            "tumbling", 10_000, 10_000, 1_000_000, arguments.rows, arguments.batches, arguments.seed
+        ),
+        "drop": Scenario("drop", 100, 100, 1_000, arguments.rows, arguments.batches, arguments.seed),
     }
     session = embedded_session("tidegate bench windows", cores=2, memory="6g")
     runs: list[Run] = []
@@ -77,15 +83,18 @@ def _runs(arguments: argparse.Namespace, console: Console) -> list[Run]:
                 ratio = name.startswith("ratio-")
                 size = int(name.removeprefix("ratio-")) if ratio else 0
                 scenario = known.get(name) or Scenario(
-                    name, size, 1, 100, arguments.rows, arguments.batches, arguments.seed
+                    name, size * 1_000, 1_000, 100, arguments.rows, arguments.batches, arguments.seed
                 )
                 folder = Path(temporary) / name
                 scenario.write(folder)
                 # Spark's own would take minutes for a batch whose rows lie in six hundred windows each.
                 contenders = [OURS] if ratio else arguments.contenders.split(",")
-                for contender in contenders:
-                    batches = scenario.batches if contender == OURS else arguments.spark_batches
-                    limited = Path(temporary) / f"{name}-{contender}"
+                if name == "drop":
+                    contenders = [OURS, READY, HALF] * ROUNDS
+                for number, contender in enumerate(contenders):
+                    ours = contender.startswith(OURS)
+                    batches = scenario.batches if ours else arguments.spark_batches
+                    limited = Path(temporary) / f"{name}-{number}"
                     limited.mkdir()
                     for file in sorted(folder.iterdir())[:batches]:
                         (limited / file.name).hardlink_to(file)

@@ -1,4 +1,4 @@
-"""What is in a checkpoint: batches, plans, routing, segments, watermarks and the last batches' telemetry.
+"""What is in a checkpoint: batches, plans, routing, segments, watermarks, telemetry and receipts.
 
 Reads only, and takes no lock, so a running query may be looked at. It goes on writing and purging meanwhile:
 what was listed and is gone a moment later is left out. What is there and damaged is an error.
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole_number,
         default=10,
         metavar="N",
-        help="telemetry of that many batches (%(default)s)",
+        help="telemetry and receipts of that many batches (%(default)s)",
     )
 
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def look(url: str, last: int) -> Contents:
-    """Everything but the stored rows themselves; telemetry of the `last` batches only."""
+    """Everything but the stored rows themselves; telemetry, batch by batch, of the `last` ones only."""
     from tidegate.report.contents import Contents, last_of
     from tidegate.state.checkpoint import Checkpoint
     from tidegate.state.paths import batch_of
@@ -81,6 +81,8 @@ def look(url: str, last: int) -> Contents:
         kept=tuple(checkpoint.manifests.batches()),
         plans=tuple(plan for plan in plans if plan is not None),
         telemetry={batch: record for batch, record in telemetry.items() if record is not None},
+        receipts=tuple(checkpoint.receipts.read()),
+        last=last,
     )
 
 

@@ -1,7 +1,8 @@
 """Reruns a paper's experiment: what the paper said next to what we measured, and a plot per figure.
 
 Everything runs on the stages, without Spark: cost is counted under a simulated clock and not timed, so the
-same seeds give the same figures on every machine (but for figures that are about time itself). The exit code
+same seeds give the same figures on every machine (but for figures that are about time itself). With --spark
+figures of window drop are timed on Spark. The exit code
 says whether the experiment ran, not whether we agree with the paper: the table says that, line by line.
 """
 
@@ -59,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help=f"on real data from this folder (from the environment variable {DATA_VARIABLE})",
     )
+    add("--spark", action="store_true", help="window-drop: on Spark, by the clock (the figures that can be)")
     add("--out", type=Path, metavar="DIR", help="where the plots go (./reproduce-NAME)")
     add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
 
@@ -81,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     lines: list[Line] = []
     rows: list[dict[str, Any]] = []
     bars: list[Bar] = []
-    for figure in _figures(asked, arguments.figure, options):
+    for figure in _figures(asked, arguments.figure, options, arguments.spark):
         say(console, f"{_title(figure)}: {figure.shows} …")
         started = perf_counter()
         outcome = figure.measure(options)
@@ -121,9 +123,11 @@ def _data_folder(given: str) -> Path:
     return Path(folder)
 
 
-def _figures(asked: Experiment, names: list[str] | None, options: Options) -> list[Figure]:
-    """Those asked for, by default all; with real data the ones that can be measured on them."""
+def _figures(asked: Experiment, names: list[str] | None, options: Options, spark: bool) -> list[Figure]:
+    """Those asked for, by default all; with real data, or on Spark, the ones that can be measured there."""
     figures = asked.figures if options.real is None else asked.real
+    if spark:
+        figures = _on_spark(asked)
     known = {figure.name: figure for figure in figures}
     for name in names or ():
         if name not in known:
@@ -135,6 +139,19 @@ def _figures(asked: Experiment, names: list[str] | None, options: Options) -> li
                 )
             )
     return [figure for figure in figures if names is None or figure.name in names]
+
+
+def _on_spark(asked: Experiment) -> tuple[Figure, ...]:
+    if asked.name != "window-drop":
+        raise FlowError(
+            explain(
+                f"The figures of {asked.name} are measured without Spark",
+                do="Leave --spark out; `tidegate bench` measures all mechanisms on Spark",
+            )
+        )
+    from tidegate.spark.reproduce.window_drop import figures
+
+    return figures()
 
 
 def _title(figure: Figure) -> str:

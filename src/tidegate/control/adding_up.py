@@ -2,7 +2,8 @@
 
 Adding up first costs a shuffle of partials by key before ours by instance. It pays where many rows make one
 partial, and is a waste where every row has a group of its own. The last batch says which: rows that came in,
-over partials that were stored. Between the two bounds everything stays as it is, so nothing flaps.
+over partials that were stored. Between the two bounds everything stays as it is, so nothing flaps. Where
+partials are as large as the rows that they are made of (lists), rows always go as they are.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ CONTROL = "adding_up"
 FEW, MANY = 2.5, 4.0
 
 
-def by_row(manifest: Manifest, windows: Collection[str]) -> tuple[str, ...]:
+def by_row(manifest: Manifest, windows: Collection[str], always: Collection[str] = ()) -> tuple[str, ...]:
     """Of these windows, those whose rows are shuffled as they are in the next batch."""
     known = manifest.control.get(CONTROL, {"ratio": {}, "by_row": []})
     ratio, before = known["ratio"], known["by_row"]
     return tuple(
-        name for name in sorted(windows) if ratio.get(name, MANY) < (MANY if name in before else FEW)
+        name
+        for name in sorted(windows)
+        if name in always or ratio.get(name, MANY) < (MANY if name in before else FEW)
     )
 
 
@@ -36,6 +39,6 @@ def learn(
         mine = [report for report in reports if report.operator == name]
         stored = sum(report.stored for report in mine)
         if stored:
-            rows = sum(report.offered[0] - report.late[0] - report.rejected[0] for report in mine)
+            rows = sum(r.offered[0] - r.late[0] - r.rejected[0] - r.dropped[0] for r in mine)
             ratio[name] = rows / stored
     return {"ratio": ratio, "by_row": list(plan.by_row)}

@@ -1,17 +1,24 @@
-"""What a batch's time is made of: fixed + per row + per comparison + per output, learnt while running.
+"""What an operator's time is made of: fixed + per row + per comparison + per output + per byte, learnt
+online.
 
 Least squares over all batches so far, where a batch counts `forgetting` times as much with every batch that
 follows it, so that a machine that becomes slower is noticed. Costs are never negative. Steady input cannot
-tell the four apart; what the data leave open stays near the last answer, and where there is none, near
-"comparisons cost everything", the assumption of the selective join paper (section 4.1).
+tell the five apart; what the data leave open stays near the last answer, and where there is none, near
+"comparisons cost everything", the assumption of the selective join paper (section 4.1); near "rows cost
+everything" where an operator compares nothing.
+
+One batch that is off by far more than others were is an outlier (a pause, a neighbour) and counts as if it
+were off by little. The second in a row, to the same side, is a change: it counts in full, and what was before
+it counts little. Both are ours. What something costs is remembered while hardly any of it is done: a join
+that skips nearly everything would otherwise forget what comparisons cost, and take them for free.
 
 Guarantee: a function of the batches observed, in order; exact (up to the pull of the last answer) as soon as
-four batches that differ enough have been seen; `snapshot` → `restore` gives the same answers.
+five batches that differ enough have been seen; `snapshot` → `restore` gives the same answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +29,39 @@ from tidegate.errors import FlowError, explain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: How strongly fixed, row, comparison and output cost hold on to their last values, relative to the data.
-#: The comparison gives way first: unexplained time is put down to it.
-_HOLD = np.array([1e-3, 1e-3, 1e-4, 1e-3])
+#: Fixed, rows, comparisons, outputs, bytes.
+_PARTS = 5
+#: How strongly costs hold on to their last values, relative to the data, and how strongly the one does that
+#: gives way first: unexplained time is put down to it.
+_HOLD, _HOLD_LEAST = 1e-3, 1e-4
+_ROW, _COMPARISON = 1, 2
+#: What is called much of a part becomes less by this factor with every batch.
+_LESS = 0.98
+#: A batch is off when it errs by so many times what is usual, once so many have told what that is.
+_OFF, _USUAL_AFTER = 4.0, 5
+#: No error is told from chance below this part of the time.
+_CHANCE = 0.02
+#: Weight of the last error in what is usual, and what is left of all that was before a change.
+_NEWS, _LEFT_AFTER_CHANGE = 0.2, 0.3
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What an operator does in a batch."""
+
+    rows: float = 0.0
+    #: Pairs that a join looks at; rows that a match tries.
+    comparisons: float = 0.0
+    outputs: float = 0.0
+    bytes: float = 0.0
+
+    @property
+    def parts(self) -> NDArray[np.float64]:
+        return np.array([self.rows, self.comparisons, self.outputs, self.bytes])
+
+    @classmethod
+    def total(cls, efforts: Iterable[Effort]) -> Effort:
+        return cls(*np.sum([np.zeros(_PARTS - 1), *(effort.parts for effort in efforts)], axis=0).tolist())
 
 
 @dataclass(frozen=True)
@@ -45,37 +82,69 @@ class CostSettings:
 
 
 class CostModel:
-    """Seconds of a batch from its rows, comparisons and outputs."""
+    """Seconds from what is done."""
 
     def __init__(self, settings: CostSettings | None = None) -> None:
         self.settings = settings or CostSettings()
-        #: Seconds: fixed, per row, per comparison, per output.
-        self.costs: NDArray[np.float64] = np.zeros(4)
-        self._products = np.zeros((4, 4))
-        self._times = np.zeros(4)
+        #: Seconds: fixed, per row, per comparison, per output, per byte.
+        self.costs: NDArray[np.float64] = np.zeros(_PARTS)
+        self._products = np.zeros((_PARTS, _PARTS))
+        self._times = np.zeros(_PARTS)
+        #: The largest size of each part of late.
+        self._much = np.zeros(_PARTS)
+        #: Batches so far, what they usually err by, and to which side the last one was off.
+        self._seen, self._usual, self._off = 0, 0.0, 0
 
-    def observe(self, rows: float, comparisons: float, outputs: float, seconds: float) -> None:
+    @property
+    def fixed(self) -> float:
+        return float(self.costs[0])
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """Seconds per row, comparison, output and byte."""
+        return self.costs[1:]
+
+    def observe(self, effort: Effort, seconds: float) -> None:
         """Learn from one batch."""
-        made = np.array([1.0, rows, comparisons, outputs])
-        self._products = self.settings.forgetting * self._products + np.outer(made, made)
-        self._times = self.settings.forgetting * self._times + made * seconds
+        made = np.append(1.0, effort.parts)
+        weight, kept = self._judge(seconds, float(self.costs @ made))
+        self._products = kept * self._products + weight * np.outer(made, made)
+        self._times = kept * self._times + weight * made * seconds
         self._fit()
 
-    def predict(self, rows: float, comparisons: float, outputs: float) -> float:
-        """Seconds that such a batch will take."""
-        return float(self.costs @ np.array([1.0, rows, comparisons, outputs]))
+    def predict(self, effort: Effort) -> float:
+        """Seconds that so much takes."""
+        return self.fixed + float(self.rates @ effort.parts)
+
+    def _judge(self, seconds: float, expected: float) -> tuple[float, float]:
+        """The weight of a batch, and what is left of those before it."""
+        error = seconds - expected
+        side = 1 if error > 0 else -1
+        bound = _OFF * max(self._usual, _CHANCE * expected)
+        known, off = self._seen >= _USUAL_AFTER, abs(error) > bound
+        changed = known and off and side == self._off
+        outlier = known and off and not changed
+        if self._seen:
+            self._usual += _NEWS * (min(abs(error), bound if outlier else abs(error)) - self._usual)
+        self._seen += 1
+        self._off = side if outlier else 0
+        if changed:
+            return 1.0, _LEFT_AFTER_CHANGE
+        return (bound / abs(error) if outlier else 1.0), self.settings.forgetting
 
     def _fit(self) -> None:
         """Least squares, held near the last answer; a negative cost becomes zero and we solve again."""
-        size = np.sqrt(np.diag(self._products))
-        used = size > 0
-        # In units of what each part contributed, so that seconds per row and per batch can be weighed alike.
-        unit = np.where(used, size, 1.0)
-        last = self.costs * unit
-        products = self._products / np.outer(unit, unit) + np.diag(_HOLD)
-        times = self._times / unit + _HOLD * last
+        # In units of what each part contributed while there was much of it, so that seconds per row and per
+        # batch can be weighed alike, and a part of which next to nothing is left says nothing about its cost.
+        self._much = np.maximum(_LESS * self._much, np.sqrt(np.diag(self._products)))
+        used = self._much > 0
+        unit = np.where(used, self._much, 1.0)
+        hold = np.full(_PARTS, _HOLD)
+        hold[_COMPARISON if used[_COMPARISON] else _ROW] = _HOLD_LEAST
+        products = self._products / np.outer(unit, unit) + np.diag(hold)
+        times = self._times / unit + hold * self.costs * unit
         while True:
-            parts = np.zeros(4)
+            parts = np.zeros(_PARTS)
             parts[used] = np.linalg.solve(products[np.ix_(used, used)], times[used])
             if (parts >= 0).all():
                 break
@@ -87,6 +156,8 @@ class CostModel:
             "costs": self.costs.tolist(),
             "products": self._products.tolist(),
             "times": self._times.tolist(),
+            "much": self._much.tolist(),
+            "errors": [self._seen, self._usual, self._off],
         }
 
     @classmethod
@@ -95,4 +166,6 @@ class CostModel:
         restored.costs = np.array(raw["costs"], np.float64)
         restored._products = np.array(raw["products"], np.float64)
         restored._times = np.array(raw["times"], np.float64)
+        restored._much = np.array(raw["much"], np.float64)
+        restored._seen, restored._usual, restored._off = raw["errors"]
         return restored

@@ -71,6 +71,7 @@ def next_plan(
     skipping: Mapping[str, Skipping] | None = None,
     sifters: Mapping[str, Any] | None = None,
     by_row: tuple[str, ...] = (),
+    dropping: Mapping[str, Any] | None = None,
     routing: Mapping[str, Routing] | None = None,
     cuts: Mapping[str, tuple[Cut, ...]] | None = None,
     balance: Mapping[str, Any] | None = None,
@@ -93,6 +94,7 @@ def next_plan(
         skipping=skipping or {},
         sifters=sifters or {},
         by_row=by_row,
+        dropping=dropping or {},
         cuts=cuts or {},
         balance=balance or {},
     )

@@ -45,7 +45,8 @@ def sift_told(
 def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
     kept = np.zeros(sifter.regions.count + 1, np.int64)
     for report in reports:
-        kept += np.array(report.kept, np.int64)
+        # Nothing is counted by region where the sifter, made for other queries, was not asked.
+        kept += np.array(report.kept, np.int64) if report.kept else 0
     return {
         "version": sifter.version,
         "z": sifter.z,

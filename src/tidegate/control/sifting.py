@@ -108,7 +108,8 @@ def learn(
         ahead = next_rows * entered / rows if rows else 0.0
         last = known.get("matches", {}).get(name)
         last = last if _fits(last, queries) else None
-        matches[name] = _learnt(settings, queries, name, last, mine, entered, rule.fraction, ahead)
+        stood = _stood(plan.sifters.get(name), queries, name)
+        matches[name] = _learnt(settings, queries, name, last, stood, mine, entered, rule.fraction, ahead)
     return {"rate": rule.snapshot(), "began_us": plan.now_us, "matches": matches}
 
 
@@ -117,6 +118,7 @@ def _learnt(
     queries: QuerySet,
     name: str,
     last: Mapping[str, Any] | None,
+    stood: Sifter,
     reports: Sequence[MatchReport],
     offered: int,
     z: float,
@@ -124,16 +126,17 @@ def _learnt(
 ) -> dict[str, Any]:
     """What is known of one match: its samples, and the sifter for the next batch."""
     axes, samples = len(queries.boxes.axes), settings.choice.samples
-    sifter = _passing(queries, name) if last is None else Sifter.from_json(last["sifter"])
     known: Mapping[str, Any] = {"frequencies": None, "quality": None} if last is None else last
     seen = Seen(
         old=Sampled.empty(axes) if last is None else Sampled.from_json(last["sample"]),
         new=Sampled.joined([Sampled.empty(axes), *_samples(reports)]),
         offered=0 if name in settings.at_sources else offered,
         sampled=sum(report.sampled for report in reports),
-        kept=_kept(reports, sifter.regions.count),
+        kept=_kept(reports, stood.regions.count),
     )
     share = min(SHARE_MAX, samples / 4 / ahead) if ahead else FIRST_SHARE
+    # What was made for other queries says nothing about these.
+    sifter = _passing(queries, name) if last is None else stood
     chosen = choose(settings.choice, settings.shed, queries, sifter, known["frequencies"], seen, z, share)
     return {
         "queries": queries.fingerprint,
@@ -151,6 +154,13 @@ def _kept(reports: Sequence[MatchReport], regions: int) -> NDArray[np.int64]:
     for report in reports:
         kept += np.array(report.kept, np.int64) if report.kept else 0
     return kept
+
+
+def _stood(planned: Mapping[str, Any] | None, queries: QuerySet, name: str) -> Sifter:
+    """What stood in front of a match: its plan says so, which may be older than what is known now."""
+    sifter = None if planned is None else Sifter.from_json(planned)
+    # Where queries have other axes than those of the plan, its sifter was not asked (`spark/tasks.py`).
+    return sifter if sifter is not None and sifter.axes == queries.boxes.axes else _passing(queries, name)
 
 
 def _passing(queries: QuerySet, name: str) -> Sifter:

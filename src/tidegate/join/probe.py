@@ -8,7 +8,8 @@ Both sides are sorted by (code, time), so the partners of a row are one contiguo
 `meet` finds the probing rows whose code is stored. Within one code the ranges only ever move forward (`low`
 and `high` do not decrease), so two pointers slide over the stored rows, by doubling steps: a hot key costs
 its probing rows times the logarithm of what is skipped, never their product. Most keys have a few stored
-rows only: those are looked at all at once, without a branch.
+rows only: those are looked at all at once, without a branch. Ranges of rows that look here and there
+(`in_order=False`) are searched for one by one.
 
 A *comparison* is a stored row with equal code inside the time range: a pair that is handed on for the rest
 of the join condition. Rows skipped by searching are not counted. So comparisons = the sum of all counts.
@@ -55,8 +56,12 @@ def probe(
     stored_times: NDArray[np.int64],
     start: int,
     stop: int,
+    in_order: bool = True,
 ) -> Ranges:
-    """Meet stored rows start … stop - 1; `first` counts from the beginning of the stored arrays."""
+    """Meet stored rows start … stop - 1; `first` counts from the beginning of the stored arrays.
+
+    `in_order`: within a code neither `low` nor `high` decreases.
+    """
     _check(codes, low, high, stored_codes, stored_times, start, stop)
     codes = np.ascontiguousarray(codes, dtype=np.uint64)
     low = np.ascontiguousarray(low, dtype=np.int64)
@@ -64,7 +69,8 @@ def probe(
     stored_codes = np.ascontiguousarray(stored_codes[start:stop], dtype=np.uint64)
     stored_times = np.ascontiguousarray(stored_times[start:stop], dtype=np.int64)
     in_probe, in_stored = meet(codes, stored_codes)
-    return Ranges(*_ranges(in_probe, in_stored, codes, low, high, stored_codes, stored_times, start))
+    find = _ranges if in_order else _ranges_anywhere
+    return Ranges(*find(in_probe, in_stored, codes, low, high, stored_codes, stored_times, start))
 
 
 def counts_per_partition(bounds: NDArray[np.int64], ranges: Ranges) -> NDArray[np.int64]:
@@ -167,6 +173,28 @@ def _ranges(
     if 2 * found < size:
         # Do not keep three long arrays alive for a few rows.
         return rows[:found].copy(), first[:found].copy(), count[:found].copy()
+    return rows[:found], first[:found], count[:found]
+
+
+@kernel(POSITIONS, POSITIONS, CODES, TIMES, TIMES, CODES, TIMES, NUMBER)
+def _ranges_anywhere(
+    met: Any, places: Any, codes: Any, low: Any, high: Any, stored_codes: Any, times: Any, offset: Any
+) -> Any:
+    rows, first, count = (
+        np.empty(met.size, np.int64),
+        np.empty(met.size, np.int64),
+        np.empty(met.size, np.int64),
+    )
+    found = 0
+    for meeting in range(met.size):
+        row = np.uint64(met[meeting])
+        code, begin = codes[row], places[meeting]
+        if low[row] > LOWEST:
+            begin = _skip(stored_codes, times, begin, code, low[row] - 1)
+        end = _skip(stored_codes, times, begin, code, high[row])
+        if end > begin:
+            rows[found], first[found], count[found] = row, begin + offset, end - begin
+            found += 1
     return rows[:found], first[:found], count[:found]
 
 

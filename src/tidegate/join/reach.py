@@ -12,13 +12,15 @@ new row itself would lie in:
     share of the plan            0.0       1.0       0.4       1.0       1.0
                                       [▓▓▓▓▓▓▓▓▓]    [▓▓▓][▓▓▓▓▓▓▓▓▓|▓▓▓▓▓▓▓▓▓]
 
-A few rows explore: of every basic window that they would look at less of, they see a part of fixed length,
-elsewhere in each batch. Over the full history there are no basic windows: some rows look at all of it.
+A few rows explore: of every basic window that others see in part they see a part too, each row elsewhere,
+and with the same chance for every stored row (`chance_seen`): so what they find says what all others miss,
+without bias (`control/recall.py`). Over the full history there are no basic windows: some rows look at all
+of it.
 
 Guarantee: a function of times, lots (from a row's identity), the plan and the batch alone. It does not ask
 how many rows are stored or in which piece of which instance they lie, so a replay, a merge or a migration
 changes nothing; and for rows of one basic window the ranges never move backwards in time, which is what the
-probe relies on.
+probe relies on. (Those of rows that explore do, and the probe is told so.)
 
 Where we differ: the paper gives each row a budget of r · |W| stored rows; the plan has turned that budget
 into parts of basic windows already, by the number of rows that each of them holds.
@@ -33,6 +35,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.join.selection import lots
 from tidegate.join.within import TimeCondition, Within
 from tidegate.values import END_US
 
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 #: Basic windows ahead of a row that are told apart; rows further ahead count as the furthest.
 AHEAD_MAX = 10
+#: Who sees so much of a basic window sees all of it.
+_ALMOST_ALL = 0.999
 
 
 @dataclass(frozen=True)
@@ -93,17 +98,35 @@ class Look:
 
 @dataclass(frozen=True)
 class Exploring:
-    """How many rows explore, how much of a basic window they see, and where in it (a number in [0, 1))."""
+    """How many rows explore, and how much of a basic window they see."""
 
     share: float
     depth: float
-    place: float
 
-    def part_of(self, begin: int, end: int) -> tuple[int, int]:
-        """The part of a basic window that they see: the same for all, so that ranges move forward only."""
-        length = max(1, int(self.depth * (end - begin + 1)))
-        first = begin + int((end - begin + 1 - length) * self.place)
+    def parts(
+        self, edges: tuple[int, int], share: float, places: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64] | int, NDArray[np.int64] | int]:
+        """Begin and end of the part of a basic window that each row sees; places are numbers in [0, 1).
+
+        A part may begin before the basic window, or end behind it: otherwise its edges would be seen less
+        often than its middle.
+        """
+        begin, end = edges
+        chance = chance_seen(share, self.depth)
+        if chance == 1:
+            return begin, end
+        length = max(1, round(chance * (end - begin) / (1 - chance)))
+        first = begin - length + 1 + (places * (end - begin + length)).astype(np.int64)
         return first, first + length - 1
+
+
+def chance_seen(share: float, depth: float) -> float:
+    """The chance that a row that explores looks at a given stored row of a basic window.
+
+    It sees no less than others do, on average, and not the newest part but any.
+    """
+    chance = max(share, depth)
+    return chance if chance < _ALMOST_ALL else 1.0
 
 
 @dataclass(frozen=True)
@@ -164,7 +187,7 @@ def looks(
             edges = slot * ages.slot_us, (slot + 1) * ages.slot_us - 1
             # Of a run that lies in one basic window all may be seen: there is nothing to cut.
             cut = first < last or shares[age] < 1
-            yield from _looks(new, rows, age, shares[age], edges, cut=cut, filled=edges[1] <= filled_us)
+            yield from _looks(new, rows, age, shares[age], edges, slot, cut=cut, filled=edges[1] <= filled_us)
 
 
 def _looks(
@@ -173,6 +196,7 @@ def _looks(
     age: int,
     share: float,
     edges: tuple[int, int],
+    slot: int,
     *,
     cut: bool,
     filled: bool,
@@ -188,12 +212,20 @@ def _looks(
         if group is not None and not group.size:
             continue
         low, high = (new.low, new.high) if group is None else (new.low[group], new.high[group])
-        if explores is not None and explores.depth > share:
-            begin, end = explores.part_of(*edges)
-            low, high = np.maximum(low, begin), np.minimum(high, end)
+        if explores is not None and share < 1:
+            begin, end = explores.parts(edges, share, _places(new, group, slot))
+            low = np.maximum(np.maximum(low, edges[0]), begin)
+            high = np.minimum(np.minimum(high, edges[1]), end)
         elif cut:
             low, high = _newest_part(np.maximum(low, edges[0]), np.minimum(high, edges[1]), part)
         yield from _nonempty(Look(group, low, high, age, explores is not None))
+
+
+def _places(new: NewRows, rows: NDArray[np.int64] | None, slot: int) -> NDArray[np.float64]:
+    """Where in a basic window each of the rows looks: lots drawn out of their lots, others in every slot."""
+    if new.lots is None:
+        return np.zeros(0)
+    return lots((new.lots if rows is None else new.lots[rows]).view(np.uint64), slot)
 
 
 def _drawn(new: NewRows, rows: NDArray[np.int64] | None, share: float) -> NDArray[np.int64]:
@@ -251,6 +283,10 @@ def shares_by_age(order: Sequence[int], fraction: float, work: NDArray[np.float6
     """
     shares = np.zeros(work.size)
     chosen = np.asarray(order, np.int64)
+    if fraction >= 1:
+        # Exactly: a part of almost 1 would be looked at as a part, and told as one.
+        shares[chosen] = 1.0
+        return tuple(shares.tolist())
     ordered = work[chosen]
     left = fraction * work.sum() - (np.cumsum(ordered) - ordered)
     shares[chosen] = np.where(ordered > 0, np.clip(left / np.where(ordered > 0, ordered, 1.0), 0, 1), 1.0)

@@ -61,7 +61,9 @@ def explore(
 
 
 #: What a lot is drawn for: a row that explores is no more likely to be dropped than any other.
-KEEP, OVERFLOW, EXPLORE, PLACE = 1, 2, 3, 4
+KEEP, OVERFLOW, EXPLORE, PLACE, GROUP = 1, 2, 3, 4, 5
+#: Groups of a sample, each as good as the whole but smaller: how they differ says how sure an estimate is.
+GROUPS = 16
 
 
 def purpose(seed: int, use: int) -> int:
@@ -79,6 +81,11 @@ def lots(identity: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
     return np.asarray(
         (mixed(identity, seed) >> np.uint64(11)) / 2.0**53
     )  # 53 bits: what a float holds exactly
+
+
+def sample_groups(lot: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows by lot in groups of about one size, whatever the lots were drawn for: replicates of a sample."""
+    return np.asarray(lots(lot.view(np.uint64), GROUP) * GROUPS).astype(np.int64)
 
 
 def within_share(identity: NDArray[np.uint64], share: float, seed: int) -> NDArray[np.bool_]:

@@ -32,6 +32,7 @@ import numpy as np
 from tidegate.errors import FlowError, explain
 from tidegate.sift.axes import Axis, places
 from tidegate.sift.boxes import Boxes
+from tidegate.sift.query_set import QuerySet
 from tidegate.sift.regions import Domain
 
 if TYPE_CHECKING:
@@ -102,15 +103,6 @@ class Spread:
     deviation: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Queries:
-    """Range queries, each with one box; weights add up to one, QoS is α·completeness + 1 − α."""
-
-    boxes: Boxes
-    weights: NDArray[np.float64]
-    alphas: NDArray[np.float64]
-
-
 def spreads(workload: Workload) -> tuple[Spread, Spread]:
     """Where the data lies, and where the queries do: the same hot spots, normals of their own."""
     random = np.random.default_rng([workload.seed, _HOT_SPOTS])
@@ -133,20 +125,17 @@ def draw_rows(workload: Workload, count: int, part: int = 0) -> NDArray[np.float
     return _points(spreads(workload)[0], count, random)
 
 
-def draw_queries(workload: Workload) -> Queries:
-    """The queries of this workload, number k being box k."""
+def draw_queries(workload: Workload) -> QuerySet:
+    """The queries of this workload, number k being box k; all count the same."""
     random = np.random.default_rng([workload.seed, _QUERIES])
-    count = workload.query_count
-    centre = _points(spreads(workload)[1], count, random)
+    centre = _points(spreads(workload)[1], workload.query_count, random)
     half = random.uniform(*workload.query_sides, centre.shape) / 2
-    boxes = Boxes(
-        tuple(Axis(f"x{k + 1}") for k in range(workload.axes)),
-        places(np.maximum(centre - half, 0.0)),
-        places(np.minimum(centre + half, 1.0)),
-        np.arange(count, dtype=np.int32),
-        count,
+    return QuerySet.of_boxes(
+        [Axis(f"x{k + 1}") for k in range(workload.axes)],
+        np.maximum(centre - half, 0.0),
+        np.minimum(centre + half, 1.0),
+        alphas=random.uniform(*workload.alphas, workload.query_count),
     )
-    return Queries(boxes, np.full(count, 1 / count), random.uniform(*workload.alphas, count))
 
 
 def hits(rows: NDArray[np.float64], boxes: Boxes) -> NDArray[np.int64]:

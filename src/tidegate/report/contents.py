@@ -9,11 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+from tidegate.report.receipts import totals
 from tidegate.values import BEGINNING_US, END_US, SIDES, Manifest, Piece, Plan
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -31,6 +33,9 @@ class Contents:
     plans: tuple[Plan, ...]
     #: Batch → what it reported, for the last batches.
     telemetry: Mapping[int, Mapping[str, Any]]
+    #: What every batch lost, oldest first; and how many of them are to be shown one by one.
+    receipts: tuple[Mapping[str, Any], ...] = ()
+    last: int = 10
 
 
 def all_rows(contents: Contents) -> list[Row]:
@@ -42,6 +47,8 @@ def all_rows(contents: Contents) -> list[Row]:
         *({"kind": "segments", **row} for row in segment_rows(contents)),
         *({"kind": "plan", **plan.to_json()} for plan in contents.plans),
         *({"kind": "telemetry", "batch": b, **record} for b, record in contents.telemetry.items()),
+        *({"kind": "receipt", **receipt} for receipt in last_of(contents.receipts, contents.last)),
+        *({"kind": "receipts", "total": row} for row in totals(contents.receipts)),
     ]
 
 
@@ -144,6 +151,6 @@ def _bytes(pieces: Iterable[Piece]) -> int:
     return sum(p.data.length + sum(bits.length for bits in p.matched.values()) for p in pieces)
 
 
-def last_of(batches: Sequence[int], count: int) -> Sequence[int]:
+def last_of(batches: Sequence[T], count: int) -> Sequence[T]:
     """The newest `count` batches, oldest first."""
     return batches[max(0, len(batches) - count) :]

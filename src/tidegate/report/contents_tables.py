@@ -8,7 +8,16 @@ from typing import Any
 from rich.console import Console
 
 from tidegate.report import units
-from tidegate.report.contents import Contents, checkpoint_row, iso, routing_rows, segment_rows, stream_rows
+from tidegate.report.contents import (
+    Contents,
+    checkpoint_row,
+    iso,
+    last_of,
+    routing_rows,
+    segment_rows,
+    stream_rows,
+)
+from tidegate.report.receipts import receipt_rows, totals
 from tidegate.report.table import print_table
 from tidegate.report.tally import rows_out
 from tidegate.values import Plan
@@ -32,6 +41,9 @@ def print_contents(console: Console, contents: Contents) -> None:
     _table(console, "Segments (UTC)", [_segment_line(row) for row in segment_rows(contents)], left=2)
     _table(console, "Plans (UTC)", [_plan_line(plan) for plan in contents.plans], left=0)
     _table(console, "Last batches", [_batch_line(b, r) for b, r in contents.telemetry.items()], left=0)
+    newest = receipt_rows(last_of(contents.receipts, contents.last))
+    _table(console, "Receipts of the last batches", [_receipt_line(row) for row in newest], left=3)
+    _table(console, "Receipts in all", [_receipt_line(row) for row in totals(contents.receipts)], left=3)
 
 
 def _stream_line(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +87,20 @@ def _batch_line(batch: int, report: Mapping[str, Any]) -> dict[str, Any]:
         "late": sum(report["late"].values()),
         "rejected": sum(report["rejected"].values()),
         "left out": _left_out(report.get("shed", {})),
+    }
+
+
+def _receipt_line(row: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = row["recall_low"], row["recall_high"]
+    between = f" ({low:.1%} to {high:.1%})" if low is not None and low < high else ""
+    return {
+        "batch": str(row["batch"]),
+        "what": f"{row['kind']} {row['name']}",
+        "mode": row["mode"],
+        **{name: row[name] for name in ("offered", "processed", "shed", "late", "rejected")},
+        "written": "-" if row["emitted"] is None else row["emitted"],
+        "recall": "-" if row["recall"] is None else f"{row['recall']:.1%}{between}",
+        "left out": ", ".join(row["why"]) or "-",
     }
 
 

@@ -35,8 +35,9 @@ from tidegate.spark.passes import Pass
 from tidegate.spark.routed import routed
 from tidegate.spark.sifted import sifted
 from tidegate.spark.source_sifters import marked
+from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_frames import only_markers, partials
-from tidegate.spark.window_task import WindowBatch, WindowInstance
+from tidegate.spark.window_task import WindowInstance
 from tidegate.state.paths import stage_path
 from tidegate.values import BEGINNING_US
 from tidegate.window.spec import RowsSpec

@@ -65,7 +65,8 @@ class CompiledWindow:
     tap: Tap | None
     taken: Taken
     schema: T.StructType
-    #: Are keys equal just where their hashes are, so that tasks may tell groups apart by themselves?
+    #: Are keys equal just where their hashes are, so that tasks may tell groups apart by themselves? And can
+    #: they make every partial?
     plain: bool = False
 
 

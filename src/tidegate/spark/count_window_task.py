@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from tidegate.join.matched import count_between, set_bits, unset_positions
 from tidegate.join.order import sort_by_code_time
 from tidegate.spark.layout import BATCH, CHECK, CODE, ROW, SEEN
+from tidegate.spark.merged_rows import MergedRows
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array
 from tidegate.spark.window_task import WindowInstance
 from tidegate.values import END_US, LEFT
@@ -60,8 +61,22 @@ class CountWindowInstance(WindowInstance):
         code, check = (_words(table.column(name))[mine] for name in (CODE, CHECK))
         times, ties = (table.column(name).take(pa.array(mine)).to_numpy() for name in (SEEN, ROW))
         order = _order(code, check, times, ties)
+        code, times = code[order], times[order]
         rows = table.select(self._names).take(pa.array(mine[order]))
-        self.new = [_run(code[order], times[order], rows)]
+        if self.layout.makes_states:
+            rows = self._with_states(code, times, rows)
+        self.new = [_run(code, times, rows)]
+
+    def _with_states(self, code: NDArray[np.uint64], times: NDArray[np.int64], rows: pa.Table) -> pa.Table:
+        """Sorted rows, of which user-defined aggregates have made states: a state per row."""
+        every = np.arange(len(code))
+        merged = merge_runs([KeyRun(code, times, _words(rows.column(CHECK)), rows.column(ROW).to_numpy())])
+        cut = MergedRows(rows, merged, Stretches(times, every, every + 1), single=True)
+        partials = self.columns.partials(cut, fresh=True)
+        keys = rows.select([CHECK, ROW, *self.layout.by])
+        return pa.Table.from_arrays(
+            [*keys.columns, *partials.values()], names=[*keys.column_names, *partials]
+        )
 
     # -- windows -------------------------------------------------------------------------------------
 
@@ -74,25 +89,22 @@ class CountWindowInstance(WindowInstance):
         moved = [run for run in runs if run.last_us >= since] if since < below else []
         groups = groups_with_rows([key for run in moved for key in _keys(run)], since, below)
         if not groups.code.size:
-            return self._none()
+            return self.columns.nothing()
         found = [waiting_rows(_key(run), run.own, _consumed(run), groups, below) for run in runs]
         counts = sum((one.end - one.begin for one in found), np.zeros(groups.code.size, np.int64))
         full = counts >= self.rows_spec.size
         if not full.any():
-            return self._none()
+            return self.columns.nothing()
         rows = [one.rows(full) for one in found]
         table, merged = self._together_at(runs, rows, self._names)
         complete, kept = count_windows(merged, self.rows_spec, below)
         if not self.work.flush:
             _consume(runs, rows, merged.order[~kept])
-        return self._assembled(table, merged, complete)
-
-    def _none(self) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pylist([], schema=self._schema)
-
-    def _edges(self, merged: Merged, stretches: Stretches) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Times of the first and the last row of each window."""
-        return stretches.at, merged.at[stretches.end - 1]
+        if self.work.kept is not None:
+            complete = complete.only(self.work.kept.contain(complete.at))
+        # A window starts and ends with its first and its last row.
+        ends = merged.at[complete.end - 1]
+        return self.columns.closed(MergedRows(table, merged, complete, single=True), complete.at, ends)
 
     def _together_at(
         self, runs: Sequence[Run], rows: Sequence[NDArray[np.int64]], names: Sequence[str]

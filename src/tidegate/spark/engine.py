@@ -6,7 +6,7 @@
     4  one action: kernels run, state files are written, output is materialised, reports come back
     5  settle passes, where the plan asks for them: rows that the moved watermark sets free
     6  sinks read the materialised output
-    7  telemetry, then the manifest: from here on the batch is done
+    7  telemetry, the receipt, then the manifest: from here on the batch is done
 
 A crash before 7 leaves manifest b-1: the batch runs again under the same plan and gives the same rows. A
 crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
@@ -22,13 +22,15 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import adding_up, balancing, overload, planning
+from tidegate.control import adding_up, balancing, completeness, overload, planning
 from tidegate.control.balance_told import balance_told
 from tidegate.control.balancing import BalanceSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import OverloadSettings
+from tidegate.control.receipts import Told, receipt_of
 from tidegate.control.sift_told import sift_told
 from tidegate.control.sifting import SiftSettings
+from tidegate.control.window_dropping import DropSettings
 from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Match, Node, Source
 from tidegate.route.load import Load
@@ -36,6 +38,7 @@ from tidegate.sifting import MatchReport
 from tidegate.spark import linked, observed, sinks
 from tidegate.spark.building import build_pass
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledWindow
+from tidegate.spark.dropping import Dropping
 from tidegate.spark.matching import Matching
 from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, Reports
@@ -44,6 +47,8 @@ from tidegate.spark.progress import Progress, progress_of, shed_of
 from tidegate.spark.residual import condition
 from tidegate.spark.staging import can_stage
 from tidegate.spark.tasks import Tasks
+from tidegate.spark.ways import counted, emits_every_row, ways_of
+from tidegate.spark.window_network import feeding
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
 from tidegate.state.next_batch import is_done
@@ -84,6 +89,8 @@ class Settings:
     overload: OverloadSettings | None = None
     #: Which matches may drop rows then; None: none, ever.
     sifting: SiftSettings | None = None
+    #: Which windows may be dropped then; None: none, ever.
+    dropping: DropSettings | None = None
 
 
 class Engine:
@@ -107,6 +114,7 @@ class Engine:
             **{join.layout.operator: _operator(compiled, join) for join in compiled.joins},
             **{window.layout.operator: _window(compiled, window) for window in compiled.windows},
         }
+        self._ways = ways_of(compiled, self._operators, settings.dropping)
         self.manifest = self._recover()
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
@@ -118,8 +126,11 @@ class Engine:
         self._linked = linked.linked_outputs(compiled) if codec and not carries_more else {}
         kept_as = codec if self._linked else None
         self._matching = Matching(compiled, settings.sifting)
+        self._dropping = Dropping(settings.dropping)
         #: Windows that may take rows as they are.
         self._plain_windows = [window.layout.operator for window in compiled.windows if window.plain]
+        #: Windows whose partials are as large as rows.
+        self._row_windows = [w.layout.operator for w in compiled.windows if w.taken.keeps_rows]
         self._tasks = Tasks(compiled, checkpoint.store.url, stage_root, kept_as)
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
@@ -190,7 +201,7 @@ class Engine:
             with self._timed("sinks"):
                 self._write_outputs(passes, plan, [*settled, *matched], batch)
             self._step("sunk", batch)
-            # 7. Telemetry and manifest.
+            # 7. Telemetry, receipt and manifest.
             with self._timed("commit"):
                 progress = progress_of(batch, after, settled, matched, self._layouts, seen, late)
                 progress["shed"] = shed_of(plan, settled)
@@ -205,11 +216,20 @@ class Engine:
                 busy_seconds = self._clock() - started + self._outside_seconds
                 cold = self._batches_run < COLD_BATCHES
                 learnt = self._matching.learn(self.manifest, plan, matched, entered, busy_seconds, cold)
+                learnt |= self._dropping.learn(self.manifest, plan, settled, after, busy_seconds, cold)
                 windows = self._plain_windows
                 learnt[adding_up.CONTROL] = adding_up.learn(self.manifest, plan, reports, windows)
                 after = replace(after, control={**after.control, **learnt})
                 progress["sift"] = sift_told(plan, matched, entered.rows, after)
+                progress["windows"] = self._dropping.told(plan, self.manifest, after)
+                missing = self._dropping.missing(plan, self.manifest, after)
+                told = Told(
+                    plan, self.manifest, after, settled, matched, counted(raw, entered, late), missing
+                )
+                receipt, gaps_us = receipt_of(self._ways, told)
+                after = replace(after, control={**after.control, completeness.CONTROL: gaps_us})
                 self.checkpoint.telemetry.write(batch, progress)
+                self.checkpoint.receipts.write(receipt)
                 self._step("reported", batch)
                 self.checkpoint.commit(after)
             self.manifest = after
@@ -266,7 +286,8 @@ class Engine:
 
     def _measure_outside(self, duration: float) -> None:
         """Time that Spark needs around a batch: it is known one batch late, and changes little."""
-        sheds = self.settings.overload is not None or self.settings.sifting is not None
+        settings = self.settings
+        sheds = any((settings.overload, settings.sifting, settings.dropping))
         last = self.query.lastProgress() if self.query is not None and sheds else None
         if last is not None and last.batchId() == self.manifest.batch - 1:
             whole = last.durationMs().get("triggerExecution") / 1000
@@ -294,7 +315,8 @@ class Engine:
             settle_after=self.settings.settle_after and not flush,
             seed=self.settings.seed,
             sifters=self._matching.sifters(self.manifest),
-            by_row=adding_up.by_row(self.manifest, self._plain_windows),
+            by_row=adding_up.by_row(self.manifest, self._plain_windows, self._row_windows),
+            dropping=self._dropping.decide(self.manifest),
             routing=routing,
             cuts=cuts,
             balance=wanted,
@@ -307,7 +329,7 @@ class Engine:
     def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._timed("build"):
             again = plan.settle_after and any(any(o.lonely) for o in self._operators.values())
-            works = self._tasks.works(plan, before, watch_keys=self._watching)
+            works = self._tasks.works(plan, before, self._dropping.passing(plan), self._watching)
             one = build_pass(self.compiled, frame, works, again)
         passes.append(one)
         with self._timed("run"):
@@ -327,14 +349,18 @@ class Engine:
         self, passes: list[Pass], plan: Plan, reports: list[TaskReport | MatchReport], batch: int
     ) -> None:
         staged = [file for one in passes for file in one.staged]
+        passing = self._dropping.passing(plan)
         for output in self.compiled.outputs:
             if sinks.may_skip(output, batch) and self._is_empty(output.node, reports):
                 continue
             self._step(f"sink {output.name}", batch)
-            folder = self._linked.get(output.name)
+            gaps = passing.before(feeding(self.compiled, output.node), output)
+            folder = self._linked.get(output.name) if gaps is None else None
             if staged and folder is not None and linked.publish(staged, folder, batch):
                 continue
-            frames = [f for one in passes if (f := one.rows(output.node, plan.watermarks_us)) is not None]
+            frames = [
+                f for one in passes if (f := one.rows(output.node, plan.watermarks_us, gaps)) is not None
+            ]
             rows = frames[0]
             for more in frames[1:]:
                 rows = rows.unionAll(more)
@@ -344,10 +370,9 @@ class Engine:
         """Rows per output, where nothing behind the operator can have changed their number."""
         rows = {}
         for output in self.compiled.outputs:
-            node = output.node
-            exact = isinstance(node, Join) and (node.where is None or node.how != "inner")
-            if isinstance(node, (Match, Window)) or (isinstance(node, Join) and exact):
-                name = self.compiled.operator_of(node).layout.operator
+            base, _ = boxes_of(output.node)
+            if isinstance(base, (Join, Match, Window)) and emits_every_row(output.node):
+                name = self.compiled.operator_of(base).layout.operator
                 rows[output.name] = sum(r.emitted for r in reports if r.operator == name)
         return rows
 

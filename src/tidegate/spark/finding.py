@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
 from tidegate.join.reach import Exploring, Look, NewRows, cell_number, looks
-from tidegate.join.selection import EXPLORE, PLACE, lots, purpose, row_identity
+from tidegate.join.selection import EXPLORE, lots, purpose, row_identity, sample_groups
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.spark.assemble import Pairs, same_keys
@@ -39,6 +39,8 @@ class Probing:
     unhindered: NewRows
     owned: NDArray[np.int64]
     bounds: NDArray[np.int64]
+    #: Per row its group, where some rows are a sample of all; groups of the others mean nothing.
+    groups: NDArray[np.int64] | None = None
 
 
 class Finder:
@@ -72,7 +74,7 @@ class Finder:
         for run in self._new:
             if run.keyless or not run.role & PROBE:
                 continue
-            probing = self._probing(run)
+            probing = self._sampled(self._probing(run))
             self._counts.probed[probing.owned] += np.diff(probing.bounds)
             for other in self._opposite(run, *probing.rows.extent):
                 yield from self._meet(probing, other)
@@ -84,6 +86,21 @@ class Finder:
             told = self._told(rows, run, self._work.skipping)
         return Probing(run, told, rows, *partition_bounds(run.codes, self._layout.partitions))
 
+    def _sampled(self, probing: Probing) -> Probing:
+        """With the groups of the rows that are a sample: those that explore, or that look at the history."""
+        skipping, rows, window = self._work.skipping, probing.rows, 1 - probing.run.side
+        if skipping is None or rows.lots is None:
+            return probing
+        counts = self._counts.looks[window]
+        share = skipping.explore_share if counts.ages.slot_us else skipping.shares[window][0]
+        if not share:
+            return probing
+        sample = np.flatnonzero(rows.lots < share)
+        groups = np.zeros(rows.lots.size, np.int64)
+        groups[sample] = sample_groups(rows.lots[sample])
+        counts.count_rows(rows.lots.size, groups[sample])
+        return replace(probing, groups=groups)
+
     def _told(self, rows: NewRows, run: NewRun, skipping: Skipping) -> NewRows:
         """The rows with what the plan says about them."""
         window = 1 - run.side
@@ -91,19 +108,16 @@ class Finder:
             rows = replace(rows, low=np.maximum(rows.low, skipping.forget_us[window]))
         if not skipping.explore_share and min(skipping.shares[window]) >= 1:
             return rows
-        seed, batch = self._work.seed, self._work.batch
-        lot = lots(row_identity(run.codes, run.times, batch), purpose(seed, EXPLORE))
-        place = float(lots(np.array([batch], np.uint64), purpose(seed, PLACE))[0])
-        return replace(
-            rows, lots=lot, exploring=Exploring(skipping.explore_share, skipping.explore_depth, place)
-        )
+        identity = row_identity(run.codes, run.times, self._work.batch)
+        lot = lots(identity, purpose(self._work.seed, EXPLORE))
+        return replace(rows, lots=lot, exploring=Exploring(skipping.explore_share, skipping.explore_depth))
 
     def _meet(self, probing: Probing, other: Run) -> Iterator[Pairs]:
         """Pairs of new rows with the rows of one run, as far as the plan lets them look."""
         for look in self._looks(probing, other):
             for ranges in self._candidates(probing.run, look, other):
                 for pairs in self._found(probing, other, ranges):
-                    self._count_found(other.side, look, len(pairs))
+                    self._count_found(probing, other.side, look, pairs)
                     yield replace(pairs, cell=cell_number(other.side, look.exploring, look.age))
 
     def _candidates(self, run: NewRun, look: Look, other: Run) -> Iterator[kernel.Ranges]:
@@ -122,7 +136,8 @@ class Finder:
             if first == behind:
                 continue
             low, high = look.low[first:behind], look.high[first:behind]
-            ranges = kernel.probe(codes[first:behind], low, high, other.codes, other.times, start, stop)
+            mine, in_order = codes[first:behind], not look.exploring
+            ranges = kernel.probe(mine, low, high, other.codes, other.times, start, stop, in_order)
             rows = ranges.rows + first if first else ranges.rows
             yield replace(ranges, rows=rows if look.rows is None else look.rows[rows])
 
@@ -158,20 +173,32 @@ class Finder:
         if self._layout.spread:
             return by_time(self._places(other), look.rows, look.low, look.high).total
         # Counting them would cost a probe; as if rows lay evenly in time.
+        if look.exploring:
+            seen = np.minimum(look.high, other.last_us) - np.maximum(look.low, other.first_us) + 1.0
+            return self._part(other, float(np.maximum(seen, 0.0).sum()))
         middle = (
             probing.unhindered.middle if look.uncut else (float(look.low.mean()), float(look.high.mean()))
         )
         low, high = max(middle[0], other.first_us), min(middle[1], other.last_us)
+        return self._part(other, look.low.size * max(0.0, high - low + 1))
+
+    def _part(self, other: Run, seen_us: float) -> float:
+        """How many rows of a run lie in so many microseconds of it."""
         stored = sum(stop - start for start, stop in other.slices)
-        return look.low.size * stored * max(0.0, high - low + 1) / (other.last_us - other.first_us + 1)
+        return stored * seen_us / (other.last_us - other.first_us + 1)
 
     def _count_seen(self, side: int, look: Look, pairs: float) -> None:
         if self._work.skipping is not None:
             self._counts.looks[side].seen[int(look.exploring), look.age] += pairs
 
-    def _count_found(self, side: int, look: Look, found: int) -> None:
-        if self._work.skipping is not None:
-            self._counts.looks[side].matches[int(look.exploring), look.age] += found
+    def _count_found(self, probing: Probing, side: int, look: Look, pairs: Pairs) -> None:
+        if self._work.skipping is None:
+            return
+        counts = self._counts.looks[side]
+        counts.matches[int(look.exploring), look.age] += len(pairs)
+        if probing.groups is not None and (look.exploring or not counts.ages.slot_us):
+            mine = pairs.left if probing.run.side == LEFT else pairs.right
+            counts.count_sampled(look.age, probing.groups[mine])
 
     def _opposite(self, run: Run, low: int, high: int) -> Iterator[Run]:
         """Runs of the other side that may hold a partner.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.join.reach import Ages, ages_of
+from tidegate.join.selection import GROUPS
 from tidegate.routing import Cut, Routing
 from tidegate.spark.layout import JoinLayout
 from tidegate.values import (
@@ -21,6 +22,7 @@ from tidegate.values import (
     Plan,
     Skipping,
 )
+from tidegate.window.intervals import Intervals
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class JoinBatch:
     cuts: tuple[Cut, ...] = ()
     #: Somebody balances the load and wants to know which keys make it.
     watch_keys: bool = False
+    #: Per side: times of rows that a kept window behind the join may need; None: all.
+    needed: tuple[Intervals | None, Intervals | None] = (None, None)
 
 
 def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:
@@ -102,6 +106,17 @@ class LookCounts:
         #: As the plan says, and exploring.
         self.seen: NDArray[np.float64] = np.zeros((2, ages.count))
         self.matches: NDArray[np.float64] = np.zeros((2, ages.count))
+        #: Rows that looked while some of them were a sample; those of the sample and their matches, by group.
+        self.rows = 0
+        self.sample: NDArray[np.int64] = np.zeros(GROUPS, np.int64)
+        self.sampled: NDArray[np.int64] = np.zeros((ages.count, GROUPS), np.int64)
+
+    def count_rows(self, rows: int, groups: NDArray[np.int64]) -> None:
+        self.rows += rows
+        self.sample += np.bincount(groups, minlength=GROUPS)
+
+    def count_sampled(self, age: int, groups: NDArray[np.int64]) -> None:
+        self.sampled[age] += np.bincount(groups, minlength=GROUPS)
 
     def told(self) -> Looks:
         chosen, explored = (tuple(np.rint(seen).astype(int).tolist()) for seen in self.seen)
@@ -111,4 +126,7 @@ class LookCounts:
             chosen_matches=tuple(self.matches[0].tolist()),
             explored=explored,
             explored_matches=tuple(self.matches[1].tolist()),
+            rows=self.rows,
+            sample=tuple(self.sample.tolist()) if self.rows else (),
+            sampled=tuple(map(tuple, self.sampled.tolist())) if self.rows else (),
         )

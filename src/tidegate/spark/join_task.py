@@ -201,11 +201,13 @@ class JoinInstance:
         counts: Counts,
     ) -> NDArray[np.bool_]:
         """Without the rows that the plan does not let in."""
-        skipping = self.work.skipping
-        if skipping is None or skipping.keep_share >= 1:
+        skipping, needed = self.work.skipping, self.work.needed[side]
+        kept = usable if needed is None else usable & needed.contain(times)
+        if skipping is not None and skipping.keep_share < 1:
+            identity = row_identity(codes, times, self.work.batch)
+            kept = kept & within_share(identity, skipping.keep_share, purpose(self.work.seed, KEEP))
+        if kept is usable:
             return usable
-        identity = row_identity(codes, times, self.work.batch)
-        kept = usable & within_share(identity, skipping.keep_share, purpose(self.work.seed, KEEP))
         counts.dropped[side] += int(np.count_nonzero(usable) - np.count_nonzero(kept))
         return kept
 

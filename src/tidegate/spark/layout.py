@@ -13,13 +13,15 @@ stored: it is `time`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.on import Condition
 from tidegate.sift.axes import Axis
-from tidegate.window.aggregates import Part
+from tidegate.window.aggregates import Merge, Part
 from tidegate.window.spec import RowsSpec, WindowSpec
+from tidegate.window.udaf import Udaf
 
 TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_tidegate_batch"
 #: Tag of the rows, one per instance, that tell a task which instance it is: their code is the number. Where
@@ -90,6 +92,28 @@ class MatchLayout:
 
 
 @dataclass(frozen=True)
+class WindowResult:
+    """One result column: its formula, and the partial columns that it takes."""
+
+    name: str
+    final: str
+    columns: tuple[str, ...]
+    #: Which quantiles, where the formula is about those.
+    percentages: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class UdafLayout:
+    """A user-defined aggregate; only workers ever see its functions pickled."""
+
+    udaf: Udaf
+    #: Arrow schema of a state, serialised: a column per field.
+    state: bytes
+    #: The same as a checkpoint remembers it.
+    declared: str
+
+
+@dataclass(frozen=True)
 class WindowLayout:
     """Everything about a window aggregate that does not change from batch to batch."""
 
@@ -100,16 +124,22 @@ class WindowLayout:
     by: tuple[str, ...]
     #: Parts of aggregates, each with its columns; those that aggregates share are there once.
     parts: tuple[tuple[Part, tuple[str, ...]], ...]
-    #: Result columns: name, formula, the partial columns that it takes.
-    results: tuple[tuple[str, str, tuple[str, ...]], ...]
+    results: tuple[WindowResult, ...]
     partitions: int
     #: Arrow schema of the output, serialised; its last column is REPORT.
     schema: bytes
+    #: User-defined aggregates, by the names of their results.
+    udafs: Mapping[str, UdafLayout] = field(default_factory=dict)
     how: str = "window"
 
     @property
     def partials(self) -> tuple[str, ...]:
         return tuple(name for _, names in self.parts for name in names)
+
+    @property
+    def makes_states(self) -> bool:
+        """Do rows become states of a user-defined aggregate before they are stored?"""
+        return any(part.merge is Merge.STATES for part, _ in self.parts)
 
     @property
     def sides(self) -> tuple[SideLayout, SideLayout]:

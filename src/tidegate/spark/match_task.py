@@ -77,6 +77,7 @@ class _Counts:
     matched: int = 0
     emitted: int = 0
     sampled: int = 0
+    tried: int = 0
     kept: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     samples: list[Sampled] = field(default_factory=list)
 
@@ -122,6 +123,7 @@ class MatchTask:
         hits = np.zeros(rows.num_rows, np.int32)
         for piece in self._queries.index.pieces(placed):
             hits[piece.first : piece.first + len(piece.hits)] = piece.hits
+            self._counts.tried += len(piece.hits)
             if len(piece.query):
                 yield self._assembled(rows, piece.row, piece.query)
         self._counts.emitted += int(hits.sum())
@@ -201,6 +203,7 @@ class MatchTask:
             cpu_seconds=cpu_seconds,
             kept=tuple(counts.kept.tolist()),
             sampled=counts.sampled,
+            tried=counts.tried,
             sample=Sampled.joined([Sampled.empty(axes), *counts.samples]).to_json(),
             staged=staged,
         )

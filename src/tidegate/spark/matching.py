@@ -22,8 +22,12 @@ class Entered:
 
     #: By match of a source: rows in front of its sifter, wherever that stands.
     rows: Mapping[str, int]
-    #: By match whose sifter stands at the sources: rows that these were offered since they began.
-    at_sources: Mapping[str, int]
+    #: The same, where a sifter at the sources has dropped some before: rows that came to us.
+    here: Mapping[str, int]
+    #: By match whose sifter stands at the sources: rows that were offered and dropped there, ever
+    at_sources: tuple[Mapping[str, int], Mapping[str, int]]
+    #: … and rows that they dropped since the last batch.
+    dropped_at_sources: Mapping[str, int]
 
 
 class Matching:
@@ -50,8 +54,10 @@ class Matching:
             for name, stream in self._streams.items()
             if stream is not None and (name in counts or stream in seen)
         }
-        at_sources = self._sources.counted()
-        return Entered({**rows, **source_sifters.offered_since(before, at_sources)}, at_sources)
+        offered, dropped = at_sources = self._sources.counted()
+        since = source_sifters.since
+        everywhere = {**rows, **since(before, source_sifters.CONTROL, offered)}
+        return Entered(everywhere, rows, at_sources, since(before, source_sifters.DROPPED, dropped))
 
     def judged(
         self, seen: Mapping[str, Observed], plan: Plan, reports: Sequence[MatchReport]
@@ -103,5 +109,6 @@ class Matching:
         offered = sifting.Offered(entered.rows, busy_seconds, cold)
         return {
             sifting.CONTROL: sifting.learn(self._settings, before, plan, reports, offered),
-            source_sifters.CONTROL: dict(entered.at_sources),
+            source_sifters.CONTROL: dict(entered.at_sources[0]),
+            source_sifters.DROPPED: dict(entered.at_sources[1]),
         }

@@ -14,11 +14,13 @@ from tidegate.flow import HIDDEN, Join, Match, Node, Refused
 from tidegate.sifting import MatchReport, is_match_report
 from tidegate.spark import ports
 from tidegate.spark.compiled import Compiled, CompiledOperator
+from tidegate.spark.dropping import in_gap
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CELL, REPORT
 from tidegate.spark.pass_rows import is_late, result, tapped
 from tidegate.spark.staging import read_staged
 from tidegate.values import TaskReport
+from tidegate.window.gap_table import GapTable
 from tidegate.windowed import Window
 
 Reports = tuple[list[TaskReport], list[MatchReport]]
@@ -55,14 +57,22 @@ class Pass:
         self.staged = [f"{self.stage_root}/{file}" for file in files if file is not None]
         return joins, matches
 
-    def rows(self, node: Node, late_before_us: Mapping[str, int]) -> DataFrame | None:
-        """The rows of a node that an output writes; None where this pass brings no such rows."""
+    def rows(
+        self, node: Node, late_before_us: Mapping[str, int], gaps: GapTable | None = None
+    ) -> DataFrame | None:
+        """The rows of a node that an output writes; None where this pass brings no such rows.
+
+        `gaps`: starts of windows that this output does not show.
+        """
         base, boxes = ports.boxes_of(node)
         if isinstance(base, (Join, Match, Window)):
             if self.compiled.operator_of(base).layout.operator not in self.results:
                 return None
             self._read_back()
             frame = result(self.compiled.operator_of(base), self.results)
+            if gaps is not None:
+                start = "unix_micros(cast(window_start as timestamp))"
+                frame = frame.where(f"NOT ({in_gap(gaps, start)})")
             if not boxes and not any(name.startswith(HIDDEN) for name in frame.columns):
                 return frame
         elif self.input is None:

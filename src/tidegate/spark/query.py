@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,10 +19,12 @@ from tidegate.balance import Balance
 from tidegate.control.balancing import Balanced, BalanceSettings, check
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.sifting import SiftSettings
+from tidegate.control.window_dropping import DropSettings
 from tidegate.durations import duration_us
 from tidegate.errors import BatchFailed, FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
 from tidegate.goals import Goal, Shed
+from tidegate.report import receipts as receipt_tables
 from tidegate.route.hash import first_table
 from tidegate.spark.compile import compile_flow
 from tidegate.spark.compiled import Compiled
@@ -31,6 +33,7 @@ from tidegate.spark.flow_checks import joins_that_may_skip, matches_that_may_sif
 from tidegate.spark.progress import Progress
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.utility import check_utility
+from tidegate.spark.window_network import network_of
 from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.local import LocalStore
@@ -82,9 +85,9 @@ def start(
         raise FlowError(
             explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
         )
-    overload, sifting = _shedding(compiled, goal, shed, trigger)
+    overload, sifting, dropping = _shedding(compiled, goal, shed, trigger, seed)
     balancing = _balancing(compiled, balance or Balance(), parts, count, _batch_seconds(goal, trigger))
-    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, overload, sifting)
+    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, overload, sifting, dropping)
     return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
 
 
@@ -101,6 +104,7 @@ class Query:
         #: Held while a batch runs.
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
+        self._read_receipts: Callable[[], list[dict[str, Any]]] = list
 
     @property
     def is_active(self) -> bool:
@@ -115,6 +119,18 @@ class Query:
     def recent_progress(self) -> list[Progress]:
         """The last batches, oldest first; at most a thousand."""
         return list(self._progress)
+
+    def receipts(self, total: bool = False) -> Any:
+        """Exactly what was lost: a pandas data frame with a row a batch and stream or output.
+
+        All batches of the checkpoint, also those of earlier runs. `total`: their sums instead, a row for
+        each stream and output. The columns are explained in `tidegate.report.receipts`; the same lies as
+        JSON lines under the checkpoint: `spark.read.json("<checkpoint>/receipts")`.
+        """
+        found = self._read_receipts()
+        return receipt_tables.frame(
+            receipt_tables.totals(found) if total else receipt_tables.receipt_rows(found)
+        )
 
     @property
     def spark_query(self) -> StreamingQuery | None:
@@ -269,6 +285,7 @@ def _run_batch(compiled: Compiled, settings: Settings) -> Query:
         try:
             engine = Engine(compiled, checkpoint, settings, query._add_progress)
             engine.run_batch(compiled.input_frame(), 0, flush=True)
+            kept = checkpoint.receipts.read()
         except Exception as error:
             ours = told(error, 0)
             if ours is error:
@@ -276,6 +293,7 @@ def _run_batch(compiled: Compiled, settings: Settings) -> Query:
             raise ours from error
         finally:
             checkpoint.close()
+    query._read_receipts = lambda: kept
     query._end(None)
     return query
 
@@ -308,6 +326,7 @@ def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict
     query = Query()
     checkpoint = Checkpoint(path)
     checkpoint.open(_owner())
+    query._read_receipts = checkpoint.receipts.read
     try:
         engine = Engine(compiled, checkpoint, settings, query._add_progress)
         failure: list[BaseException] = []
@@ -392,22 +411,26 @@ def _positive(given: int | None, what: str, default: int) -> int:
 
 
 def _shedding(
-    compiled: Compiled, goal: Goal | None, shed: Shed, trigger: str | None
-) -> tuple[OverloadSettings | None, SiftSettings | None]:
+    compiled: Compiled, goal: Goal | None, shed: Shed, trigger: str | None, seed: int
+) -> tuple[OverloadSettings | None, SiftSettings | None, DropSettings | None]:
     """What may be left out to meet the goal; checked before anything starts."""
+    network = network_of(compiled)
     if goal is None:
-        return None, None
+        return None, None, None
     may_skip, may_sift = joins_that_may_skip(compiled.outputs), matches_that_may_sift(compiled.outputs)
     joins = tuple(join.layout.operator for join in compiled.joins if id(join.node) in may_skip)
     matches = {m.layout.operator: m.queries for m in compiled.matches if id(m.node) in may_sift}
     at_sources = frozenset(m.layout.operator for m in compiled.matches if m.node.sources is not None)
-    if not joins and not matches:
+    windows = any(output.max_gap is not None for output in compiled.outputs)
+    if not joins and not matches and not windows:
         raise FlowError(
             explain(
                 "This goal could not be kept: nothing in the flow may be left out",
                 got=", ".join(f"a {join.node.how} join" for join in compiled.joins) or "no join and no match",
-                why="A row that comes out alone because its partner was skipped would be wrong, not missing",
-                do="Use inner or left_semi joins, or match the rows of a source, or goal=None",
+                why="A row that comes out alone because its partner was skipped would be wrong, not missing; "
+                "so would the window of a skipped row",
+                do="Use inner or left_semi joins, or match the rows of a source, or let windows be missing: "
+                "write_to(…, max_gap=10), or goal=None",
             )
         )
     if shed.utility is not None:
@@ -419,6 +442,7 @@ def _shedding(
     return (
         OverloadSettings(shed, joins, *seconds, cores) if skips else None,
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
+        DropSettings(shed, network, *seconds, seed) if windows and shed.window != "none" else None,
     )
 
 

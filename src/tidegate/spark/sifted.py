@@ -28,7 +28,7 @@ from tidegate.spark.keys import quoted
 from tidegate.spark.layout import HASH, SAMPLE, TIME
 from tidegate.spark.match_columns import coordinate_sql
 from tidegate.spark.match_task import MatchBatch, scaled
-from tidegate.spark.sql_text import literal
+from tidegate.spark.sql_text import data, literal
 
 #: 2^-53, as in `sift/decision.py`.
 _UNIT = "1.1102230246251565E-16D"
@@ -43,13 +43,13 @@ def sifted(rows: DataFrame, work: MatchBatch) -> DataFrame:
     assert sifter is not None
     lookup = Lookup.of(sifter.regions)
     chance = _share(_hash(sifter, work.seed))
-    sample = F.expr(f"{chance} >= {_first([1 - sifter.sample_share], TIME)}")
+    sample = F.expr(f"{chance} >= {data(1 - sifter.sample_share, 'double')}")
     if lookup.exact_walk:
         return rows.withColumn(HASH, F.expr(_hash(sifter, work.seed))).withColumn(SAMPLE, sample)
     coordinates = [coordinate_sql(axis) for axis in sifter.axes]
     nowhere = " OR ".join(f"isnull({x}) OR isnan({x})" for x in coordinates)
-    refused = f"{TIME} < {_first([work.late_before_us], TIME, 'bigint')}"
-    refused += f" OR {TIME} > {_first([work.newest_us], TIME, 'bigint')}"
+    refused = f"{TIME} < {data(work.late_before_us, 'bigint')}"
+    refused += f" OR {TIME} > {data(work.newest_us, 'bigint')}"
     passes = f"{chance} >= {_threshold(sifter, lookup, coordinates)}"
     return rows.where(f"{passes} OR {nowhere} OR {refused}").withColumn(SAMPLE, sample)
 
@@ -85,18 +85,13 @@ def _rank(x: str, table: AxisTable) -> str:
     """How many cuts of its axis are at or below a coordinate, times the stride of the axis."""
     if not len(table.cuts):
         return "0"
-    scaled = f"({x} - {_first([table.origin], x)}) * {_first([table.scale], x)}"
-    bucket = f"cast(least(greatest({scaled}, 0D), {_first([len(table.base) - 1.0], x)}) as int)"
+    scaled = f"({x} - {data(table.origin, 'double')}) * {data(table.scale, 'double')}"
+    bucket = f"cast(least(greatest({scaled}, 0D), {data(len(table.base) - 1.0, 'double')}) as int)"
     base = f"get({literal(table.base.tolist(), 'array<int>')}, {bucket})"
     cuts = literal([cut for cut in table.cuts.tolist() if cut == cut], "array<double>")
     steps = "".join(f" + if({x} >= get({cuts}, {base} + {step}), 1, 0)" for step in range(table.steps))
-    return f"({base}{steps}) * {_first([table.stride], x, 'int')}"
+    return f"({base}{steps}) * {data(table.stride, 'int')}"
 
 
 def _share(hashed: str) -> str:
     return f"shiftrightunsigned({hashed}, 11) * {_UNIT}"
-
-
-def _first(value: list[float], column: str, kind: str = "double") -> str:
-    """A number as data, null where the column is; Spark would fold a look-up that no row decides."""
-    return f"get({literal(value, f'array<{kind}>')}, cast(isnull({column}) as int))"

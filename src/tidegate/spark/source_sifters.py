@@ -6,6 +6,8 @@ sifter of every plan goes into that folder, and z refers to what the nodes were 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -16,8 +18,8 @@ from tidegate.spark.layout import SAMPLE
 from tidegate.state.sifter_files import offered, publish
 from tidegate.values import Manifest, Plan
 
-#: Where the manifest keeps what the nodes had been offered when its batch was over.
-CONTROL = "sources"
+#: Where the manifest keeps what the nodes had been offered, and had dropped, when its batch was over.
+CONTROL, DROPPED = "sources", "sources_dropped"
 
 
 class SourceSifters:
@@ -37,14 +39,17 @@ class SourceSifters:
                 publish(folder, sifter)
                 self._published[name] = sifter.version
 
-    def counted(self) -> dict[str, int]:
-        """By match: rows that its nodes have been offered since they began."""
-        return {name: offered(folder).offered for name, folder in self._folders.items()}
+    def counted(self) -> tuple[dict[str, int], dict[str, int]]:
+        """By match: rows that its nodes have been offered since they began, and have dropped."""
+        counts = {name: offered(folder) for name, folder in self._folders.items()}
+        return {name: c.offered for name, c in counts.items()}, {
+            name: c.dropped for name, c in counts.items()
+        }
 
 
-def offered_since(before: Manifest, now: dict[str, int]) -> dict[str, int]:
-    """By match: rows that nodes were offered after the last batch; fewer than then: they began anew."""
-    last = before.control.get(CONTROL, {})
+def since(before: Manifest, what: str, now: Mapping[str, int]) -> dict[str, int]:
+    """By match: rows that nodes counted after the last batch; fewer than then: they began anew."""
+    last = before.control.get(what, {})
     return {
         name: rows - last.get(name, 0) if rows >= last.get(name, 0) else rows for name, rows in now.items()
     }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import types as T
 
 from tidegate.spark.keys import quoted
+from tidegate.spark.layout import TIME
+from tidegate.values import BEGINNING_US
 
 
 def literal(value: list[Any], kind: str) -> str:
@@ -15,27 +18,40 @@ def literal(value: list[Any], kind: str) -> str:
     return f"from_json('{json.dumps(value, separators=(',', ':'))}', '{kind}')"
 
 
-def hashable(field: T.StructField) -> str:
-    """A column as arguments of Spark's hash: maps, and what contains them, as text.
+def data(value: float, kind: str, time: str = TIME) -> str:
+    """A number as data, beside a time: out of an array, at a place that Spark must ask each row for.
 
-    The hash passes over nulls, so that (null, 1) and (1, null) would be the same: that a value is null is an
-    argument of its own.
+    It is always the first: no time is below the beginning, which Spark does not know. (A test for null would
+    not do: of columns without nulls Spark knows the answer.)
     """
-    name = quoted(field.name)
-    value = f"to_json(struct({name}))" if _has_map(field.dataType) else name
-    return f"{value}, isnull({name})"
+    return f"get({literal([value], f'array<{kind}>')}, cast({time} < {BEGINNING_US}L as int))"
 
 
-def key_of(field: T.StructField) -> str:
-    """The same for a column that must be told from others: nested values with their nulls, as text."""
-    if not isinstance(field.dataType, (T.ArrayType, T.StructType)):
-        return hashable(field)
-    return f"{hashable(field)}, to_json(struct({quoted(field.name)}), map('ignoreNullFields', 'false'))"
+def told_apart(values: Sequence[tuple[str, T.DataType]]) -> str:
+    """What to hash, so that different values have different hashes.
+
+    Spark's hashes skip nulls and do not mark where nested values end: (null, 1) would be (1, null), and
+    [[1], [2]] would be [[1, 2]]. A single value that is not nested needs nothing besides.
+    """
+    if len(values) == 1 and not isinstance(values[0][1], _NESTED):
+        return values[0][0]
+    return ", ".join(one for value, kind in values for one in _marked(value, kind, 0))
 
 
-def _has_map(kind: T.DataType) -> bool:
+_NESTED = (T.ArrayType, T.StructType, T.MapType, T.VariantType)
+
+
+def _marked(value: str, kind: T.DataType, depth: int) -> list[str]:
+    """A value with marks: whether it is null, and how long it is."""
+    null = f"isnull({value})"
+    if isinstance(kind, T.MapType):
+        entry = T.StructType([T.StructField("key", kind.keyType), T.StructField("value", kind.valueType)])
+        return _marked(f"map_entries({value})", T.ArrayType(entry), depth)
     if isinstance(kind, T.ArrayType):
-        return _has_map(kind.elementType)
+        item = f"_tidegate_item{depth}"
+        items = ", ".join(_marked(item, kind.elementType, depth + 1))
+        return [null, f"size({value})", f"transform({value}, {item} -> struct({items}))"]
     if isinstance(kind, T.StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, (T.MapType, T.VariantType))
+        fields = [(f"{value}.{quoted(field.name)}", field.dataType) for field in kind.fields]
+        return [null, *(one for text, inner in fields for one in _marked(text, inner, depth))]
+    return [null, f"to_json({value})" if isinstance(kind, T.VariantType) else value]

@@ -11,9 +11,11 @@ from pyspark import Broadcast
 from tidegate.sift.query_index import QueryIndex
 from tidegate.sift.sifter import Sifter
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
+from tidegate.spark.dropping import Passing
 from tidegate.spark.join_batch import JoinBatch, join_batch
 from tidegate.spark.match_task import MatchBatch, Queries
-from tidegate.spark.window_task import WindowBatch
+from tidegate.spark.window_batch import WindowBatch
+from tidegate.spark.window_network import feeding
 from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
 
 
@@ -29,20 +31,25 @@ class Tasks:
         self._queries = {match.layout.operator: self._sent(match) for match in compiled.matches}
 
     def works(
-        self, plan: Plan, before: Manifest, watch_keys: bool
+        self, plan: Plan, before: Manifest, passing: Passing, watch_keys: bool
     ) -> dict[str, JoinBatch | MatchBatch | WindowBatch]:
         """By operator: what its tasks have to do under this plan."""
         compiled = self._compiled
         return {
             **{
-                join.layout.operator: self._joining(join, plan, before, watch_keys) for join in compiled.joins
+                join.layout.operator: self._joining(join, plan, before, passing, watch_keys)
+                for join in compiled.joins
             },
             **{match.layout.operator: self._matching(match, plan) for match in compiled.matches},
-            **{window.layout.operator: self._closing(window, plan, before) for window in compiled.windows},
+            **{
+                window.layout.operator: self._closing(window, plan, before, passing)
+                for window in compiled.windows
+            },
         }
 
-    def _closing(self, window: CompiledWindow, plan: Plan, before: Manifest) -> WindowBatch:
+    def _closing(self, window: CompiledWindow, plan: Plan, before: Manifest, passing: Passing) -> WindowBatch:
         name, stream = window.layout.operator, window.layout.stream
+        late_before_us = BEGINNING_US if stream is None else plan.watermarks_us[stream]
         return WindowBatch(
             layout=window.layout,
             store_url=self._store_url,
@@ -54,16 +61,22 @@ class Tasks:
             merges=tuple(plan.merges.get(name, {}).items()),
             cuts=plan.cuts.get(name, ()),
             flush=plan.flush,
-            late_before_us=BEGINNING_US if stream is None else plan.watermarks_us[stream],
+            late_before_us=late_before_us,
             newest_us=self._newest_us(stream, plan),
             by_row=name in plan.by_row,
+            gaps=passing.into(feeding(self._compiled, window.node.parent), name, late_before_us),
+            kept=passing.out_of(name),
             run=self._run,
             stage_root=self._stage_root,
             kept_as=self._kept_as,
         )
 
-    def _joining(self, join: CompiledJoin, plan: Plan, before: Manifest, watch_keys: bool) -> JoinBatch:
+    def _joining(
+        self, join: CompiledJoin, plan: Plan, before: Manifest, passing: Passing, watch_keys: bool
+    ) -> JoinBatch:
         left, right = (self._newest_us(side.stream, plan) for side in join.layout.sides)
+        parents = [feeding(self._compiled, side.node) for side in join.inputs]
+        first, second = (passing.along(parent, join.layout.operator) for parent in parents)
         return replace(
             join_batch(join.layout, plan, before, self._store_url),
             newest_us=(left, right),
@@ -71,18 +84,22 @@ class Tasks:
             stage_root=self._stage_root,
             kept_as=self._kept_as,
             watch_keys=watch_keys,
+            needed=(first, second),
         )
 
     def _matching(self, match: CompiledMatch, plan: Plan) -> MatchBatch:
         name, stream = match.layout.operator, match.layout.stream
-        sifter = plan.sifters.get(name)
+        planned = plan.sifters.get(name)
+        sifter = None if planned is None else Sifter.from_json(planned)
+        # A replay with other queries, over other columns: the sifter of the first try knows nothing of them.
+        fits = sifter is not None and sifter.axes == match.layout.axes
         return MatchBatch(
             match.layout,
             self._queries[name],
             plan.batch,
             late_before_us=BEGINNING_US if stream is None else plan.watermarks_us[stream],
             newest_us=self._newest_us(stream, plan),
-            sifter=None if sifter is None else Sifter.from_json(sifter),
+            sifter=sifter if fits else None,
             seed=plan.seed,
             stage_root=self._stage_root,
             kept_as=self._kept_as,

@@ -1,24 +1,31 @@
-"""Aggregates as users write them (`F.sum("fare")`), taken apart into the partials of `window/aggregates.py`.
+"""The aggregates of a window, taken apart into the partials of `window/aggregates.py`.
 
-A Spark column is an unresolved tree; its root must be one aggregate of the catalogue. The arguments below it
-may be any expression: each becomes a hidden column in front of the aggregation, which partials name in SQL.
+The arguments of aggregates may be any expression: each becomes a hidden column in front of the aggregation,
+which partials name in SQL. Equal arguments are one column, and equal partials one partial: `avg` and `count`
+of the same column count it once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.classic.column import Column as ClassicColumn
 
 from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN
-from tidegate.spark.layout import TIME
-from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate, result_type
+from tidegate.spark.aggregate_calls import Constant, analysed, called, constant
+from tidegate.spark.keys import quoted
+from tidegate.spark.layout import TIME, UdafLayout, WindowResult
+from tidegate.spark.sql_text import told_apart
+from tidegate.spark.user_aggregates import udaf_layout
+from tidegate.user_defined import UserAggregate
+from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate, result_type, users_part
+from tidegate.window.sketches import hll_size, kll_size
 
 #: Families of types, as the catalogue names them. Kernels compare values by rank: nested ones have none.
 _FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {
@@ -28,77 +35,172 @@ _FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {
     "boolean": (T.BooleanType,),
     "orderable": (T.AtomicType, T.NullType),
 }
-#: Functions whose second argument says whether nulls are ignored.
-_FLAGGED = ("first", "last", "any_value", "first_value", "last_value")
-#: Parts that the tasks cannot merge yet.
-_TO_COME = (Merge.CONCAT, Merge.UNION, Merge.SKETCH)
+#: Parts that are as large as the rows they are made of: nothing is saved by making them before the shuffle.
+_ROWS = (Merge.CONCAT, Merge.ROWS, Merge.STATES)
+#: Tells the second hash of a value from the first.
+_SALT = 977
+#: Hidden columns and their types.
+_Typed = Sequence[tuple[str, T.DataType]]
 
 
 @dataclass
 class Taken:
     """All aggregates of a window, taken apart."""
 
-    #: Hidden argument columns, in front of the aggregation.
+    #: Hidden argument columns, in front of the aggregation; and what each of them is, in Spark's words.
     arguments: list[tuple[str, Column]] = field(default_factory=list)
+    described: list[str] = field(default_factory=list)
     #: Partial columns: name and SQL over the arguments.
     partials: list[tuple[str, str]] = field(default_factory=list)
-    #: The same partials of a single row.
+    #: The same partials of a single row, where there are any.
     of_rows: list[tuple[str, str]] = field(default_factory=list)
     #: Types of the partial columns.
     types: dict[str, T.DataType] = field(default_factory=dict)
     parts: list[tuple[Part, tuple[str, ...]]] = field(default_factory=list)
-    #: Result columns: name, formula, partial columns, type.
-    results: list[tuple[str, str, tuple[str, ...], T.DataType]] = field(default_factory=list)
+    results: list[tuple[WindowResult, T.DataType]] = field(default_factory=list)
+    #: User-defined aggregates, by the names of their results.
+    udafs: dict[str, UdafLayout] = field(default_factory=dict)
+
+    @property
+    def may_go_by_row(self) -> bool:
+        """Is there every partial of a single row? Of sketches there is none."""
+        return len(self.of_rows) == len(self.partials)
+
+    @property
+    def sketched(self) -> list[str]:
+        """Results that are made of sketches."""
+        sketches = {names[0] for part, names in self.parts if not part.row}
+        return [result.name for result, _ in self.results if result.columns[0] in sketches]
+
+    @property
+    def keeps_rows(self) -> bool:
+        return any(part.merge in _ROWS for part, _ in self.parts)
 
 
 def taken_apart(frame: DataFrame, aggregates: Sequence[tuple[str, Any]]) -> Taken:
     """The aggregates of a window over the rows of a frame."""
-    taken, known = Taken(), dict[tuple[str, ...], tuple[str, ...]]()
+    taking = _Taking(frame)
     for name, given in aggregates:
-        function, arguments = _called(frame, name, given)
-        types = [frame.select(argument.alias("x")).schema["x"].dataType for argument in arguments]
-        decimal = bool(types) and isinstance(types[0], T.DecimalType)
-        found = _known(name, function, decimal, len(arguments))
+        if isinstance(given, UserAggregate):
+            taking.add_users(name, given)
+        else:
+            taking.add(name, given)
+    taking.resolve()
+    return taking.taken
+
+
+class _Taking:
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame, self.taken = frame, Taken()
+        #: Arguments as Java's expressions, with their types; partial columns by their texts.
+        self._arguments: list[tuple[Any, T.DataType]] = []
+        self._partials: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def add(self, name: str, given: Any) -> None:
+        """An aggregate of the catalogue."""
+        function, columns = called(self._frame, name, given)
+        taken = _known(name, function, len(columns))
+        arguments = [self._argument(name, column) for column in columns[: taken.arguments]]
+        types = [kind for _, kind in arguments]
+        found = aggregate(function, decimal=isinstance(types[0], T.DecimalType))
         check_types(name, found, types)
-        hidden = []
-        for argument in arguments:
-            hidden.append(f"{HIDDEN}arg_{len(taken.arguments)}")
-            taken.arguments.append((hidden[-1], argument))
-        columns: list[str] = []
-        for part in found.parts:
-            texts = tuple(_text(text, hidden) for text in part.pane)
-            if texts not in known:
-                first = len(taken.partials)
-                known[texts] = tuple(f"{HIDDEN}part_{first + i}" for i in range(len(texts)))
-                taken.partials += zip(known[texts], texts, strict=True)
-                taken.of_rows += zip(known[texts], (_text(text, hidden) for text in part.row), strict=True)
-                taken.parts.append((part, known[texts]))
-            columns += known[texts]
+        given_constants = zip(found.constants, columns[found.arguments :], strict=False)
+        constants = {what: constant(self._frame, name, what, column) for what, column in given_constants}
+        sizes = _sizes(name, constants)
+        parts = [self._part(part, arguments, sizes.get(part.merge, 0)) for part in found.parts]
+        percentages = constants.get("percentage", Constant(()))
         kind = T._parse_datatype_string(result_type(found, types[0].simpleString()))
-        taken.results.append((name, found.final, tuple(columns), kind))
-    given_to = frame.select(TIME, *[column.alias(name) for name, column in taken.arguments])
-    added_up = given_to.agg(*[F.expr(text).alias(name) for name, text in taken.partials])
-    taken.types = {field.name: field.dataType for field in added_up.schema.fields}
-    return taken
-
-
-def _known(name: str, function: str, decimal: bool, arguments: int) -> Aggregate:
-    try:
-        found = aggregate(function, decimal=decimal)
-    except FlowError as error:
-        raise FlowError(f"Aggregate {name!r}: {error}") from None
-    if any(part.merge in _TO_COME for part in found.parts):
-        raise FlowError(
-            explain(
-                f"Aggregate {name!r}: this version cannot merge {function} over windows",
-                why="It would be computed from all rows of each window, time and again",
-                do="Use an aggregate of numbers, min, max, first or last",
+        names = tuple(column for names in parts for column in names)
+        self.taken.results.append(
+            (
+                WindowResult(name, found.final, names, percentages.values),
+                T.ArrayType(kind) if percentages.many else kind,
             )
         )
-    if arguments != found.arguments:
-        raise FlowError(
-            explain(f"Aggregate {name!r}: {function} takes {found.arguments} argument(s) here", got=arguments)
-        )
+
+    def add_users(self, name: str, given: UserAggregate) -> None:
+        """A user-defined one."""
+        layout, kind = udaf_layout(name, given)
+        columns = [F.col(quoted(one)) if isinstance(one, str) else one for one in given.columns]
+        arguments = [self._argument(name, column) for column in columns]
+        part = users_part(len(arguments), merged=given.merge is not None)
+        # Rows that are kept serve any number of aggregates; states are those of one.
+        shared = given.merge is None
+        names = self._part(part, arguments) if shared else self._new_part(part, *self._texts(part, arguments))
+        self.taken.udafs[name] = layout
+        self.taken.results.append((WindowResult(name, "users", names), kind))
+
+    def resolve(self) -> None:
+        """The types of partial columns, which Spark's analyser knows."""
+        taken = self.taken
+        given_to = self._frame.select(TIME, *[column.alias(name) for name, column in taken.arguments])
+        try:
+            added_up = given_to.agg(*[F.expr(text).alias(name) for name, text in taken.partials])
+        except AnalysisException as error:
+            raise FlowError(
+                explain(
+                    "Spark cannot compute the aggregates of a window",
+                    got=str(error).splitlines()[0],
+                    do="Cast the arguments, or take fields of them",
+                )
+            ) from error
+        taken.types = {field.name: field.dataType for field in added_up.schema.fields}
+
+    def _argument(self, name: str, column: Any) -> tuple[str, T.DataType]:
+        """The hidden column of an argument: a new one, or that of an equal argument."""
+        if not isinstance(column, Column):
+            raise FlowError(
+                explain(f"Aggregate {name!r}: columns are names or Spark's expressions", got=repr(column))
+            )
+        expression, kind = analysed(self._frame, name, column)
+        for number, (known, _) in enumerate(self._arguments):
+            if known.semanticEquals(expression):
+                return self.taken.arguments[number][0], kind
+        hidden = f"{HIDDEN}arg_{len(self._arguments)}"
+        self._arguments.append((expression, kind))
+        self.taken.arguments.append((hidden, column))
+        self.taken.described.append(str(expression.sql()))
+        return hidden, kind
+
+    def _part(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
+        """The columns of a part: new ones, or those of an equal part."""
+        panes, rows = self._texts(part, arguments, size)
+        return self._partials.get(panes) or self._new_part(part, panes, rows)
+
+    def _new_part(self, part: Part, panes: tuple[str, ...], rows: tuple[str, ...]) -> tuple[str, ...]:
+        taken = self.taken
+        first = len(taken.partials)
+        names = tuple(f"{HIDDEN}part_{first + i}" for i in range(len(panes)))
+        taken.partials += zip(names, panes, strict=True)
+        taken.of_rows += zip(names, rows, strict=False)
+        taken.parts.append((part, names))
+        self._partials[panes] = names
+        return names
+
+    def _texts(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        hidden, hashed = [name for name, _ in arguments], told_apart(arguments)
+        known = {
+            "time": TIME,
+            "tie": f"xxhash64({hashed})",
+            "check": f"xxhash64({_SALT}, {hashed})",
+            "size": size,
+        }
+        panes, rows = ([text.format(*hidden, **known) for text in some] for some in (part.pane, part.row))
+        return tuple(panes), tuple(rows)
+
+
+def _known(name: str, function: str, given: int) -> Aggregate:
+    """The aggregate of the catalogue, which takes so many arguments and constants."""
+    try:
+        found = aggregate(function)
+    except FlowError as error:
+        raise FlowError(f"Aggregate {name!r}: {error}") from None
+    most = found.arguments + len(found.constants)
+    # A quantile without its rank means nothing; other constants have a default.
+    least = found.arguments + ("percentage" in found.constants)
+    if not least <= given <= most:
+        takes = f"{least}" if least == most else f"{least} to {most}"
+        raise FlowError(explain(f"Aggregate {name!r}: {function} takes {takes} argument(s) here", got=given))
     return found
 
 
@@ -115,86 +217,18 @@ def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> Non
         )
 
 
-def _text(template: str, hidden: Sequence[str]) -> str:
-    return template.format(*hidden, time=TIME)
-
-
-def _called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
-    """The aggregate function and its arguments."""
-    column = F.expr(given) if isinstance(given, str) else given
-    if not isinstance(column, ClassicColumn):
-        raise _refused(name, given, "it is no Spark column")
-    node = column._jc.node()
-    while node.getClass().getSimpleName() == "Alias":
-        node = node.child()
-    kind = node.getClass().getSimpleName()
-    if kind == "SqlExpression":
-        return _parsed(frame, name, node.expression())
-    if kind != "UnresolvedFunction" or node.isDistinct():
-        raise _refused(name, given, "it is not one plain aggregate function")
-    jvm = frame.sparkSession._jvm
-    assert jvm is not None
-    arguments = _without_flag(name, str(node.functionName()), node.arguments())
-    columns: list[Column] = [
-        F.lit(1) if _is_star(one) else ClassicColumn(jvm.org.apache.spark.sql.Column(one))
-        for one in arguments
-    ]
-    return str(node.functionName()), columns
-
-
-def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
-    """An aggregate that was given as SQL."""
-    expression = frame.sparkSession._jsparkSession.sessionState().sqlParser().parseExpression(text)
-    while expression.getClass().getSimpleName() == "UnresolvedAlias":
-        expression = expression.child()
-    if expression.getClass().getSimpleName() == "AggregateExpression":
-        # Spark's grammar knows `first`, `last` and `any_value` by name, and gives them back as they are.
-        function = expression.aggregateFunction()
-        if function.ignoreNulls():
-            raise _null_ignored(name)
-        return str(function.prettyName()), [F.expr(function.children().apply(0).sql())]
-    if expression.getClass().getSimpleName() != "UnresolvedFunction":
-        raise _refused(name, text, "it is not one plain aggregate function")
-    if expression.isDistinct() or expression.filter().isDefined():
-        raise _refused(name, text, "DISTINCT and FILTER are not taken")
-    if expression.ignoreNulls().isDefined() and expression.ignoreNulls().get():
-        raise _null_ignored(name)
-    function = str(expression.nameParts().mkString("."))
-    found = _without_flag(name, function, expression.arguments())
-    columns = [F.lit(1) if _is_star(one) else F.expr(one.sql()) for one in found]
-    return function, columns
-
-
-def _without_flag(name: str, function: str, arguments: Any) -> list[Any]:
-    """The arguments but for `ignorenulls`, which `F.first` and `F.last` always write down."""
-    found = [arguments.apply(i) for i in range(arguments.size())]
-    if len(found) != 2 or function.lower() not in _FLAGGED:
-        return found
-    if found[1].getClass().getSimpleName() != "Literal" or found[1].value():
-        raise _null_ignored(name)
-    return found[:1]
-
-
-def _null_ignored(name: str) -> FlowError:
-    return FlowError(
-        explain(
-            f"Aggregate {name!r}: nulls cannot be ignored here",
-            why="First and last are those of all rows of a window, by event time",
-            do="Filter the stream, or use min_by or max_by with a key that is null where the value is",
+def _sizes(name: str, constants: Mapping[str, Constant]) -> dict[Merge, int]:
+    """How large sketches must be for what was asked."""
+    asked = constants["percentage"].values if "percentage" in constants else ()
+    if not all(0 <= one <= 1 for one in asked):
+        raise FlowError(
+            explain(f"Aggregate {name!r}: percentages lie between 0 and 1", got=", ".join(map(str, asked)))
         )
-    )
-
-
-def _is_star(node: Any) -> bool:
-    return str(node.getClass().getSimpleName()) == "UnresolvedStar"
-
-
-def _refused(name: str, given: Any, why: str) -> FlowError:
-    return FlowError(
-        explain(
-            f"Aggregate {name!r} cannot be computed over windows: {why}",
-            got=str(given),
-            why="What is merged from panes must be one aggregate; its arguments may be any expression",
-            do='Write for example F.max(F.col("a") + F.col("b")), and compute with results behind the window',
-        )
-    )
+    nothing = Constant(())
+    try:
+        return {
+            Merge.DISTINCT: hll_size(*constants.get("rsd", nothing).values),
+            Merge.QUANTILES: kll_size(*constants.get("accuracy", nothing).values),
+        }
+    except FlowError as error:
+        raise FlowError(f"Aggregate {name!r}: {error}") from None

@@ -5,8 +5,8 @@ Where there are about as many groups as rows, adding up is left to the tasks, an
 Rows of windows of rows are never added up: each goes with its time and a hash of the row, which give it its
 place among others.
 
-Late rows, and rows whose time cannot be used, are added up too, in groups of their own without a key: so they
-are counted by the same pass, and no window ever sees them.
+Late rows, rows whose time cannot be used, and rows that no kept window needs are added up too, in groups of
+their own without a key: so they are counted by the same pass, and no window ever sees them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.spark.compiled import CompiledWindow
+from tidegate.spark.dropping import in_gap
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROW, ROWS, SEEN, TAG, TIME
 from tidegate.spark.routed import instance_of
-from tidegate.spark.sql_text import hashable, key_of, literal
-from tidegate.spark.window_task import LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.spark.window_task import MARKER as NO_ROW
+from tidegate.spark.sql_text import data, told_apart
+from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_batch import MARKER as NO_ROW
 from tidegate.values import BEGINNING_US
 from tidegate.window.panes import Panes
 from tidegate.window.spec import RowsSpec, WindowSpec
@@ -83,9 +84,12 @@ def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> Dat
 def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
     """Rows with what becomes of them, their pane or hash, their key, and the arguments of all aggregates."""
     fate = (
-        f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {_data(work.newest_us)} THEN {REJECTED} "
-        f"WHEN {TIME} < {_data(work.late_before_us)} THEN {LATE} ELSE {ON_TIME} END"
+        f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {data(work.newest_us, 'bigint')} THEN {REJECTED} "
+        f"WHEN {TIME} < {data(work.late_before_us, 'bigint')} THEN {LATE} "
     )
+    if work.gaps is not None:
+        fate += f"WHEN {in_gap(work.gaps)} THEN {DROPPED} "
+    fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(FATE, F.expr(fate))
     used = F.col(FATE) == F.lit(ON_TIME)
     by = [F.when(used, _canonical(rows.schema[name])).alias(name) for name in work.layout.by]
@@ -105,9 +109,9 @@ def _canonical(field: T.StructField) -> Column:
 def _coded(frame: DataFrame, window: CompiledWindow) -> DataFrame:
     """With the codes of groups, which are hashed after Spark has told equal keys from others."""
     by = set(window.layout.by)
-    keys = [key_of(field) for field in frame.schema.fields if field.name in by]
-    code = f"xxhash64({', '.join(keys)})" if keys else "0L"
-    check = f"xxhash64({', '.join([f'{_SALT}', *keys])})"
+    keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
+    code = f"xxhash64({told_apart(keys)})" if keys else "0L"
+    check = f"xxhash64({', '.join([f'{_SALT}', *([told_apart(keys)] if keys else [])])})"
     return frame.select(
         "*",
         F.lit(0).cast("short").alias(TAG),
@@ -137,9 +141,5 @@ def pane_sql(spec: WindowSpec) -> str:
 
 def row_sql(rows: DataFrame) -> str:
     """A hash of all columns of a row: equal rows have equal ones, whatever is computed from them."""
-    return f"xxhash64({', '.join([TIME, *map(hashable, visible(rows))])})"
-
-
-def _data(time_us: int) -> str:
-    """A time that changes from batch to batch: data to the compiled code, not part of it."""
-    return f"get({literal([time_us], 'array<bigint>')}, cast(isnull({TIME}) as int))"
+    columns = [(quoted(field.name), field.dataType) for field in visible(rows)]
+    return f"xxhash64({TIME}, {told_apart(columns)})"

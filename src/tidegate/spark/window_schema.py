@@ -44,6 +44,19 @@ def check_by(node: Window, frame: DataFrame) -> None:
         )
 
 
+def check_rows(node: Window, taken: Taken) -> None:
+    """Windows of rows are made of single rows, so there must be every partial of such."""
+    if isinstance(node.spec, RowsSpec) and not taken.may_go_by_row:
+        raise FlowError(
+            explain(
+                "Windows of rows cannot have approximate aggregates",
+                got=", ".join(taken.sketched),
+                why="Their sketches would be larger than the rows, of which every window has few",
+                do="Use collect_set or collect_list, or tg.udaf, which can see all rows of a window",
+            )
+        )
+
+
 def plain_keys(node: Window, frame: DataFrame) -> bool:
     """No floats, whose zeros and NaNs come in several forms, no collations, nothing nested."""
     kinds = [frame.schema[name].dataType for name in node.by]
@@ -69,7 +82,7 @@ def window_schema(
     """Start and end of the window, the key, the aggregates, perhaps the time, and a report at the end."""
     fields = [T.StructField(START, time_type), T.StructField(END, time_type)]
     fields += [T.StructField(name, frame.schema[name].dataType) for name in node.by]
-    fields += [T.StructField(name, kind) for name, _, _, kind in taken.results]
+    fields += [T.StructField(result.name, kind) for result, kind in taken.results]
     if timed:
         fields.append(T.StructField(TIME, T.LongType()))
     return T.StructType([*fields, T.StructField(REPORT, T.StringType())])
@@ -81,6 +94,11 @@ def window_fingerprint(window: CompiledWindow) -> dict[str, Any]:
         **asdict(window.layout.spec),
         "stream": window.layout.stream,
         "by": list(window.layout.by),
+        "arguments": window.taken.described,
         "partials": [text for _, text in window.taken.partials],
+        "udafs": {
+            name: {"state": layout.declared, "merge": layout.udaf.merge is not None}
+            for name, layout in window.layout.udafs.items()
+        },
         "output": window.schema.simpleString(),
     }

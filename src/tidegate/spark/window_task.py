@@ -14,64 +14,34 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.join.order import sort_by_code_time
 from tidegate.route.hash import partition_bounds
 from tidegate.route.places import stored_in
-from tidegate.routing import Cut, Routing
 from tidegate.spark.held import Held
-from tidegate.spark.layout import BATCH, CHECK, CODE, FATE, PANE, REPORT, ROWS, SEEN, TIME, WindowLayout
-from tidegate.spark.partial_columns import as_arrow, as_column, merged_partials
+from tidegate.spark.layout import BATCH, CHECK, CODE, FATE, PANE, REPORT, ROWS, SEEN, TIME
+from tidegate.spark.merged_rows import MergedRows
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, by_slot, one_array, write_run
 from tidegate.spark.stage_file import StageWriter
+from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.spark.window_columns import WindowColumns
 from tidegate.spark.worker_cache import worker_cache
 from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
 from tidegate.values import LEFT, ByteRange, PartitionLoad, Piece, TaskReport
-from tidegate.window.closing import Stretches, cells, closing_windows, panes_needed
-from tidegate.window.finals import finish
+from tidegate.window.closing import cells, closing_windows, panes_needed
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.runs import Merged, merge_runs
 from tidegate.window.runs import Run as KeyRun
 from tidegate.window.spec import WindowSpec
-from tidegate.windowed import END, START
-
-#: What became of the rows behind a partial, before they were added up; markers only tell the instance.
-ON_TIME, LATE, REJECTED, MARKER = 0, 1, 2, -1
-
-
-@dataclass(frozen=True)
-class WindowBatch:
-    """What one batch asks of every instance of a window aggregate; travels to the workers."""
-
-    layout: WindowLayout
-    store_url: str
-    batch: int
-    settle_us: int
-    settled_us: int
-    routing: Routing
-    pieces: tuple[Piece, ...]
-    merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
-    cuts: tuple[Cut, ...] = ()
-    #: Nothing follows: every window is closed, and no state is kept.
-    flush: bool = False
-    late_before_us: int = 0
-    newest_us: int = 0
-    #: Partials are of single rows: nobody has added them up.
-    by_row: bool = False
-    run: str = ""
-    stage_root: str | None = None
-    kept_as: str | None = None
 
 
 class WindowInstance:
@@ -85,12 +55,13 @@ class WindowInstance:
         self.writer = SegmentWriter(open_store(work.store_url), path)
         self._staged = stage_path(name, work.batch, instance, attempt)
         self.held = Held(work, instance, self.cache)
+        self.columns = WindowColumns(self.layout)
         self.new: list[NewRun] = []
         self.added: list[Piece] = []
         self.merged: list[str] = []
         #: Piece name → bits of its rows that nobody needs any more; only of windows of rows.
         self.matched: dict[str, ByteRange] = {}
-        self._rows = dict.fromkeys((ON_TIME, LATE, REJECTED), 0)
+        self._rows = dict.fromkeys((ON_TIME, LATE, REJECTED, DROPPED), 0)
         self._seen_us: int | None = None
         self._stored = np.zeros(self.layout.partitions, np.int64)
         self._read_before = self.cache.bytes_read
@@ -107,10 +78,6 @@ class WindowInstance:
     @cached_property
     def lifetime(self) -> Lifetime:
         return Lifetime(self.spec)
-
-    @cached_property
-    def _schema(self) -> pa.Schema:
-        return pa.ipc.read_schema(pa.py_buffer(self.layout.schema))
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The closed windows, then the report."""
@@ -141,7 +108,7 @@ class WindowInstance:
         fates, rows = table.column(FATE).to_numpy(), table.column(ROWS).to_numpy()
         for fate in self._rows:
             self._rows[fate] = int(rows[fates == fate].sum())
-        timed = (fates == ON_TIME) | (fates == LATE)
+        timed = (fates == ON_TIME) | (fates == LATE) | (fates == DROPPED)
         if timed.any():
             self._seen_us = int(_known(table.column(SEEN), timed).max())
         mine = np.flatnonzero(fates == ON_TIME)
@@ -154,7 +121,7 @@ class WindowInstance:
         order = _order(code, check, starts)
         chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
         code, starts = code[order], starts[order]
-        if self.work.by_row:
+        if self.work.by_row or self.layout.makes_states:
             code, starts, chosen = self._added_up(code, starts, chosen)
         sorted_rows = pa.RecordBatch.from_arrays(
             [one_array(column) for column in chosen.columns], names=chosen.column_names
@@ -167,11 +134,11 @@ class WindowInstance:
         """Sorted rows as one partial per group and pane."""
         merged = merge_runs([KeyRun(code, self.panes.of(starts), _words(rows.column(CHECK)))])
         stretches = cells(merged)
-        if stretches.count == len(code):
+        if stretches.count == len(code) and not self.layout.makes_states:
             return code, starts, rows
-        first = merged.order[stretches.begin]
-        keys = rows.select([CHECK, *self.layout.by]).take(pa.array(first))
-        partials = self._combined(rows, merged, stretches)
+        first, cut = merged.order[stretches.begin], MergedRows(rows, merged, stretches)
+        keys = cut.keys([CHECK, *self.layout.by])
+        partials = self.columns.partials(cut, fresh=True)
         columns = [*keys.columns, *partials.values()]
         added = pa.Table.from_arrays(columns, names=[*keys.column_names, *partials])
         return code[first], starts[first], added
@@ -218,9 +185,9 @@ class WindowInstance:
         if not len(merged.order):
             return
         stretches = cells(merged)
-        first = merged.order[stretches.begin]
-        partials = self._combined(table, merged, stretches)
-        keys = table.select([CHECK, *self.layout.by]).take(pa.array(first))
+        first, cut = merged.order[stretches.begin], MergedRows(table, merged, stretches)
+        partials = self.columns.partials(cut)
+        keys = cut.keys([CHECK, *self.layout.by])
         run = NewRun(LEFT, False, group[0].slot, 0, 0, ())
         run.codes = _words(table.column(CODE))[first]
         run.times = self.panes.start(stretches.at)
@@ -239,13 +206,16 @@ class WindowInstance:
         runs: list[Run] = [*self.held.stored, *self.new]
         bounds = self._closing(runs)
         if bounds is None:
-            return _empty(self._schema)
+            return self.columns.nothing()
         low, high = panes_needed(self.panes, *bounds)
         edges = self.panes.start(np.array([low, high]))
         near = [run for run in runs if run.last_us >= edges[0] and run.first_us < edges[1]]
         table, merged = self._together(near, low, high)
         stretches = closing_windows(merged, self.panes, *bounds)
-        return self._assembled(table, merged, stretches)
+        if self.work.kept is not None:
+            stretches = stretches.only(self.work.kept.contain(self.spec.start(stretches.at)))
+        starts, ends = self.spec.start(stretches.at), self.spec.end(stretches.at)
+        return self.columns.closed(MergedRows(table, merged, stretches), starts, ends)
 
     def _closing(self, runs: Sequence[Run]) -> tuple[int, int] | None:
         """The first window that closes, and the first that does not; None where none does."""
@@ -282,48 +252,6 @@ class WindowInstance:
             return whole
         return pa.concat_tables([whole.slice(start, stop - start) for start, stop in slices])
 
-    def _combined(self, table: pa.Table, merged: Merged, stretches: Stretches) -> dict[str, pa.Array]:
-        """Partial columns by name, one row per stretch."""
-        order = pa.array(merged.order)
-        made: dict[str, pa.Array] = {}
-        for part, names in self.layout.parts:
-            columns = [one_array(table.column(name).take(order)) for name in names]
-            made.update(zip(names, merged_partials(part, columns, stretches), strict=True))
-        return made
-
-    def _assembled(self, table: pa.Table, merged: Merged, stretches: Stretches) -> pa.RecordBatch:
-        if not stretches.count:
-            return _empty(self._schema)
-        partials = self._combined(table, merged, stretches)
-        keys = table.select(list(self.layout.by)).take(pa.array(merged.order[stretches.begin]))
-        starts, ends = self._edges(merged, stretches)
-        known: dict[str, pa.Array] = {
-            START: pa.array(starts),
-            END: pa.array(ends),
-            TIME: pa.array(starts),
-            REPORT: pa.nulls(stretches.count, pa.string()),
-        }
-        for name in self.layout.by:
-            known[name] = one_array(keys.column(name))
-        for name, final, names in self.layout.results:
-            known[name] = self._final(name, final, [partials[one] for one in names])
-        arrays = [_cast(known[field.name], field.type) for field in self._schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-    def _edges(self, merged: Merged, stretches: Stretches) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Start and end of each window."""
-        return self.spec.start(stretches.at), self.spec.end(stretches.at)
-
-    def _final(self, name: str, final: str, partials: list[pa.Array]) -> pa.Array:
-        if final == "value of struct":
-            return partials[0].field(1) if not partials[0].null_count else _field_or_null(partials[0])
-        if final == "as it is":
-            return partials[0]
-        kind, columns = self._schema.field(name).type, [as_column(one) for one in partials]
-        if final == "avg of decimals":
-            return as_arrow(finish(final, columns, digits=kind.scale - partials[0].type.scale), kind)
-        return as_arrow(finish(final, columns), kind)
-
     # -- the report ----------------------------------------------------------------------------------
 
     def _report(self, emitted: int, cpu_seconds: float, staged: str | None) -> TaskReport:
@@ -351,12 +279,13 @@ class WindowInstance:
             merged=tuple(self.merged),
             matched=self.matched,
             staged=staged,
+            dropped=(rows[DROPPED], 0),
             recut=self.held.recut,
         )
 
     def _reported(self, report: TaskReport) -> pa.RecordBatch:
-        nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]
-        return pa.RecordBatch.from_arrays([*nulls, pa.array([_text(report)])], schema=self._schema)
+        nulls = [pa.nulls(1, field.type) for field in self.columns.schema if field.name != REPORT]
+        return pa.RecordBatch.from_arrays([*nulls, pa.array([_text(report)])], schema=self.columns.schema)
 
 
 def _order(
@@ -374,10 +303,6 @@ def _text(report: TaskReport) -> str:
     return json.dumps(report.to_json(), separators=(",", ":"))
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-
-
 def _known(column: pa.ChunkedArray, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The chosen numbers of a column with nulls elsewhere; numpy knows no nulls, and doubles lose digits."""
     numbers: NDArray[np.int64] = column.filter(pa.array(chosen)).to_numpy()
@@ -387,14 +312,3 @@ def _known(column: pa.ChunkedArray, chosen: NDArray[np.bool_]) -> NDArray[np.int
 def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
     array: NDArray[np.uint64] = column.to_numpy().view(np.uint64)
     return array
-
-
-def _field_or_null(structs: pa.Array) -> pa.Array:
-    """The value of each struct; a null struct has none."""
-    return pc.if_else(structs.is_valid(), structs.field(1), None)
-
-
-def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind) and pa.types.is_integer(array.type):
-        return array.cast(pa.timestamp("us")).cast(kind) if kind.tz is None else array.cast(kind)
-    return array if array.type == kind else array.cast(kind)

@@ -1,6 +1,7 @@
 """`Checkpoint`: everything a query keeps, under one root.
 
     <root>/spark/                      Spark's own offsets and commits
+    <root>/receipts/                   what each batch lost: JSON lines, for everybody to read
     <root>/tidegate/lock               who runs the query
                     manifests/         what each batch left behind
                     plans/             what was decided for each batch, before it ran
@@ -18,6 +19,7 @@ from tidegate.state.local import LocalStore
 from tidegate.state.lock import Lock, hold
 from tidegate.state.manifest import ManifestLog
 from tidegate.state.plan_log import PlanLog
+from tidegate.state.receipts import ReceiptLog
 from tidegate.state.store import Store, open_store
 from tidegate.state.sweep import drop_unreferenced, sweep
 from tidegate.state.telemetry import TelemetryLog
@@ -40,6 +42,7 @@ class Checkpoint:
         self.manifests = ManifestLog(self.store)
         self.plans = PlanLog(self.store)
         self.telemetry = TelemetryLog(self.store)
+        self.receipts = ReceiptLog(open_store(f"{self._root}/receipts"))
         self._lock: Lock | None = None
         #: The state as of the last commit or recovery; whose files the next commit may let go of.
         self._current: Manifest | None = None
@@ -70,6 +73,7 @@ class Checkpoint:
         self._held().check()
         self._current = self.manifests.load_latest()
         sweep(self.store, self._current)
+        self.receipts.tidy()
         return self._current
 
     def commit(self, manifest: Manifest) -> list[str]:

@@ -7,9 +7,10 @@ window's partials are merged from those of its panes; a formula makes the result
                  per window  Σ, Σ                                          `combine.py`
                  result      sum / count, NULL where count = 0             `finals.py`
 
-Texts are templates: {0} and {1} are the arguments of the aggregate, as SQL, {time} is the event time. `row`
-is the same partial for a single row: count windows have no panes (`count_windows.py`). Aggregates that have
-a `Part` in common share it: equal texts need be computed once.
+Texts are templates: {0} and {1} are the arguments of the aggregate, as SQL, {time} is the event time, {tie}
+and {check} are hashes of all arguments, {size} is that of a sketch. `row` is the same partial for a single
+row: count windows have no panes (`count_windows.py`). Aggregates that have a `Part` in common share it: equal
+texts need be computed once.
 
 Nulls are as in Spark: ignored, and a window of nothing but nulls gives NULL (counts give 0). Sums of
 integers are 64-bit and exact, those of decimals exact up to 38 digits; what does not fit fails the batch
@@ -19,7 +20,11 @@ Where we differ from Spark, always towards an answer that does not depend on the
 - `first`, `last` and `any_value` go by event time, and of rows of one time by value (first: the smallest);
 - `min_by` and `max_by` on equal keys take the smallest, or largest, value;
 - `corr` of a constant is NULL, also with ANSI on;
-- `approx_count_distinct` and `approx_percentile` are DataSketches (HLL, KLL), with their error bounds.
+- `collect_list` is in the order of event time, and of rows of one time by a hash of the value; `collect_set`
+  in that of the hashes;
+- `approx_count_distinct` and `approx_percentile` are DataSketches (HLL, KLL), with the errors that Spark's
+  own arguments `rsd` and `accuracy` ask for (`sketches.py`). KLL flips coins: a replay may give another
+  estimate within the error. It leaves NaN out, and takes numbers as doubles.
 """
 
 from __future__ import annotations
@@ -45,11 +50,15 @@ class Merge(StrEnum):
     #: A struct (key, value): the one with the smallest, or largest, key, then value.
     FIRST = "first"
     LAST = "last"
-    #: Lists one behind the other; and without repeated values.
+    #: Lists of items (time, tie, value) one behind the other; of (tie, check, value), without repeated ones.
     CONCAT = "concat"
     UNION = "union"
-    #: Bytes, by a function of the caller.
-    SKETCH = "sketch"
+    #: Bytes of DataSketches.
+    DISTINCT = "distinct"
+    QUANTILES = "quantiles"
+    #: Rows of a user-defined aggregate, as CONCAT; or states, by the user's function.
+    ROWS = "rows"
+    STATES = "states"
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,8 @@ class Aggregate:
     result: str = "same"
     #: The types of arguments that make sense; Spark's own names for families of types.
     accepts: str = "any"
+    #: Constants that may follow the arguments.
+    constants: tuple[str, ...] = ()
 
 
 def aggregate(name: str, *, decimal: bool = False) -> Aggregate:
@@ -165,10 +176,30 @@ def _chosen(name: str, merge: Merge, function: str, struct: str, arguments: int)
     return Aggregate(name, arguments, (part,), "value of struct", "same", "orderable")
 
 
-_LIST = Part(Merge.CONCAT, ("collect_list({0})",), ("filter(array({0}), x -> x IS NOT NULL)",))
-_SET = Part(Merge.UNION, ("collect_set({0})",), _LIST.row)
-_HLL = Part(Merge.SKETCH, ("hll_sketch_agg({0}, 12)",), ())
-_KLL = Part(Merge.SKETCH, ("kll_sketch_agg_double(CAST({0} AS DOUBLE), 200)",), ())
+_LISTED = "struct({time} AS time, {tie} AS tie, {0} AS value)"
+_IN_SET = "struct({tie} AS tie, {check} AS check, {0} AS value)"
+
+
+def _items(merge: Merge, function: str, item: str) -> Part:
+    """A list of what is not null; a row has a list of one, or none."""
+    there = "CASE WHEN {0} IS NOT NULL THEN "
+    return Part(merge, (f"{function}({there}{item} END)",), (f"{there}array({item}) END",))
+
+
+_LIST = _items(Merge.CONCAT, "collect_list", _LISTED)
+_SET = _items(Merge.UNION, "collect_set", _IN_SET)
+# By hash: Spark's sketch takes a few types only, and hashes what it takes anyway.
+_HLL = Part(Merge.DISTINCT, ("hll_sketch_agg(CASE WHEN {0} IS NOT NULL THEN {tie} END, {size})",), ())
+_KLL = Part(Merge.QUANTILES, ("kll_sketch_agg_double(CAST({0} AS DOUBLE), {size})",), ())
+
+
+def users_part(arguments: int, *, merged: bool) -> Part:
+    """What a user-defined aggregate is made of: rows, which become states where those can be merged."""
+    values = ", ".join(f"{{{number}}} AS value{number}" for number in range(arguments))
+    row = f"struct({{time}} AS time, {{tie}} AS tie, struct({values}) AS value)"
+    merge = Merge.STATES if merged else Merge.ROWS
+    return Part(merge, (f"collect_list({row})",), (f"array({row})",))
+
 
 CATALOGUE: dict[str, Aggregate] = {
     one.name: one
@@ -200,10 +231,17 @@ CATALOGUE: dict[str, Aggregate] = {
         _chosen("any_value", Merge.FIRST, "min", _BY_TIME, 1),
         _chosen("min_by", Merge.FIRST, "min", _BY_KEY, 2),
         _chosen("max_by", Merge.LAST, "max", _BY_KEY, 2),
-        Aggregate("collect_list", 1, (_LIST,), result="array"),
-        Aggregate("collect_set", 1, (_SET,), result="array"),
-        Aggregate("approx_count_distinct", 1, (_HLL,), "estimate", "bigint"),
-        Aggregate("approx_percentile", 2, (_KLL,), "quantiles", "double", "numeric"),
+        Aggregate("collect_list", 1, (_LIST,), "items", "array"),
+        Aggregate("collect_set", 1, (_SET,), "items", "array"),
+        Aggregate("approx_count_distinct", 1, (_HLL,), "estimate", "bigint", constants=("rsd",)),
+        Aggregate(
+            "approx_percentile",
+            1,
+            (_KLL,),
+            "quantiles",
+            accepts="numeric",
+            constants=("percentage", "accuracy"),
+        ),
     )
 }
 

@@ -44,12 +44,12 @@ def combine(
             return tuple(Column(line) for line in slide(table, stretches))
         case Merge.FIRST | Merge.LAST:
             return (_chosen(columns[0], columns[1], stretches, last=merge is Merge.LAST),)
-        case Merge.CONCAT | Merge.UNION | Merge.SKETCH:
+        case Merge.CONCAT | Merge.UNION | Merge.DISTINCT | Merge.QUANTILES | Merge.ROWS | Merge.STATES:
             raise FlowError(
                 explain(
-                    "Lists and sketches are not columns of numbers",
+                    "Lists, sketches and states are not columns of numbers",
                     got=merge.value,
-                    do="Merge lists by `lists.py`, sketches by `fold.py`",
+                    do="Merge lists by `lists.py`, all else by `fold.py`",
                 )
             )
         case _:

@@ -1,15 +1,17 @@
 """Lists and sets of panes into those of windows: by positions of items, so that items can be of any type.
 
-A partial is a list of items. All lists of all runs lie one behind the other, as Arrow lays them out: list k
-has
-the items offsets[k] … offsets[k + 1] − 1. The list of a window is those of its rows, in merged order:
+A partial is a list of items. All lists of all rows lie one behind the other, in merged order, as Arrow lays
+them out: list k has the items offsets[k] … offsets[k + 1] − 1. The list of a window is those of its rows:
 
-    rows of a stretch     2 │ 0 │ 5          items of lists 2, 0 and 5, in this order: positions, to be taken
+    rows of a stretch     3 │ 4 │ 5          items of the lists 3, 4, 5, in this order: positions, to be taken
 
-Items come in the order of panes and, within one, of runs; Spark promises none. A set keeps the first of equal
-items; for that the caller numbers distinct items from 0 on (a dictionary), which also says what is equal.
+Rows of equal group and pane may come in several runs. Their items are put in order of time first
+(`by_time`): panes follow each other in time, so this moves no item into another pane, and the items of a
+window are in order of time without being sorted again for each window that holds them.
 
-Cost: the items that come out, which no other way could save, plus the rows.
+A set keeps the first of equal items; for that the caller numbers distinct items from 0 on.
+
+Cost: the items that come out, which no other way could save, plus those that came in, sorted once.
 """
 
 from __future__ import annotations
@@ -35,10 +37,18 @@ class Lists(NamedTuple):
     items: Integers
 
 
-def concatenate(offsets: Integers, order: Integers, stretches: Stretches) -> Lists:
-    """The list of each stretch of merged rows; `order` is that of `runs.merge_runs`."""
+def by_time(offsets: Integers, group: Integers, time: Integers, tie: Integers) -> Integers | None:
+    """The order of all items by group, time and tie; None where they are in it. `group` is that of rows."""
+    groups = np.repeat(group, np.diff(offsets))
+    same = groups[1:] == groups[:-1]
+    earlier = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (tie[1:] < tie[:-1]))
+    return np.lexsort((tie, time, groups)) if (same & earlier).any() else None
+
+
+def concatenate(offsets: Integers, stretches: Stretches) -> Lists:
+    """The list of each stretch of rows."""
     offsets = np.ascontiguousarray(offsets, np.int64)
-    return Lists(*_concatenate(offsets, order, stretches.begin, stretches.end))
+    return Lists(*_concatenate(offsets[stretches.begin], offsets[stretches.end]))
 
 
 def distinct(lists: Lists, numbers: Integers) -> Lists:
@@ -47,20 +57,22 @@ def distinct(lists: Lists, numbers: Integers) -> Lists:
     return Lists(*_distinct(lists.offsets, lists.items, numbers, int(numbers.max(initial=-1)) + 1))
 
 
-@kernel(INTEGERS, INTEGERS, INTEGERS, INTEGERS)
-def _concatenate(offsets: Any, order: Any, begins: Any, ends: Any) -> Any:
+def by_number(lists: Lists, numbers: Integers) -> Lists:
+    """Each list in the order of the numbers of its items."""
+    each = np.repeat(np.arange(lists.offsets.size - 1), np.diff(lists.offsets))
+    return Lists(lists.offsets, lists.items[np.lexsort((numbers[lists.items], each))])
+
+
+@kernel(INTEGERS, INTEGERS)
+def _concatenate(begins: Any, ends: Any) -> Any:
     merged = np.zeros(begins.size + 1, np.int64)
-    until = np.zeros(order.size + 1, np.int64)
-    for row in range(order.size):
-        until[row + 1] = until[row] + offsets[order[row] + 1] - offsets[order[row]]
     for k in range(begins.size):
-        merged[k + 1] = merged[k] + until[ends[k]] - until[begins[k]]
+        merged[k + 1] = merged[k] + ends[k] - begins[k]
     items, place = np.empty(merged[-1], np.int64), 0
     for k in range(begins.size):
-        for row in range(begins[k], ends[k]):
-            for item in range(offsets[order[row]], offsets[order[row] + 1]):
-                items[place] = item
-                place += 1
+        for item in range(begins[k], ends[k]):
+            items[place] = item
+            place += 1
     return merged, items
 
 

@@ -12,13 +12,16 @@ A state is a tuple, a value per declared field, so that it can be stored as colu
 replay runs them again, and states are shared between windows.
 
 Guarantee: whatever the user's functions raise, or a state of another shape, fails the batch with an error
-that names the aggregate, the function, the group and the window; stored state stays as it was.
+that names the aggregate, the function, the group and the window, and where in the user's code it was raised;
+stored state stays as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import BatchFailed, FlowError, explain
@@ -28,8 +31,10 @@ if TYPE_CHECKING:
     from tidegate.window.closing import Stretches
 
 State = tuple[Any, ...]
-#: Says which group a stretch is of, for people.
+#: Says for which group and window a stretch stands, for people.
 Naming = Callable[[int], str]
+#: More of an error's own text than this is left out: it may hold whole arrays.
+_TEXT_MAX = 300
 
 
 @dataclass(frozen=True)
@@ -62,13 +67,15 @@ class Udaf:
             )
 
 
-def pane_states(udaf: Udaf, columns: Sequence[Any], cells: Stretches, group: Naming) -> list[State]:
+def pane_states(udaf: Udaf, columns: Sequence[Any], cells: Stretches, naming: Naming) -> list[State]:
     """The state of every cell: of the rows of one group and pane. Columns are anything that can be cut."""
-    return [_of_rows(udaf, columns, cells, k, group) for k in range(cells.count)]
+    return [_of_rows(udaf, columns, cells, k, naming) for k in range(cells.count)]
 
 
-def finish_states(udaf: Udaf, states: Sequence[State | None], windows: Stretches, group: Naming) -> list[Any]:
-    """The result of every window, given the states of panes in merged order."""
+def merged_states(
+    udaf: Udaf, states: Sequence[State | None], stretches: Stretches, naming: Naming
+) -> Iterator[State]:
+    """The state of every stretch, given the states of panes in merged order."""
     if udaf.merge is None:
         raise FlowError(
             explain(
@@ -77,32 +84,52 @@ def finish_states(udaf: Udaf, states: Sequence[State | None], windows: Stretches
                 do="Keep the rows of windows, or give it a merge",
             )
         )
-    results: list[Any] = []
-    merged = fold(udaf.merge, states, windows)
-    for k in range(windows.count):
-        with _Blame(udaf, "merge", windows, k, group) as blame:
+    merged = fold(udaf.merge, states, stretches)
+    for k in range(stretches.count):
+        with _Blame(udaf, "merge", k, naming) as blame:
             state = next(merged)
             blame.check(state)
-        with _Blame(udaf, "final", windows, k, group):
-            results.append(udaf.final(state))  # type: ignore[arg-type]
-    return results
+        yield state  # type: ignore[misc]  # it was checked
 
 
-def finish_rows(udaf: Udaf, columns: Sequence[Any], windows: Stretches, group: Naming) -> list[Any]:
-    """The result of every window, given its rows, by group and time."""
+def finish_states(
+    udaf: Udaf, states: Sequence[State | None], windows: Stretches, naming: Naming
+) -> list[Any]:
+    """The result of every window, given the states of panes in merged order."""
     results: list[Any] = []
-    for k in range(windows.count):
-        state = _of_rows(udaf, columns, windows, k, group)
-        with _Blame(udaf, "final", windows, k, group):
+    for k, state in enumerate(merged_states(udaf, states, windows, naming)):
+        with _Blame(udaf, "final", k, naming):
             results.append(udaf.final(state))
     return results
 
 
-def _of_rows(udaf: Udaf, columns: Sequence[Any], stretches: Stretches, k: int, group: Naming) -> State:
+def finish_rows(udaf: Udaf, columns: Sequence[Any], windows: Stretches, naming: Naming) -> list[Any]:
+    """The result of every window, given its rows, by group and time."""
+    results: list[Any] = []
+    for k in range(windows.count):
+        state = _of_rows(udaf, columns, windows, k, naming)
+        with _Blame(udaf, "final", k, naming):
+            results.append(udaf.final(state))
+    return results
+
+
+def failure(udaf: Udaf, role: str, about: str, got: str, do: str) -> BatchFailed:
+    """The error of a batch in which a function of the user did not do its part."""
+    return BatchFailed(
+        explain(
+            f"The user-defined aggregate {udaf.name} failed in {role}, for {about}",
+            got=got,
+            why="The batch was given up; stored state is as it was before it",
+            do=f"{do} and start the query again",
+        )
+    )
+
+
+def _of_rows(udaf: Udaf, columns: Sequence[Any], stretches: Stretches, k: int, naming: Naming) -> State:
     rows = slice(int(stretches.begin[k]), int(stretches.end[k]))
-    with _Blame(udaf, "init", stretches, k, group):
+    with _Blame(udaf, "init", k, naming):
         state = udaf.init()
-    with _Blame(udaf, "incr", stretches, k, group) as blame:
+    with _Blame(udaf, "incr", k, naming) as blame:
         state = udaf.incr(state, *(column[rows] for column in columns))
         blame.check(state)
     return state
@@ -111,28 +138,34 @@ def _of_rows(udaf: Udaf, columns: Sequence[Any], stretches: Stretches, k: int, g
 class _Blame:
     """Whatever is raised inside becomes an error that says whose function it was, and for which window."""
 
-    def __init__(self, udaf: Udaf, role: str, stretches: Stretches, k: int, group: Naming) -> None:
-        self._udaf, self._role, self._stretches, self._k, self._group = udaf, role, stretches, k, group
+    def __init__(self, udaf: Udaf, role: str, k: int, naming: Naming) -> None:
+        self._udaf, self._role, self._k, self._naming = udaf, role, k, naming
 
     def __enter__(self) -> _Blame:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception) and not isinstance(error, BatchFailed):
-            got = f"{type(error).__name__}: {error}"
-            raise BatchFailed(self._message(got, "Mend the function")) from error
+            raise self._failure(raised(error), "Mend the function") from error
 
     def check(self, state: Any) -> None:
         fields = self._udaf.fields
         if not isinstance(state, tuple) or len(state) != len(fields):
             do = f"Return a tuple of {len(fields)}: {', '.join(fields)}"
-            raise BatchFailed(self._message(f"the state {state!r}", do))
+            raise self._failure(f"the state {_short(repr(state))}", do)
 
-    def _message(self, got: str, do: str) -> str:
-        return explain(
-            f"The user-defined aggregate {self._udaf.name} failed in {self._role}, for the group "
-            f"{self._group(self._k)} and the window or pane {int(self._stretches.at[self._k])}",
-            got=got,
-            why="The batch was given up; stored state is as it was before it",
-            do=f"{do} and start the query again",
-        )
+    def _failure(self, got: str, do: str) -> BatchFailed:
+        return failure(self._udaf, self._role, self._naming(self._k), got, do)
+
+
+def raised(error: Exception) -> str:
+    """An error and its place in the user's code, in one line: of what workers raise, one line comes back."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in PurePath(frame.filename).parts]
+    place = "".join(f" ({PurePath(frame.filename).name}, line {frame.lineno})" for frame in own[-1:])
+    return f"{_short(f'{type(error).__name__}: {error}')}{place}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _TEXT_MAX else f"{line[:_TEXT_MAX]} …"

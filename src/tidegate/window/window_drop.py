@@ -18,7 +18,9 @@ tends to p. A decided window is never decided again; p may be another in every c
 
 Where we differ: the paper opens "the first window of the second batch", which says nothing about a third one.
 We open a window exactly when the gap would be exceeded, the only way to reach the bound 𝓑 / (𝓑 + 1) that the
-paper gives. With p = 0 debts are forgiven: nothing is dropped any more once there is no need to.
+paper gives. A coin may decide fewer windows than 𝓑 (`per_coin`): where windows hardly overlap, shorter gaps
+let as many rows go, and the time that they free comes more evenly. With p = 0 debts are forgiven: nothing is
+dropped any more once there is no need to.
 """
 
 from __future__ import annotations
@@ -67,8 +69,17 @@ class WindowDrop:
     slide_us: int
     max_gap: int
     seed: int = 0
+    #: Windows that one coin decides; 0: as many as may be missing in a row, as in the paper.
+    per_coin: int = 0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.per_coin <= self.max_gap:
+            raise FlowError(
+                explain(
+                    "A coin decides no more windows than may be missing in a row",
+                    got=f"{self.per_coin} windows per coin, max_gap {self.max_gap}",
+                )
+            )
         if self.slide_us <= 0 or self.max_gap < 1:
             raise FlowError(
                 explain(
@@ -87,7 +98,7 @@ class WindowDrop:
     def decide(self, state: DropState, up_to_us: int, p: float) -> DropState:
         """Decide all windows that start up to a time, and the rest of the last one's batch."""
         self._check(p)
-        window, size = state.decisions.end, self.max_gap
+        window, size = state.decisions.end, self.per_coin or self.max_gap
         first = window // size
         beyond = min(up_to_us // self.slide_us // size, first + BATCHES_MAX) + 1
         if beyond * size <= window:
@@ -101,6 +112,17 @@ class WindowDrop:
             gap, owed = self._batch(window, (batch + 1) * size, gap, owed, drop, runs)
             window = (batch + 1) * size
         return state.extended(window, runs, gap=gap, owed=owed)
+
+    def shut(self, state: DropState, up_to_us: int) -> DropState:
+        """Drop all windows that start up to a time, whatever the gap: for an output that is shut off.
+
+        The first window after it opens again is kept.
+        """
+        window, size = state.decisions.end, self.max_gap
+        beyond = min(up_to_us // self.slide_us // size, window // size + BATCHES_MAX) + 1
+        if beyond * size <= window:
+            return state
+        return state.extended(beyond * size, [(window, beyond * size)], gap=self.max_gap, owed=0)
 
     def _batch(
         self, window: int, end: int, gap: int, owed: int, drop: bool, runs: list[tuple[int, int]]

@@ -69,6 +69,16 @@ def progress(batch: int) -> dict[str, Any]:
     }
 
 
+def receipt(batch: int) -> dict[str, Any]:
+    ledger = {"offered": 10, "processed": 7, "shed": 1, "late": 2, "rejected": 0, "unexplained": 0}
+    shed = {"shed_by": {"random_drop": 1}, "filtered": 0}
+    stream = {"kind": "stream", "name": "orders", "mode": "SUBSET", **ledger, **shed}
+    output = {"kind": "output", "name": "near", "mode": "SUBSET", **ledger, **shed, "emitted": 600}
+    recall = {"recall": 0.5, "recall_low": 0.4, "recall_high": 0.6, "why": ["skipped_pairs"]}
+    estimate = {"found": 5.0, "certain": 5.0, "others": 5.0, "variance": 1.0, "freedom": 15.0, "unseen": 99.0}
+    return {"batch": batch, "rows": [stream, {**output, **recall, "estimate": estimate}]}
+
+
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """Three batches done, the fourth planned; the query that writes it is still running."""
@@ -78,6 +88,7 @@ def checkpoint(tmp_path: Path) -> Path:
         kept.plans.write(plan(batch))
         if batch < 3:
             kept.telemetry.write(batch, progress(batch))
+            kept.receipts.write(receipt(batch))
             kept.commit(manifest(batch))
     return tmp_path / "ck"
 
@@ -98,6 +109,10 @@ def test_tables_name_what_is_there(checkpoint: Path, capsys: pytest.CaptureFixtu
         "near left 0 1970-01-01 00:00:00.000 1970-01-01 00:00:00.000 1 1,000 0 2.0 kB",
         "3 2025-03-03 17:00:00.000 3 no 11",
         "2 2.25 s 10,000 601 3,003 6.1 kB 4 0 25.0%",
+        "2 stream orders SUBSET 10 7 1 2 0 - - -",
+        "1 output near SUBSET 10 7 1 2 0 600 50.0% (40.0% to 60.0%) skipped_pairs",
+        "2 stream orders SUBSET 30 21 3 6 0 - - -",
+        "2 output near SUBSET 30 21 3 6 0 1,800 50.0% (",
     ):
         assert fact in text
 
@@ -115,6 +130,8 @@ def test_json_has_the_frame_and_all_kinds_of_lines(
         "segments",
         "plan",
         "telemetry",
+        "receipt",
+        "receipts",
     }
 
 

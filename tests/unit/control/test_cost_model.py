@@ -1,23 +1,29 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tidegate.control.cost_model import CostModel, CostSettings
-from tidegate.control.rate_model import RateModelSettings
+from tidegate.control.cost_model import CostModel, CostSettings, Effort
 from tidegate.errors import FlowError
 
-TRUE = np.array([0.2, 3e-5, 1e-7, 2e-5])
+TRUE = np.array([0.2, 3e-5, 1e-7, 2e-5, 1e-8])
+
+
+def drawn(random: np.random.Generator) -> Effort:
+    return Effort(*(random.uniform(1, 5, 4) * [1e3, 1e6, 1e3, 1e6]).tolist())
+
+
+def truth(effort: Effort) -> float:
+    return float(TRUE @ [1, *effort.parts])
 
 
 def taught(batches: int, seed: int = 1) -> CostModel:
     random, model = np.random.default_rng(seed), CostModel()
     for _ in range(batches):
-        rows, comparisons, outputs = random.uniform(1, 5, 3) * [1e3, 1e6, 1e3]
-        model.observe(rows, comparisons, outputs, float(TRUE @ [1, rows, comparisons, outputs]))
+        effort = drawn(random)
+        model.observe(effort, truth(effort))
     return model
 
 
@@ -27,15 +33,15 @@ def test_costs_are_found_once_batches_have_differed_enough() -> None:
 
 def test_a_first_batch_is_put_down_to_its_comparisons() -> None:
     model = CostModel()
-    model.observe(1000, 1_000_000, 1000, 2.0)
-    assert model.predict(1000, 1_000_000, 1000) == pytest.approx(2.0, rel=0.01)
+    model.observe(Effort(1000, 1_000_000, 1000), 2.0)
+    assert model.predict(Effort(1000, 1_000_000, 1000)) == pytest.approx(2.0, rel=0.01)
     assert model.costs[2] * 1_000_000 > 1.0
 
 
 def test_costs_are_never_negative() -> None:
     model = CostModel()
     for rows, seconds in ((1000, 2.0), (2000, 1.0), (3000, 0.1)):
-        model.observe(rows, 1e6, 10, seconds)
+        model.observe(Effort(rows, 1e6, 10), seconds)
     assert (model.costs >= 0).all()
 
 
@@ -43,17 +49,17 @@ def test_a_machine_that_becomes_slower_is_noticed() -> None:
     model = taught(40)
     random = np.random.default_rng(2)
     for _ in range(20):
-        rows, comparisons, outputs = random.uniform(1, 5, 3) * [1e3, 1e6, 1e3]
-        model.observe(rows, comparisons, outputs, 2 * float(TRUE @ [1, rows, comparisons, outputs]))
-    expected = 2 * float(TRUE @ [1, 3e3, 3e6, 3e3])
-    assert model.predict(3e3, 3e6, 3e3) == pytest.approx(expected, rel=0.05)
+        effort = drawn(random)
+        model.observe(effort, 2 * truth(effort))
+    some = Effort(3e3, 3e6, 3e3, 3e6)
+    assert model.predict(some) == pytest.approx(2 * truth(some), rel=0.05)
 
 
 def test_a_restored_model_goes_on_with_the_same_answers() -> None:
     model = taught(5)
     restored = CostModel.restore(json.loads(json.dumps(model.snapshot())))
     for one in (model, restored):
-        one.observe(5e3, 1e6, 2e3, 0.7)
+        one.observe(Effort(5e3, 1e6, 2e3), 0.7)
     assert restored.costs.tolist() == model.costs.tolist()
 
 
@@ -63,7 +69,18 @@ def test_a_weight_that_grows_or_vanishes_is_refused(forgetting: float) -> None:
         CostSettings(forgetting)
 
 
-@pytest.mark.parametrize("wrong", [{"headroom": 1.0}, {"keep_above": 0.0}, {"fraction_min": 2.0}])
-def test_a_rate_model_without_room_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(FlowError, match="Headroom"):
-        RateModelSettings(**wrong)
+def test_one_batch_that_is_off_is_an_outlier_and_two_in_a_row_are_a_change() -> None:
+    some = Effort(3e3, 3e6, 3e3, 3e6)
+    model = taught(40)
+    model.observe(some, 5 * truth(some))
+    assert model.predict(some) == pytest.approx(truth(some), rel=0.1)
+    model.observe(some, 5 * truth(some))
+    assert model.predict(some) > 2.5 * truth(some)
+
+
+def test_what_comparisons_cost_is_remembered_while_next_to_none_are_made() -> None:
+    random, model = np.random.default_rng(4), taught(40)
+    for _ in range(60):
+        effort = Effort(float(random.uniform(1e3, 5e3)), 3e3, 3.0)
+        model.observe(effort, truth(effort) * float(random.uniform(0.97, 1.03)))
+    assert model.costs[2] == pytest.approx(TRUE[2], rel=0.3)

@@ -179,3 +179,16 @@ def test_rows_outside_the_stored_arrays_are_refused() -> None:
 def test_probing_rows_of_different_lengths_are_refused() -> None:
     with pytest.raises(StateError, match=r"differ in length.*Got: 1 codes, 1 lows, 2 highs"):
         probe(codes_of(3), times_of(0), times_of(9, 9), STORED, STORED_TIMES, 0, 9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ranges_that_lie_here_and_there_are_found_one_by_one(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    stored = np.sort(random.integers(0, 8, 60)).astype(np.uint64)
+    times = random.integers(0, 50, 60)
+    times = times[np.lexsort((times, stored))]
+    codes = np.sort(random.integers(0, 10, 30)).astype(np.uint64)
+    low = random.integers(-5, 55, 30)
+    high = low + random.integers(-3, 20, 30)
+    found = probe(codes, low, high, stored, times, 0, 60, in_order=False)
+    assert triples(found) == naive(codes, low, high, stored, times)

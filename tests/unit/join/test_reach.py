@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.join.reach import Ages, Exploring, Look, NewRows, ages_of, looks, shares_by_age
+from tidegate.join.reach import (
+    Ages,
+    Exploring,
+    Look,
+    NewRows,
+    ages_of,
+    chance_seen,
+    looks,
+    shares_by_age,
+)
 from tidegate.join.within import Tumbling, Unbounded, Within
 
 W10 = Within(100, 100)
@@ -80,16 +89,40 @@ def test_a_run_over_several_basic_windows_is_cut_at_each_of_them() -> None:
     assert seen(found, 0) == {158, 159, 168, 169, 178, 179}
 
 
-def test_rows_that_explore_see_a_part_of_what_others_skip() -> None:
-    ages = ages_of(W10, 1)
-    new = rows_at(203, 204)
-    new = NewRows(
-        new.times, new.low, new.high, 203, 204, np.array([0.1, 0.9]), Exploring(0.5, depth=0.3, place=0.0)
-    )
+def exploring(count: int, share: float, depth: float, seed: int = 0) -> NewRows:
+    """New rows at one time, all of which explore."""
+    new = rows_at(*[203] * count)
+    lots = np.random.default_rng(seed).random(count) * share
+    return NewRows(new.times, new.low, new.high, 203, 203, lots, Exploring(share, depth))
+
+
+def test_rows_that_explore_see_a_part_of_what_others_skip_each_elsewhere() -> None:
+    ages, new = ages_of(W10, 1), exploring(200, 0.5, depth=0.3)
+    new.lots[0] = 0.9  # type: ignore[index]
     found = list(looks(ages, (0.0,) * ages.count, new, (150, 159)))
-    assert seen(found, 0) == {150, 151, 152}
-    assert seen(found, 1) == set()
+    assert seen(found, 0) == set()
+    parts = {frozenset(seen(found, row)) for row in range(1, 200)}
+    assert len(parts) > 5
+    assert set().union(*parts) == set(range(150, 160))
     assert all(look.exploring for look in found)
+
+
+@pytest.mark.parametrize(("depth", "share"), [(0.1, 0.0), (0.3, 0.0), (0.1, 0.6), (0.5, 0.9), (1.0, 0.2)])
+def test_every_stored_row_has_the_same_chance_to_be_seen_by_rows_that_explore(
+    depth: float, share: float
+) -> None:
+    ages, count = ages_of(Within(1000, 1000), 1), 20_000
+    new = rows_at(*[2030] * count, within=Within(1000, 1000))
+    lots = np.random.default_rng(3).random(count)
+    new = NewRows(new.times, new.low, new.high, 2030, 2030, lots, Exploring(1.0, depth))
+    times = np.zeros(100)
+    for look in looks(ages, (share,) * ages.count, new, (1500, 1599)):
+        assert look.exploring
+        np.add.at(times, look.low - 1500, 1)
+        ends = look.high - 1500 + 1
+        np.add.at(times, ends[ends < 100], -1)
+    seen_by = np.cumsum(times) / count
+    np.testing.assert_allclose(seen_by, chance_seen(share, depth), atol=0.02)
 
 
 def test_over_the_full_history_some_rows_look_at_everything() -> None:
@@ -108,16 +141,16 @@ def test_ranges_of_one_basic_window_never_move_backwards_and_stay_in_reach(data:
     times = data.draw(st.lists(st.integers(-300, 300), min_size=1, max_size=30))
     new = rows_at(*times, within=within)
     lots = np.array(data.draw(st.lists(st.floats(0, 0.99), min_size=len(times), max_size=len(times))))
-    exploring = Exploring(0.5, data.draw(st.floats(0.01, 1)), data.draw(st.floats(0, 0.99)))
-    new = NewRows(new.times, new.low, new.high, new.first_us, new.last_us, lots, exploring)
+    some = Exploring(0.5, data.draw(st.floats(0.01, 1)))
+    new = NewRows(new.times, new.low, new.high, new.first_us, new.last_us, lots, some)
     ages = ages_of(within, 1)
     shares = data.draw(st.lists(st.floats(0, 1), min_size=ages.count, max_size=ages.count))
     stored = sorted(data.draw(st.tuples(st.integers(-400, 400), st.integers(-400, 400))))
     found = list(looks(ages, shares, new, (stored[0], stored[1])))
     for look in found:
         rows = np.arange(len(times)) if look.rows is None else look.rows
-        assert (np.diff(look.low) >= 0).all()
-        assert (np.diff(look.high) >= 0).all()
+        assert look.exploring or (np.diff(look.low) >= 0).all()
+        assert look.exploring or (np.diff(look.high) >= 0).all()
         assert (look.low >= new.low[rows]).all()
         assert (look.high <= new.high[rows]).all()
         assert (look.low <= look.high).all()

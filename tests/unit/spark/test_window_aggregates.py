@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import types as T
 
 from tidegate.errors import FlowError
-from tidegate.spark.window_aggregates import _without_flag, check_types
+from tidegate.spark.aggregate_calls import without_flag
+from tidegate.spark.window_aggregates import check_types
 from tidegate.window.aggregates import CATALOGUE, aggregate
 
 LISTS = T.ArrayType(T.IntegerType())
@@ -84,21 +85,21 @@ class Nodes:
 
 @pytest.mark.parametrize("function", ["first", "LAST", "any_value", "first_value"])
 def test_the_flag_that_spark_s_functions_always_write_down_is_no_argument(function: str) -> None:
-    (kept,) = _without_flag("x", function, Nodes("fare", False))
+    (kept,) = without_flag("x", function, Nodes("fare", False))
     assert kept.name == "fare"
-    assert len(_without_flag("x", function, Nodes("fare"))) == 1
+    assert len(without_flag("x", function, Nodes("fare"))) == 1
 
 
 @pytest.mark.parametrize("flag", [True, "column"])
 def test_to_ignore_nulls_is_refused_with_another_way(flag: object) -> None:
     with pytest.raises(FlowError, match=r"'x': nulls cannot be ignored here.*max_by"):
-        _without_flag("x", "first", Nodes("fare", flag))
+        without_flag("x", "first", Nodes("fare", flag))
 
 
 @pytest.mark.parametrize("function", ["max_by", "corr", "sum"])
 def test_other_aggregates_keep_all_that_they_are_given(function: str) -> None:
-    assert len(_without_flag("x", function, Nodes("fare", False))) == 2
+    assert len(without_flag("x", function, Nodes("fare", False))) == 2
 
 
 def test_unknown_aggregates_are_not_asked_for_flags() -> None:
-    assert len(_without_flag("x", "percentile", Nodes("fare", 0.5))) == 2
+    assert len(without_flag("x", "percentile", Nodes("fare", 0.5))) == 2

@@ -32,12 +32,12 @@ def test_texts_ask_for_no_more_arguments_than_there_are(one: Aggregate) -> None:
         assert part.pane
         assert len(part.row) in (0, len(part.pane)), "a row has the same partials as a pane"
         for text in (*part.pane, *part.row):
-            assert "{" not in text.format(*arguments, time="t")
+            assert "{" not in text.format(*arguments, time="t", tie="h", check="c", size=9)
 
 
 def test_only_sketches_have_no_text_for_a_single_row() -> None:
     without = {part.merge for one in CATALOGUE.values() for part in one.parts if not part.row}
-    assert without == {Merge.SKETCH}
+    assert without == {Merge.DISTINCT, Merge.QUANTILES}
 
 
 def test_aggregates_share_their_parts() -> None:

@@ -86,7 +86,7 @@ def test_the_shape_of_a_constant_is_null(final: str) -> None:
 
 
 def test_lists_are_no_columns_of_numbers() -> None:
-    with pytest.raises(FlowError, match=r"Lists and sketches.*concat"):
+    with pytest.raises(FlowError, match=r"Lists, sketches and states.*concat"):
         combine(Merge.CONCAT, [], BOTH)
 
 

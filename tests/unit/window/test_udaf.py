@@ -26,7 +26,7 @@ WINDOW_ROWS = Stretches(np.array([40, 41]), np.array([0, 2]), np.array([3, 5]))
 
 
 def group(k: int) -> str:
-    return f"cell={'ab'[k]}" if k < 2 else "cell=c"
+    return f"the group cell={'abc'[k]} and window {40 + k}"
 
 
 def fail(*_: Any) -> Any:
@@ -44,7 +44,8 @@ def test_states_of_panes_make_the_same_results_as_all_rows() -> None:
 def test_an_error_over_rows_names_the_function_the_group_and_the_window(role: str) -> None:
     broken = replace(MEAN, **{role: fail})  # type: ignore[arg-type]
     said = (
-        rf"mean fare failed in {role}, for the group cell=a and .* 40\. Got: ZeroDivisionError: nothing there"
+        rf"mean fare failed in {role}, for the group cell=a and window 40\. "
+        r"Got: ZeroDivisionError: nothing there \(test_udaf\.py, line \d+\)\."
     )
     with pytest.raises(BatchFailed, match=said):
         finish_rows(broken, [FARES], WINDOW_ROWS, group)

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.papers.experiments.sifters.scene import Scene, Source, scene
-from tidegate.papers.sifters import Queries
 from tidegate.sift.auto.partition import auto_partition
 from tidegate.sift.consolidation import consolidate
 from tidegate.sift.construction import Constructed, construct
 from tidegate.sift.partitioners import Partitioner, partitioner
 from tidegate.sift.placing import region_of
+from tidegate.sift.query_set import QuerySet
 
 #: The partitioners of the paper's figures, by its names.
 PAPER = ("ugrid", "dedp", "qedp", "flexp")
@@ -105,7 +105,7 @@ def build(there: Scene, setting: Setting, name: str) -> Constructed:
     )
 
 
-def partitioner_of(name: str, queries: Queries, setting: Setting) -> Partitioner:
+def partitioner_of(name: str, queries: QuerySet, setting: Setting) -> Partitioner:
     """By name; ours is also told weights, alphas and the load."""
     if name != AUTO:
         return partitioner(name)

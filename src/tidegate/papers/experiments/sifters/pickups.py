@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.papers.sifters import Queries
-from tidegate.sift.axes import Axis, places
-from tidegate.sift.boxes import Boxes
+from tidegate.sift.axes import Axis
+from tidegate.sift.query_set import QuerySet
 from tidegate.sift.regions import Domain
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Pickups:
 
 def draw_pickups(
     pickups: Pickups, sample_rows: int
-) -> tuple[Domain, Queries, NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Domain, QuerySet, NDArray[np.float64], NDArray[np.float64]]:
     """The map, the queries, a sample of a day, and all rows of the next day."""
     random = np.random.default_rng([pickups.seed, CENTRES.index(pickups.queries)])
     day = pickups.seed % _DAYS
@@ -78,7 +77,7 @@ def draw_pickups(
     return MAP, _queries(pickups, random, _day(pickups.folder, (day + _AWAY) % _DAYS)), rows, tomorrow
 
 
-def _queries(pickups: Pickups, random: np.random.Generator, other_day: NDArray[np.float64]) -> Queries:
+def _queries(pickups: Pickups, random: np.random.Generator, other_day: NDArray[np.float64]) -> QuerySet:
     count = pickups.query_count
     if pickups.queries == ANYWHERE:
         centre = random.uniform(MAP.low, MAP.high, (count, 2))
@@ -86,14 +85,12 @@ def _queries(pickups: Pickups, random: np.random.Generator, other_day: NDArray[n
         centres = other_day if pickups.queries == UBER else _positions(pickups.folder, FILES[1])[1]
         centre = centres[random.integers(0, len(centres), count)]
     half = random.uniform(*pickups.query_sides, centre.shape) / 2 * (MAP.high - MAP.low)
-    boxes = Boxes(
+    return QuerySet.of_boxes(
         (Axis("lat"), Axis("lon")),
-        places(np.maximum(centre - half, MAP.low)),
-        places(np.minimum(centre + half, MAP.high)),
-        np.arange(count, dtype=np.int32),
-        count,
+        np.maximum(centre - half, MAP.low),
+        np.minimum(centre + half, MAP.high),
+        alphas=random.uniform(*pickups.alphas, count),
     )
-    return Queries(boxes, np.full(count, 1 / count), random.uniform(*pickups.alphas, count))
 
 
 def _day(folder: Path, day: int) -> NDArray[np.float64]:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.papers.experiments.sifters.pickups import Pickups, draw_pickups
-from tidegate.papers.sifters import Queries, Workload, draw_queries, draw_rows, hits
+from tidegate.papers.sifters import Workload, draw_queries, draw_rows, hits
 from tidegate.sift.construction import Sample
 from tidegate.sift.quality import Answers, answers
+from tidegate.sift.query_set import QuerySet
 from tidegate.sift.regions import Domain
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Scene:
     """One seed of a source."""
 
     domain: Domain
-    queries: Queries
+    queries: QuerySet
     sample: Sample
     fresh: NDArray[np.float64]
     #: The fresh rows that queries ask for.
@@ -62,6 +63,6 @@ def _workload(workload: Workload, sample_rows: int, fresh_rows: int) -> Scene:
     return _scene(workload.domain, queries, rows, fresh)
 
 
-def _scene(domain: Domain, queries: Queries, rows: NDArray[np.float64], fresh: NDArray[np.float64]) -> Scene:
+def _scene(domain: Domain, queries: QuerySet, rows: NDArray[np.float64], fresh: NDArray[np.float64]) -> Scene:
     sample = Sample(rows, hits(rows, queries.boxes))
     return Scene(domain, queries, sample, fresh, answers(fresh, queries.boxes))

@@ -18,12 +18,20 @@ class Scenario:
     """Which windows, how many groups, how many rows a batch."""
 
     name: str
-    size_seconds: int
-    slide_seconds: int
+    size_ms: int
+    slide_ms: int
     groups: int
     rows: int
     batches: int
     seed: int = 7
+
+    @property
+    def size(self) -> str:
+        return f"{self.size_ms} milliseconds"
+
+    @property
+    def slide(self) -> str:
+        return f"{self.slide_ms} milliseconds"
 
     def write(self, folder: Path) -> None:
         """One file a batch."""

@@ -1,0 +1,107 @@
+"""How many rows the next batch will have: measured at its sources, never assumed.
+
+    batch b     [ rows since the trigger before ]
+    batch b+1                                    [ rate · time until it begins ] + what b left waiting
+
+Rows are expected at the mean rate of the last batches, as long as the last one differs from it by no more
+than rates usually do from batch to batch. When it differs by more, the input has changed: the mean begins
+anew, with the last rate alone. A rate that changes upwards twice in a row is on its way, and is expected to
+go on.
+
+A source that takes everything has no backlog but the rows of the next batch itself; where a source is read in
+portions, the rows that it still holds wait (`waiting`), and are as many seconds behind as they take to come.
+With triggers the next batch begins at the trigger or, if that is later, when this one is over; back to back
+(`trigger_seconds` 0) it always begins when this one is over.
+
+Guarantee: a function of what was observed; `snapshot` → `restore` gives the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: Batches that the mean is of, and steps from batch to batch that tell what is usual.
+_RATES_KEPT, _STEPS_KEPT = 6, 12
+#: A step of the usual size, in standard deviations of a rate; a difference that is more than chance; and the
+#: least that a rate may differ by, as a part of it.
+_USUAL, _MORE_THAN_CHANCE, _LEAST = 0.954, 2.0, 0.01
+#: What is usual before enough steps were seen, and the largest rise that is expected to go on.
+_AT_FIRST, _STEPS_ENOUGH, _RISE_MOST = 0.05, 4, 0.1
+#: Two batches begin at least so far apart, whatever a clock says.
+_SECONDS_LEAST = 1e-3
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Rows of the next batch, what that is of the last one's, and the seconds that sources are behind."""
+
+    rows: float
+    growth: float
+    behind_seconds: float
+
+
+class Arrivals:
+    """Rows a second, over all streams."""
+
+    def __init__(self) -> None:
+        #: Rates since the input last changed, and by what part rates differed from batch to batch.
+        self._rates: list[float] = []
+        self._steps: list[float] = []
+        #: By what part the rate changed upwards with the last batch.
+        self._rise = 0.0
+        self._began_us: int | None = None
+
+    def observe(
+        self, rows: float, now_us: int, busy_seconds: float, trigger_seconds: float, waiting: float = 0
+    ) -> Expected:
+        """After a batch that was planned at `now_us`; `waiting`: rows that sources are known to hold."""
+        interval = max(trigger_seconds, busy_seconds, _SECONDS_LEAST)
+        first = self._began_us is None
+        since = interval if self._began_us is None else (now_us - self._began_us) / 1e6
+        last = rows / max(since, _SECONDS_LEAST)
+        rate = self._expected_rate(last)
+        self._began_us = now_us
+        if first:
+            # The first batch has what gathered before it, nobody knows since when: no rate to remember.
+            self._rates = []
+        coming = rate * interval
+        # A source that is read in portions gives no larger one next time.
+        expected = min(coming + waiting, max(coming, rows)) if waiting else coming
+        late = max(0.0, busy_seconds - trigger_seconds) if trigger_seconds else 0.0
+        behind = late + (waiting / last if last else 0.0)
+        return Expected(expected, expected / rows if rows else 0.0, behind)
+
+    def _expected_rate(self, last: float) -> float:
+        if not self._rates or not last:
+            self._rates, self._rise = [last] if last else [], 0.0
+            return last
+        mean, count = float(np.mean(self._rates)), len(self._rates)
+        bound = _MORE_THAN_CHANCE * self._usual() * (1 + 1 / count) ** 0.5
+        off = (last - mean) / mean
+        self._steps = [*self._steps, abs(last - self._rates[-1]) / mean][-_STEPS_KEPT:]
+        if abs(off) <= bound:
+            self._rates, self._rise = [*self._rates, last][-_RATES_KEPT:], 0.0
+            return float(np.mean(self._rates))
+        goes_on = min(self._rise, off, _RISE_MOST) if off > 0 else 0.0
+        self._rates, self._rise = [last], max(0.0, off)
+        return last * (1 + goes_on)
+
+    def _usual(self) -> float:
+        """By what part rates differ though the input is the same: half of the steps are smaller."""
+        if len(self._steps) < _STEPS_ENOUGH:
+            return _AT_FIRST
+        return max(_LEAST, float(np.median(self._steps)) / _USUAL)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"rates": self._rates, "steps": self._steps, "rise": self._rise, "began_us": self._began_us}
+
+    @classmethod
+    def restore(cls, raw: Mapping[str, Any]) -> Arrivals:
+        restored = cls()
+        restored._rates, restored._steps = list(raw["rates"]), list(raw["steps"])
+        restored._rise, restored._began_us = raw["rise"], raw["began_us"]
+        return restored

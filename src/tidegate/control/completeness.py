@@ -1,0 +1,91 @@
+"""Which operators may lack results in a batch, and why: everything upstream counts, and earlier batches too.
+
+A pair that was skipped is missing once, in the batch of its later row. A row that was dropped, given up or
+never came out of the operator before is missing in the state, so pairs with it are missing until its window
+is over:
+
+    batch          1      2      3      4      5          rows dropped in batch 2: later rows find no partner
+    random drop           ✗                               there, however much time there is again
+    results        EXACT  SUBSET SUBSET SUBSET EXACT      watermark has passed the newest row that is missing
+
+Late and rejected rows are no loss: what a stream takes is part of its description, and results are exact
+for the rows that it took.
+
+Guarantee: an operator that is not named here has exactly the results that it would have had without any
+shedding. Pure: what is missing in the state is remembered in the manifest (`CONTROL`), as the newest time
+of a missing row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate.control.ledger import RANDOM_DROP, WINDOW_DROP, Line, Reader
+from tidegate.control.planning import Operator
+from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
+
+#: Where the manifest keeps the newest time of a missing row, by operator.
+CONTROL = "receipts"
+
+#: Reasons that are not those of a row that was dropped (`ledger.REASONS`).
+SKIPPED_PAIRS, WINDOW_REDUCTION = "skipped_pairs", "window_reduction"
+UPSTREAM, EARLIER = "upstream", "earlier_batches"
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Why results may be missing, by operator; and what the manifest must remember of it."""
+
+    why: Mapping[str, frozenset[str]]
+    gaps_us: Mapping[str, int]
+
+
+def losses_of(
+    plan: Plan,
+    before: Manifest,
+    after: Manifest,
+    reports: Sequence[TaskReport],
+    lines: Mapping[Reader, Line],
+    operators: Mapping[str, Operator],
+) -> Losses:
+    """What a batch lacks. Readers are given in the order of the flow, so upstream comes first.
+
+    Rows that go because no kept window needs them leave nothing behind but missing windows, and those every
+    output knows by itself.
+    """
+    why: dict[str, frozenset[str]] = {}
+    gaps_us = {name: at for name, at in before.control.get(CONTROL, {}).items() if name in operators}
+    newest_us = max((clock.seen_us for clock in after.clocks.values()), default=BEGINNING_US)
+    for name in dict.fromkeys(reader.operator for reader in lines):
+        mine = _left_out(name, plan, reports)
+        for reader, line in lines.items():
+            if reader.operator == name:
+                mine.update(reason for reason, rows in line.shed.items() if rows and reason != WINDOW_DROP)
+                mine.update({UPSTREAM} if reader.source in why else ())
+        if name in operators:
+            if _is_open(operators[name], plan.settle_us[name], gaps_us.get(name, BEGINNING_US)):
+                mine.add(EARLIER)
+            else:
+                gaps_us.pop(name, None)
+            if mine & {RANDOM_DROP, WINDOW_REDUCTION, UPSTREAM}:
+                gaps_us[name] = newest_us
+        if mine:
+            why[name] = frozenset(mine)
+    return Losses(why, gaps_us)
+
+
+def _left_out(name: str, plan: Plan, reports: Sequence[TaskReport]) -> set[str]:
+    """What the plan tells a join to leave out, where there was anything to be looked at."""
+    skipping = plan.skipping.get(name)
+    if skipping is None or not any(report.probed for report in reports if report.operator == name):
+        return set()
+    found = {SKIPPED_PAIRS} if min(map(min, skipping.shares)) < 1 else set()
+    return found | ({WINDOW_REDUCTION} if max(skipping.forget_us) > BEGINNING_US else set())
+
+
+def _is_open(operator: Operator, settle_us: int, gap_us: int) -> bool:
+    """Could a row of that time still be met?"""
+    if gap_us == BEGINNING_US:
+        return False
+    return any(operator.within.dead_before(side, settle_us) <= gap_us for side in (0, 1))

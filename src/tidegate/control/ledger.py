@@ -1,0 +1,193 @@
+"""What became of every row that an operator was offered, in whole numbers that must add up.
+
+    offered = processed + shed (by reason) + late + rejected          unexplained = 0, in every batch
+
+A *reader* takes rows in: a side of a join, a window aggregate, a match. Its line counts each row once:
+
+    offered     rows of its stream, in front of the user's boxes (where a transform makes more rows than it
+                was given, those that it made count too); of another operator: rows that came behind boxes
+    rejected    their time is null or too far ahead; judged first
+    late        below the watermark of their stream; a row that a box filtered out is not judged
+    shed        `random_drop` in front of a join, `sifter` in front of a match (or at the sources),
+                `window_drop` in front of a window aggregate, or of a join that only feeds such
+    processed   all that were joined, matched or aggregated. Rows that the user's boxes filtered out are among
+                them: that is what was asked for (`filtered` says how many). So are rows with a null key.
+
+What was joined is counted where rows are stored, not by subtraction: a row that a task lost on the way
+would be unexplained. So would one that never reached a reader without boxes in front of it.
+
+A stream that several readers take has the line of the reader that got least. (How many rows at least one
+reader shed nobody knows: readers draw lots independently.) The lines of all of them are in the receipt.
+Rows that window reduction takes out of the state were processed when they came; see `given_up`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.sifting import MatchReport
+from tidegate.values import SIDES, Manifest, Plan, TaskReport
+
+RANDOM_DROP, SIFTER, WINDOW_DROP = "random_drop", "sifter", "window_drop"
+REASONS = (RANDOM_DROP, SIFTER, WINDOW_DROP)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who takes rows in; see the module docstring."""
+
+    operator: str
+    side: int
+    #: Name of the stream or operator whose rows these are.
+    source: str
+    #: Why rows may be dropped in front of it.
+    reason: str
+    #: No box stands between the source and the reader: it is offered every row.
+    whole: bool
+    #: Are rows with a null key stored, too?
+    keeps_keyless: bool = True
+    #: One of two sides: rows are counted where they are stored.
+    joins: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.operator}.{SIDES[self.side]}" if self.joins else self.operator
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted elsewhere than in the tasks of joins, windows and matches."""
+
+    #: By stream that Spark counts in front of all boxes: its rows, and those of them without a usable time.
+    arrived: Mapping[str, int] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    #: By match: rows in front of its sifter; and those that sifters at the sources dropped.
+    entered: Mapping[str, int] = field(default_factory=dict)
+    at_sources: Mapping[str, int] = field(default_factory=dict)
+    #: Late rows of streams that no operator reads.
+    late: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What became of the rows of one reader."""
+
+    offered: int = 0
+    processed: int = 0
+    late: int = 0
+    rejected: int = 0
+    shed: Mapping[str, int] = field(default_factory=dict)
+    filtered: int = 0
+
+    @property
+    def dropped(self) -> int:
+        return sum(self.shed.values())
+
+    @property
+    def unexplained(self) -> int:
+        return self.offered - self.processed - self.dropped - self.late - self.rejected
+
+
+def lines_of(
+    readers: Sequence[Reader],
+    reports: Sequence[TaskReport],
+    matched: Sequence[MatchReport],
+    counted: Counted,
+) -> dict[Reader, Line]:
+    """The line of every reader."""
+    taken = {reader: _taken(reader, reports, matched, counted) for reader in readers}
+    arrived = dict(counted.arrived)
+    for reader, (reached, _) in taken.items():
+        # Where Spark counts nothing, whoever sees all rows knows how many there are.
+        if reader.whole and reader.source not in counted.arrived:
+            arrived[reader.source] = max(reached, arrived.get(reader.source, 0))
+    return {reader: _line(reader, *taken[reader], arrived, counted) for reader in readers}
+
+
+def of_stream(stream: str, lines: Mapping[Reader, Line], counted: Counted) -> tuple[Line, dict[str, Line]]:
+    """The line of a stream, and those of its readers where there are several."""
+    mine = {reader.name: line for reader, line in lines.items() if reader.source == stream}
+    if not mine:
+        return _unread(stream, counted), {}
+    worst = max(mine.values(), key=lambda line: (line.dropped, line.late))
+    return worst, mine if len(mine) > 1 else {}
+
+
+def added_up(lines: Iterable[Line]) -> Line:
+    """One line for all inputs of an operator."""
+    lines = list(lines)
+    sums = {
+        name: sum(getattr(line, name) for line in lines)
+        for name in ("offered", "processed", "late", "rejected", "filtered")
+    }
+    reasons = {reason for line in lines for reason in line.shed}
+    return Line(**sums, shed={reason: sum(line.shed.get(reason, 0) for line in lines) for reason in reasons})
+
+
+def given_up(operator: str, side: int, before: Manifest, plan: Plan, dead_us: int) -> int:
+    """Stored rows of a side that this batch deleted before their window was over (window reduction)."""
+    skipping = plan.skipping.get(operator)
+    if skipping is None or plan.flush or skipping.forget_us[side] <= dead_us:
+        return 0
+    merged = {name for groups in plan.merges.get(operator, {}).values() for group in groups for name in group}
+    return sum(
+        sum(piece.bounds[1::2]) - sum(piece.bounds[::2])
+        for piece in before.pieces
+        if (piece.operator, piece.side) == (operator, side)
+        and dead_us <= piece.last_us < skipping.forget_us[side]
+        and piece.name not in merged
+    )
+
+
+def _taken(
+    reader: Reader, reports: Sequence[TaskReport], matched: Sequence[MatchReport], counted: Counted
+) -> tuple[int, Line]:
+    """Rows that reached a reader, and what its tasks say became of them."""
+    if reader.reason == SIFTER:
+        tried = [report for report in matched if report.operator == reader.operator]
+        received = sum(report.received for report in tried)
+        reached = counted.entered.get(reader.operator, received)
+        return reached, Line(
+            reached,
+            sum(report.tried for report in tried),
+            sum(report.late for report in tried),
+            sum(report.rejected for report in tried),
+            {SIFTER: reached - received},
+        )
+    mine, side = [report for report in reports if report.operator == reader.operator], reader.side
+    reached, late, rejected, dropped, keyless = (
+        sum(getattr(report, name)[side] for report in mine)
+        for name in ("offered", "late", "rejected", "dropped", "keyless")
+    )
+    if not reader.joins:
+        processed = reached - late - rejected - dropped
+    else:
+        stored = sum(load.arrived[side] for report in mine for load in report.partitions)
+        processed = stored if reader.keeps_keyless else stored + keyless
+    return reached, Line(reached, processed, late, rejected, {reader.reason: dropped})
+
+
+def _line(reader: Reader, reached: int, told: Line, arrived: Mapping[str, int], counted: Counted) -> Line:
+    """The line of a reader, from the source on."""
+    rejected = counted.rejected.get(reader.source, 0)
+    filtered = arrived.get(reader.source, reached) - rejected - reached
+    # Behind a box that makes more rows than it is given, rows that it made are offered as well.
+    made = 0 if reader.whole else max(0, -filtered)
+    filtered = 0 if reader.whole else max(0, filtered)
+    elsewhere = counted.at_sources.get(reader.operator, 0)
+    return Line(
+        offered=arrived.get(reader.source, reached) + made + elsewhere,
+        processed=told.processed + filtered,
+        late=told.late,
+        rejected=told.rejected + rejected,
+        shed={reader.reason: told.shed[reader.reason] + elsewhere},
+        filtered=filtered,
+    )
+
+
+def _unread(stream: str, counted: Counted) -> Line:
+    """A stream whose rows go straight to outputs: what is on time is written."""
+    arrived, rejected = counted.arrived.get(stream, 0), counted.rejected.get(stream, 0)
+    late = counted.late.get(stream, 0)
+    return Line(arrived, arrived - rejected - late, late, rejected)

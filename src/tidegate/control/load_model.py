@@ -1,0 +1,103 @@
+"""What a batch takes: overhead, and what each operator does times what that costs; learnt while running.
+
+    batch = overhead + Σ ( fixed + row · rows + comparison · comparisons + output · outputs + byte · bytes )
+
+Ours: no paper has more than one operator in mind. Where the time of an operator is measured (tasks report
+their processor time), it has a model of its own (`cost_model.py`), and all that no operator explains (Spark,
+the disk, slow sinks, the neighbours) is overhead: a high quantile of the last batches. A start from cold or a
+slow stretch is then not mistaken for dear comparisons. Operators whose time nobody measures share one model
+of what the others leave of the batch, and then there is no overhead but its fixed cost.
+
+Guarantee: `predict` is linear in what operators do, so what leaving something out saves is known without
+trying; a single batch that takes three times as long changes neither overhead nor costs by much; a function
+of the batches observed, `snapshot` → `restore` gives the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.control.cost_model import CostModel, CostSettings, Effort
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Overhead is what three of four of the last batches did not exceed.
+_OVERHEADS_KEPT, _QUANTILE = 8, 0.75
+
+
+class LoadModel:
+    """Seconds of a batch from what its operators do."""
+
+    def __init__(self, settings: CostSettings | None = None) -> None:
+        self.settings = settings or CostSettings()
+        self._models: dict[str, CostModel] = {}
+        #: Of operators that nobody measures, all together.
+        self._others = CostModel(self.settings)
+        #: Seconds of the last batches that no operator explains; empty where some are not measured.
+        self._overheads: list[float] = []
+
+    @property
+    def overhead(self) -> float:
+        """Seconds of a batch that are no operator's."""
+        return float(np.quantile(self._overheads, _QUANTILE)) if self._overheads else 0.0
+
+    @property
+    def fixed(self) -> float:
+        """Seconds of a batch in which no operator does anything."""
+        return self.overhead + self._others.fixed + sum(model.fixed for model in self._models.values())
+
+    def rates(self, operator: str) -> NDArray[np.float64]:
+        """Seconds per row, comparison, output and byte of an operator."""
+        return self._models.get(operator, self._others).rates
+
+    def observe(
+        self, efforts: Mapping[str, Effort], busy_seconds: float, seconds: Mapping[str, float]
+    ) -> None:
+        """Learn from one batch: what operators did, how long it took, and how long those that say so did."""
+        said = {name: one for name, one in seconds.items() if name in efforts}
+        # Operators that run side by side take more time together than passes.
+        scale = min(1.0, busy_seconds / max(sum(said.values()), 1e-9))
+        for name, one in said.items():
+            self._models.setdefault(name, CostModel(self.settings)).observe(efforts[name], scale * one)
+        left = max(0.0, busy_seconds - scale * sum(said.values()))
+        others = [effort for name, effort in efforts.items() if name not in self._models]
+        if others:
+            self._others.observe(Effort.total(others), left)
+            self._overheads = []
+        elif len(said) == len(efforts):
+            self._overheads = [*self._overheads, left][-_OVERHEADS_KEPT:]
+
+    def predict(self, efforts: Mapping[str, Effort]) -> float:
+        """Seconds of a batch in which operators do this."""
+        return self.fixed + sum(float(self.rates(name) @ one.parts) for name, one in efforts.items())
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "models": {name: model.snapshot() for name, model in self._models.items()},
+            "others": self._others.snapshot(),
+            "overheads": self._overheads,
+        }
+
+    @classmethod
+    def restore(cls, raw: Mapping[str, Any], settings: CostSettings | None = None) -> LoadModel:
+        restored = cls(settings)
+        restored._models = {
+            name: CostModel.restore(one, restored.settings) for name, one in raw["models"].items()
+        }
+        restored._others = CostModel.restore(raw["others"], restored.settings)
+        restored._overheads = list(raw["overheads"])
+        return restored
+
+
+def wall_seconds(instances: Sequence[float], parallelism: int) -> float:
+    """Time of an operator: as slow as its slowest instance, or as all of them on so many cores."""
+    return max(max(instances, default=0.0), sum(instances) / parallelism)
+
+
+def uneven_seconds(instances: Sequence[float], parallelism: int) -> float:
+    """What an operator would be faster by, were its instances equally loaded."""
+    return wall_seconds(instances, parallelism) - sum(instances) / max(1, min(parallelism, len(instances)))

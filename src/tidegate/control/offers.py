@@ -1,0 +1,211 @@
+"""What every place that can leave work out offers: which work goes at which level, and what is lost by it.
+
+Ours: the papers have one mechanism each, and each has its own knob. Here all speak one language, so that
+`allocation.py` can weigh them against each other:
+
+    join      r  falls from 1    cells of both windows, least productive first (`join/cells.py`)
+    match     z  falls from 1    regions of the data space, least wanted first (`sift/configuration.py`)
+    windows   p  rises from 0    whole windows, up to 𝓑 / (𝓑 + 1) of them (`window/window_drop.py`)
+    output    0 or 1             an output is shut off as a whole (`window/admission.py`): the last resort
+
+An offer is a line of breakpoints. At each it says its level, the part of every operator's effort that is left
+(those behind it have less to do as well), and the share of every output's results that is lost. That share is
+the common unit of loss; an output's weight turns it into what the user minds.
+
+Guarantee: lost shares and effort left are convex in the level as far as what was learnt is true: cells,
+regions and windows go in the order of what they are worth per cost, so each next one is worth more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.control.rate import FRACTION_MIN
+from tidegate.sift.configuration import configure
+from tidegate.window.drop_cost import dropped_rows
+from tidegate.window.network import Network
+from tidegate.window.placement import Placement
+from tidegate.window.window_drop import share_max
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Breakpoints of curves that have no natural ones.
+_STEPS = 25
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """What one place can leave out, from nothing (its first level) to all that it can (its last)."""
+
+    point: str
+    #: As the mechanism knows them, one direction only.
+    levels: NDArray[np.float64]
+    #: By operator: the parts of its rows, comparisons, outputs and bytes that are left, (levels, 4).
+    kept: Mapping[str, NDArray[np.float64]]
+    #: By output: the share of its results that is lost.
+    lost: Mapping[str, NDArray[np.float64]]
+    #: All or nothing: there is no level between the first and the last.
+    whole: bool = False
+
+    @property
+    def nothing(self) -> float:
+        """The level at which all is done."""
+        return float(self.levels[0])
+
+    def done(self, level: float) -> float:
+        """How far a level is from leaving out all that it can: 1 where all is done."""
+        first, last = self.levels[0], self.levels[-1]
+        return float((level - last) / (first - last))
+
+    def level(self, done: float) -> float:
+        """The level at which so much is done."""
+        first, last = self.levels[0], self.levels[-1]
+        return float(last + done * (first - last))
+
+    def kept_at(self, level: float) -> dict[str, NDArray[np.float64]]:
+        step, part = self._place(level)
+        return {name: one[step] + part * (one[step + 1] - one[step]) for name, one in self.kept.items()}
+
+    def lost_at(self, level: float) -> dict[str, float]:
+        step, part = self._place(level)
+        return {
+            name: float(one[step] + part * (one[step + 1] - one[step])) for name, one in self.lost.items()
+        }
+
+    def _place(self, level: float) -> tuple[int, float]:
+        """The breakpoint in front of a level, and how far it is to the next."""
+        falling = self.levels[-1] < self.levels[0]
+        rising = -self.levels if falling else self.levels
+        at = float(np.interp(-level if falling else level, rising, np.arange(rising.size)))
+        step = min(int(at), rising.size - 2)
+        return step, at - step
+
+
+def cells_offer(
+    point: str,
+    outputs: Mapping[str, float],
+    values: NDArray[np.float64],
+    work: NDArray[np.float64],
+    behind: Mapping[str, float] | None = None,
+) -> Offer:
+    """A join that skips cells: `values` are matches per comparison, `work` what each cell costs.
+
+    `outputs`: the share of each output's results that come by this join; `behind`: of each operator's rows.
+    """
+    order = np.argsort(-values, kind="stable")
+    costs, found = work[order], (values * work)[order]
+    if not found.sum() > 0:
+        return rate_offer(point, outputs, 1.0, behind)
+    levels = np.append(1.0, 1 - np.cumsum(costs[::-1]) / costs.sum())
+    left = np.append(1.0, 1 - np.cumsum(found[::-1]) / found.sum())
+    # The last cell is never given up as a whole, and cells without work are no step.
+    steps = np.append(True, np.diff(levels) < 0) & (levels > FRACTION_MIN)
+    last = float(left[steps][-1] * FRACTION_MIN / levels[steps][-1])
+    levels, left = np.append(levels[steps], FRACTION_MIN), np.append(left[steps], last)
+    return _join(point, outputs, levels, left, behind or {})
+
+
+def rate_offer(
+    point: str, outputs: Mapping[str, float], bend: float, behind: Mapping[str, float] | None = None
+) -> Offer:
+    """A join of which only this is known: with r of the comparisons it finds r ** bend of its matches."""
+    levels = np.geomspace(1.0, FRACTION_MIN, _STEPS)
+    return _join(point, outputs, levels, levels ** min(1.0, bend), behind or {})
+
+
+def regions_offer(
+    point: str,
+    outputs: Mapping[str, float],
+    region_qos: NDArray[np.float64],
+    frequencies: NDArray[np.float64],
+    nonempty: NDArray[np.bool_],
+    fairness: float,
+    behind: Mapping[str, float] | None = None,
+) -> Offer:
+    """A match behind a sifter of these regions: what is lost is QoS, by the best thresholds for each z."""
+    unplaced = max(0.0, 1.0 - float(frequencies.sum()))
+    levels = np.linspace(1.0, max(unplaced, FRACTION_MIN), _STEPS)
+    thresholds = [
+        configure(region_qos, frequencies, nonempty, z, fairness, unplaced) for z in levels.tolist()
+    ]
+    lost = np.array([float(region_qos @ one) for one in thresholds])
+    worth = float(region_qos.sum())
+    left = 1 - lost / worth if worth > 0 else levels
+    return _match(point, outputs, levels, left, np.minimum(1.0, lost), behind or {})
+
+
+def even_offer(point: str, outputs: Mapping[str, float], behind: Mapping[str, float] | None = None) -> Offer:
+    """A match of which nothing is known yet: all rows are alike."""
+    levels = np.array([1.0, FRACTION_MIN])
+    return _match(point, outputs, levels, levels, 1 - levels, behind or {})
+
+
+def windows_offer(
+    point: str, outputs: Collection[str], max_gap: int, going: Mapping[str, float], made: Collection[str] = ()
+) -> Offer:
+    """Windows that may go missing: `going` is the part of each operator's rows that goes per unit of p.
+
+    `made`: the operators that make the windows; results of a window that goes are not made, whatever its
+    rows are needed for.
+    """
+    levels = np.array([0.0, share_max(max_gap)])
+    kept = {}
+    for name, part in going.items():
+        left = 1 - part * levels
+        kept[name] = np.stack([left, left, 1 - levels if name in made else left, left], axis=1)
+    return Offer(point, levels, kept, dict.fromkeys(outputs, levels))
+
+
+def rows_going(network: Network, drop: Placement) -> dict[str, float]:
+    """By node: the part of its rows that a drop takes, per unit of p."""
+    going: dict[str, float] = {}
+    for arrow in drop.behind:
+        part = min(1.0, dropped_rows(arrow.window, network.grid_us(arrow.parent)))
+        going[arrow.child] = going.get(arrow.child, 0.0) + part / len(network.by_name[arrow.child].parents)
+    return going
+
+
+def shut_offer(output: str, own: Collection[str]) -> Offer:
+    """An output that may be shut off, with the operators that work for nobody else."""
+    gone = np.array([[1.0] * 4, [0.0] * 4])
+    levels = np.array([0.0, 1.0])
+    return Offer(output, levels, dict.fromkeys(own, gone), {output: levels}, whole=True)
+
+
+def _join(
+    point: str,
+    outputs: Mapping[str, float],
+    levels: NDArray[np.float64],
+    left: NDArray[np.float64],
+    behind: Mapping[str, float],
+) -> Offer:
+    # Every row is stored, whatever is skipped.
+    own = np.stack([np.ones_like(levels), levels, left, levels], axis=1)
+    return Offer(point, levels, {point: own, **_less(left, behind)}, _shares(1 - left, outputs))
+
+
+def _match(
+    point: str,
+    outputs: Mapping[str, float],
+    levels: NDArray[np.float64],
+    left: NDArray[np.float64],
+    lost: NDArray[np.float64],
+    behind: Mapping[str, float],
+) -> Offer:
+    # Every row is looked at by the sifter; those that pass are tried.
+    own = np.stack([np.ones_like(levels), levels, left, levels], axis=1)
+    return Offer(point, levels, {point: own, **_less(left, behind)}, _shares(lost, outputs))
+
+
+def _less(left: NDArray[np.float64], behind: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:
+    """Operators that are given the results have less to do by the share of their rows that is missing."""
+    return {name: np.repeat((1 - share * (1 - left))[:, None], 4, axis=1) for name, share in behind.items()}
+
+
+def _shares(lost: NDArray[np.float64], outputs: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:
+    return {name: share * lost for name, share in outputs.items()}

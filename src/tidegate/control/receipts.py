@@ -1,0 +1,227 @@
+"""The receipt of a batch: for every stream and every output, exactly what was lost.
+
+    plan, manifests ─┐
+    reports of tasks ├─▶ receipt: one plain value, a JSON line in the checkpoint (`state/receipts.py`)
+    observations     ┘
+
+For streams the ledger (`ledger.py`): offered = processed + shed by reason + late + rejected. For outputs
+the ledger of the operator that makes them (rows that came to it, over all its inputs), how many rows were
+written where that is known, what may be missing and why (`completeness.py`), for joins that skipped work
+the estimated recall with its 95 % interval, also by lag (`recall.py`), and for windows the ones that are
+missing. Modes:
+
+    EXACT       the rows that an engine with unlimited time would have written, from those that streams took
+    SUBSET      some of these rows, all of them right
+    ESTIMATED   values are estimates (of aggregates over a sample)
+
+Guarantee: a pure function, the same for a replayed batch; every ledger balances (`unexplained` is 0), and
+where it does not, the receipt says by how much. The recall is that of pairs, before any filter behind the
+join; none is given where no sound estimate is known, and `why` tells the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidegate.control.completeness import SKIPPED_PAIRS, Losses, losses_of
+from tidegate.control.ledger import (
+    REASONS,
+    WINDOW_DROP,
+    Counted,
+    Line,
+    Reader,
+    added_up,
+    given_up,
+    lines_of,
+    of_stream,
+)
+from tidegate.control.planning import Operator
+from tidegate.control.recall import Estimate, Recall, found_shares, recall_of
+from tidegate.join.reach import ages_of
+from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.sifting import MatchReport
+from tidegate.values import SIDES, Manifest, Plan, TaskReport
+
+EXACT, SUBSET, ESTIMATED = "EXACT", "SUBSET", "ESTIMATED"
+STREAM, OUTPUT = "stream", "output"
+#: Work was skipped and no row explored: policies that never explore, or a batch of a few rows.
+NO_SAMPLE = "no_sample"
+
+#: Runs of missing windows: start of the first and the last one, and how far apart they begin; microseconds.
+MissingWindows = Sequence[tuple[int, int, int]]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """One output of a query: where its rows come from, and whether each of them is written."""
+
+    name: str
+    #: The operator, or the stream, that it lies behind.
+    source: str
+    #: `late` or `rejected` where only such rows of a stream are written.
+    takes: str = "rows"
+    #: Nothing behind the source changes the number of rows.
+    plain: bool = True
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The ways of rows through a query: who reads what, in the order of the flow, and what is written."""
+
+    streams: tuple[str, ...]
+    readers: tuple[Reader, ...]
+    outputs: tuple[Outlet, ...]
+    operators: Mapping[str, Operator]
+    #: Joins whose results are pairs, so that their recall is that of pairs.
+    pairing: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a batch said about itself."""
+
+    plan: Plan
+    before: Manifest
+    after: Manifest
+    reports: Sequence[TaskReport]
+    matched: Sequence[MatchReport] = ()
+    counted: Counted = field(default_factory=Counted)
+    #: By output: windows that would have come out in this batch and were decided against.
+    missing: Mapping[str, MissingWindows] = field(default_factory=dict)
+
+
+def receipt_of(ways: Ways, told: Told) -> tuple[Row, dict[str, int]]:
+    """The receipt of a batch, and what its manifest must remember (under `completeness.CONTROL`)."""
+    lines = lines_of(ways.readers, told.reports, told.matched, told.counted)
+    losses = losses_of(told.plan, told.before, told.after, told.reports, lines, ways.operators)
+    found = {name: _found(name, ways, told, losses) for name in {outlet.source for outlet in ways.outputs}}
+    streams = [_stream(name, ways, told, lines) for name in ways.streams]
+    outputs = [
+        # Of windows that are missing nobody knows how many rows they would have had.
+        {
+            **_output(outlet, told, lines, losses),
+            **({} if outlet.name in told.missing else found[outlet.source]),
+        }
+        for outlet in ways.outputs
+    ]
+    receipt = {"batch": told.plan.batch, "planned_us": told.plan.now_us, "rows": [*streams, *outputs]}
+    return receipt, dict(losses.gaps_us)
+
+
+def _stream(name: str, ways: Ways, told: Told, lines: Mapping[Reader, Line]) -> Row:
+    line, readers = of_stream(name, lines, told.counted)
+    gone = sum(_given_up(reader, ways, told) for reader in ways.readers if reader.source == name)
+    return {
+        "kind": STREAM,
+        "name": name,
+        "mode": SUBSET if line.dropped or gone else EXACT,
+        **_ledger(line),
+        "given_up": gone,
+        "readers": [{"reader": reader, **_ledger(one)} for reader, one in readers.items()],
+    }
+
+
+def _given_up(reader: Reader, ways: Ways, told: Told) -> int:
+    if reader.operator not in told.plan.skipping:
+        return 0
+    within, settle_us = ways.operators[reader.operator].within, told.plan.settle_us[reader.operator]
+    dead_us = within.dead_before(reader.side, settle_us)
+    return given_up(reader.operator, reader.side, told.before, told.plan, dead_us)
+
+
+def _output(outlet: Outlet, told: Told, lines: Mapping[Reader, Line], losses: Losses) -> Row:
+    mine = [line for reader, line in lines.items() if reader.operator == outlet.source]
+    line = added_up(mine) if mine else _straight(outlet, lines, told)
+    missing = told.missing.get(outlet.name, ())
+    why = sorted({*losses.why.get(outlet.source, ()), *((WINDOW_DROP,) if missing else ())})
+    return {
+        "kind": OUTPUT,
+        "name": outlet.name,
+        "mode": SUBSET if why else EXACT,
+        **_ledger(line),
+        "emitted": _emitted(outlet, line, told),
+        "why": why,
+        "missing": [list(run) for run in missing],
+    }
+
+
+def _found(name: str, ways: Ways, told: Told, losses: Losses) -> Row:
+    """How much of the result of an operator, or stream, was found; nothing where nobody can tell."""
+    mine = [report for report in told.reports if report.operator == name]
+    if name not in losses.why:
+        pairs = float(sum(report.matches for report in mine))
+        known = {"estimate": Estimate(pairs, pairs).to_json()} if name in ways.pairing else {}
+        return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
+    if losses.why[name] != {SKIPPED_PAIRS} or name not in ways.pairing:
+        return {}
+    recall = recall_of(told.plan.skipping[name], [report.looks for report in mine if report.looks])
+    if recall is None:
+        return {"why": [SKIPPED_PAIRS, NO_SAMPLE]}
+    low, high = recall.total.interval
+    return {
+        "recall": recall.total.recall,
+        "recall_low": low,
+        "recall_high": high,
+        "estimate": recall.total.to_json(),
+        "by_lag": _by_lag(recall, ways.operators[name].within),
+    }
+
+
+def _straight(outlet: Outlet, lines: Mapping[Reader, Line], told: Told) -> Line:
+    """Rows of a stream that go past all operators: nothing is shed on this way."""
+    stream, _ = of_stream(outlet.source, lines, told.counted)
+    if outlet.takes == "rows":
+        taken = stream.processed + stream.dropped
+        return Line(stream.offered, taken, stream.late, stream.rejected)
+    rows = stream.late if outlet.takes == "late" else stream.rejected
+    return Line(rows, rows)
+
+
+def _emitted(outlet: Outlet, line: Line, told: Told) -> int | None:
+    """Rows written; None where only the sink knows."""
+    if not outlet.plain:
+        return None
+    counts = [report.emitted for report in told.reports if report.operator == outlet.source]
+    counts += [report.emitted for report in told.matched if report.operator == outlet.source]
+    return sum(counts) if counts else line.processed
+
+
+def _by_lag(recall: Recall, within: Within | Tumbling | Unbounded | Any) -> list[Row]:
+    """Per basic window in reach: how far the stored row lies behind the new one (ahead of it: negative)."""
+    rows: list[Row] = []
+    for side, estimates in enumerate(recall.by_age):
+        ages = ages_of(within, side)
+        found, true = estimates[:, 0], np.maximum(estimates[:, 0], estimates[:, 1] + estimates[:, 2])
+        shares = np.round(np.stack(found_shares(estimates), axis=1), 4)
+        for number in np.flatnonzero(true).tolist():
+            part, low, high = shares[number].tolist()
+            rows.append(
+                {
+                    "stored": SIDES[side],
+                    "lag_us": (number - ages.ahead) * ages.slot_us,
+                    "found": float(found[number]),
+                    "true": round(float(true[number]), 1),
+                    "recall": part,
+                    "recall_low": low,
+                    "recall_high": high,
+                }
+            )
+    return rows
+
+
+def _ledger(line: Line) -> Row:
+    return {
+        "offered": line.offered,
+        "processed": line.processed,
+        "shed": line.dropped,
+        "shed_by": {reason: line.shed.get(reason, 0) for reason in REASONS},
+        "late": line.late,
+        "rejected": line.rejected,
+        "filtered": line.filtered,
+        "unexplained": line.unexplained,
+    }

@@ -1,0 +1,280 @@
+"""Decides which windows are dropped when batches take longer than the goal allows.
+
+Paper: window drop, sections 2.3 and 3.6. After every batch the controller knows how many rows came to the
+windows, how many of them passed, and how long the batch took. From these it learns
+
+    f      the part of the rows that there is time for: `rate_model.py`, with rows that pass as comparisons
+    p      the least share of windows that must go so that only f of the work is left (`window/admission.py`)
+    shut   outputs of which nothing is computed any more, because no p within all bounds is enough
+
+and decides windows that nobody has seen a row of yet, up to a little beyond the newest row.
+
+    reports of b ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: runs of dropped windows, per drop
+                                                       └─▶ arrows: which times pass between two operators
+
+Guarantee: pure functions of what is in the manifest and in the reports. Decisions are in the plan, and a
+decided window is never decided again, so a replay, a late row and every group see the same ones. While f = 1
+no further window is dropped. Outputs are shut off only after `PATIENCE` batches in a row in which no p would
+have been enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from tidegate.control.join_policies import rate_rule
+from tidegate.control.rate import batch_load, expected_rows
+from tidegate.goals import Shed
+from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.window.admission import Admission, admit
+from tidegate.window.drop_cost import dropped_rows
+from tidegate.window.intervals import Intervals
+from tidegate.window.kept_arrows import Arrow, kept_on_arrows
+from tidegate.window.lifetime import Lifetime
+from tidegate.window.network import Network
+from tidegate.window.nodes import Node, Output, Source, time_window
+from tidegate.window.placement import Placement, place
+from tidegate.window.spec import WindowSpec
+from tidegate.window.window_drop import DropState, WindowDrop, share_max
+
+#: Where the manifest keeps what was learnt.
+CONTROL = "windows"
+#: Batches in a row in which nothing but shutting outputs off would help, before that is done.
+PATIENCE = 5
+#: The newest row of the next batch is expected so many times as far on as the last one was.
+AHEAD = 2
+#: Of the rows that the longest gap lets go, so many must go with a shorter one.
+FREED_LEAST = 0.9
+#: How much the last batch counts for the rate of rows.
+RATE_WEIGHT = 0.2
+#: p changes only by more than this: what a model says is never the same twice.
+P_STEP = 0.02
+
+
+@dataclass(frozen=True)
+class DropSettings:
+    """The windows that may be dropped, and when they must."""
+
+    shed: Shed
+    #: Streams, operators and outputs; outputs know how many windows may be missing in a row.
+    network: Network
+    batch_seconds: float
+    trigger_seconds: float
+    seed: int = 0
+
+    @cached_property
+    def drops(self) -> dict[str, Placement]:
+        """By name: the outputs that it decides for."""
+        return {" + ".join(drop.outputs): drop for drop in place(self.network)}
+
+    @cached_property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """Per drop: the streams that feed its outputs."""
+        return {
+            name: tuple(
+                sorted(
+                    node
+                    for output in drop.outputs
+                    for node in self.network.above(output)
+                    if isinstance(self.network.by_name[node], Source)
+                )
+            )
+            for name, drop in self.drops.items()
+        }
+
+    @cached_property
+    def _children(self) -> frozenset[str]:
+        return frozenset(point.child for drop in self.drops.values() for point in drop.behind)
+
+    def reached(self, operator: str) -> bool:
+        """May rows in front of this operator ever be dropped?"""
+        return operator in self._children
+
+    def coins(self, drop: Placement) -> WindowDrop:
+        return WindowDrop(drop.slide_us, drop.max_gap, self.seed, windows_per_coin(drop))
+
+
+def windows_per_coin(drop: Placement) -> int:
+    """The shortest gap that lets nearly as many rows go as the longest: it frees time more evenly.
+
+    A gap of n windows frees what lies in no window outside of it; where windows follow each other that is
+    all of it, whatever n is.
+    """
+    window = drop.points[0].window
+    freed = [dropped_rows(replace(window, max_gap=n)) for n in range(1, drop.max_gap + 1)]
+    return 1 + next(n for n, share in enumerate(freed) if share >= FREED_LEAST * freed[-1])
+
+
+def decide(settings: DropSettings, manifest: Manifest) -> dict[str, Any]:
+    """Per drop, for the batch after this manifest: what was decided, and the share p it was decided with."""
+    known = manifest.control.get(CONTROL, {})
+    decided = {}
+    for name, drop in settings.drops.items():
+        last = known.get("drops", {}).get(name)
+        p = known.get("shares", {}).get(name, 0.0)
+        shut = any(output in known.get("shut", ()) for output in drop.outputs)
+        newest = _newest(settings, name, manifest)
+        if newest == BEGINNING_US or (last is None and not p and not shut):
+            continue
+        coins, closed_us = settings.coins(drop), _closed_us(settings, drop, manifest)
+        state = DropState.from_json(last["state"]) if last else coins.begin(newest + 1)
+        # What came out while it was not decided is not dropped any more.
+        state = coins.decide(state, closed_us - 1, 0.0)
+        ahead = newest + AHEAD * known.get("advance_us", {}).get(name, 0) + drop.slide_us
+        state = coins.shut(state, ahead) if shut else coins.decide(state, ahead, p)
+        decided[name] = {"p": p, "shut": shut, "state": state.forget(closed_us).to_json()}
+    return decided
+
+
+def arrows(settings: DropSettings, plan: Plan) -> dict[Arrow, Intervals]:
+    """Per arrow with fewer rows under this plan: the times that pass."""
+    states = {name: DropState.from_json(raw["state"]) for name, raw in plan.dropping.items()}
+    dropped = {settings.drops[name]: s.decisions for name, s in states.items() if s.decisions.dropped}
+    return kept_on_arrows(settings.network, dropped)
+
+
+def missing(
+    settings: DropSettings, plan: Plan, before: Manifest, after: Manifest
+) -> dict[str, list[tuple[int, int, int]]]:
+    """Per output: the windows that closed with this batch and were dropped, as runs of starts.
+
+    A run is its first start, its last, and how far apart they are.
+
+    Whether a row ever fell into them is not known.
+    """
+    found = {}
+    for (parent, child), kept in arrows(settings, plan).items():
+        spec = _result_spec(settings.network, child)
+        if spec is None:
+            continue
+        closed = (_first_open(spec, parent, manifest) * spec.slide_us for manifest in (before, after))
+        gaps = kept.between().overlap(*closed)
+        first, beyond = spec.starting(gaps.low, gaps.high)
+        some = first < beyond
+        starts, ends = spec.start(first[some]), spec.start(beyond[some] - 1)
+        if starts.size:
+            found[child] = [
+                (a, b, spec.slide_us) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+            ]
+    return found
+
+
+def learn(
+    settings: DropSettings,
+    before: Manifest,
+    plan: Plan,
+    reports: Sequence[TaskReport],
+    after: Manifest,
+    busy_seconds: float,
+    cold: bool = False,
+) -> dict[str, Any]:
+    """What is known after a batch: goes into its manifest."""
+    known = before.control.get(CONTROL, {})
+    rule = rate_rule(replace(settings.shed, rate="model"), known.get("rate"))
+    windows = [report for report in reports if time_window(_node(settings, report)) is not None]
+    rows = sum(sum(report.offered) for report in windows)
+    ahead = known.get("rows_ahead")
+    if rows and not cold:
+        # p is a share in the long run: it goes by the rows that come while there is time for a batch.
+        now = expected_rows(rows, known.get("began_us"), plan.now_us, settings.batch_seconds)
+        ahead = now if ahead is None else ahead + RATE_WEIGHT * (now - ahead)
+        rule.adapt(
+            batch_load(
+                rows=rows,
+                busy_seconds=busy_seconds,
+                trigger_seconds=settings.batch_seconds,
+                comparisons=rows - sum(sum(report.dropped) for report in windows),
+                outputs=sum(report.emitted for report in windows),
+                next_rows=ahead,
+                next_comparisons_full=ahead,
+            )
+        )
+    work = _work(known.get("work", {}), reports) if rows else known.get("work", {})
+    network = Network(tuple(_working(node, work) for node in settings.network.nodes))
+    full = sum(node.work for node in network.nodes)
+    wanted = admit(network, rule.fraction * full)
+    short = known.get("short", 0) + 1 if wanted.shut and rule.fraction < 1 else 0
+    shut = wanted.shut if short >= PATIENCE or known.get("shut") else ()
+    last = known.get("shares", {})
+    shares = {name: _share(wanted, drop, last.get(name, 0.0)) for name, drop in settings.drops.items()}
+    if settings.shed.window != "auto":
+        shares, shut = {n: _fixed(settings.shed.window, d) for n, d in settings.drops.items()}, ()
+    return {
+        "rate": rule.snapshot(),
+        "began_us": plan.now_us,
+        "rows_ahead": ahead,
+        "work": work,
+        "short": short,
+        "shut": list(shut),
+        "shares": shares,
+        "drops": dict(plan.dropping),
+        "advance_us": {name: _advance(settings, name, before, after, known) for name in settings.drops},
+    }
+
+
+def _share(wanted: Admission, drop: Placement, last: float) -> float:
+    """p of a drop; as it was, where it would hardly change."""
+    p = max((p for one, p in wanted.drops if set(one.outputs) & set(drop.outputs)), default=0.0)
+    return last if p and abs(p - last) < P_STEP else p
+
+
+def _fixed(share: str | float, drop: Placement) -> float:
+    """The share that the user gave, or as much of it as the longest gap allows."""
+    return min(float(share), share_max(drop.max_gap))
+
+
+def _work(known: Mapping[str, float], reports: Sequence[TaskReport]) -> dict[str, float]:
+    """Rows that each operator would have had, had nothing been dropped: a slow average."""
+    rows: dict[str, float] = {}
+    for report in reports:
+        rows[report.operator] = rows.get(report.operator, 0.0) + sum(report.offered)
+    return {name: 0.8 * known.get(name, now) + 0.2 * now for name, now in rows.items()}
+
+
+def _working(node: Node, work: Mapping[str, float]) -> Node:
+    return replace(node, work=work.get(node.name, 0.0))
+
+
+def _node(settings: DropSettings, report: TaskReport) -> Node:
+    return settings.network.by_name.get(report.operator, Source(report.operator))
+
+
+def _newest(settings: DropSettings, name: str, manifest: Manifest) -> int:
+    clocks = [
+        manifest.clocks[source].seen_us for source in settings.sources[name] if source in manifest.clocks
+    ]
+    return max(clocks, default=BEGINNING_US)
+
+
+def _advance(
+    settings: DropSettings, name: str, before: Manifest, after: Manifest, known: Mapping[str, Any]
+) -> int:
+    """How far a batch moved the newest time; a batch without rows says nothing about the next one."""
+    old, new = (_newest(settings, name, manifest) for manifest in (before, after))
+    if old == BEGINNING_US or new == old:
+        return int(known.get("advance_us", {}).get(name, 0))
+    return new - old
+
+
+def _closed_us(settings: DropSettings, drop: Placement, manifest: Manifest) -> int:
+    """Windows of these outputs that start before this time are out, or never will be."""
+    closed = []
+    for output in drop.outputs:
+        spec, (operator,) = _result_spec(settings.network, output), settings.network.by_name[output].parents
+        assert spec is not None, "outputs without windows have no drop"
+        closed.append(_first_open(spec, operator, manifest) * spec.slide_us)
+    return min(closed)
+
+
+def _first_open(spec: WindowSpec, operator: str, manifest: Manifest) -> int:
+    """The first window of an operator that is not closed; long ago where time has not begun."""
+    return Lifetime(spec).closed(max(BEGINNING_US // 2, manifest.settled_us[operator]))
+
+
+def _result_spec(network: Network, output: str) -> WindowSpec | None:
+    """The windows whose results an output shows."""
+    node = network.by_name[output]
+    return time_window(network.by_name[node.parent]) if isinstance(node, Output) else None

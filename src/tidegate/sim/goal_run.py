@@ -1,0 +1,174 @@
+"""A network under one goal, batch by batch on a simulated clock: is it on time, does it rest, what is found?
+
+    trigger    |─────|─────|─────|─────|─────|
+    batches    [▪]   [▪]   [███████████][██]  …       a long batch delays the next one, which is larger for it
+
+A batch takes all rows that came since the one before began. True costs, noise and outliers make its time; the
+controller sees counts and times alone. A row is on time when the wait for its batch and the batch together
+are within the latency; the oldest row of each batch decides. Where the controller says that only the freshest
+rows fit, the others are left out before anything else: a join lacks them as new and as stored rows, and no
+window is whole.
+
+Guarantee: the same network, story and seed give the same run; all choosers see the same noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tidegate.control.arrivals import Arrivals
+from tidegate.control.cost_model import Effort
+from tidegate.control.load_model import LoadModel
+from tidegate.control.one_goal import BatchSeen, Decided, GoalSettings, OneGoal
+from tidegate.goals import Goal
+from tidegate.sim.goal_network import JOIN, KINDS, ROWS, WINDOWS, GoalNetwork, Operator
+from tidegate.sim.goal_story import SECONDS, Story
+
+#: A batch that has nothing to do still takes this long to come.
+_SECONDS_LEAST = 0.01
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch, as it went."""
+
+    begin: float
+    seconds: float
+    #: From the moment that its oldest row came until it was over.
+    latency: float
+    levels: Mapping[str, float]
+    keep_share: float
+    #: By output: results that there were to be found, and that were found.
+    possible: Mapping[str, float]
+    found: Mapping[str, float]
+    predicted: float | None = None
+
+
+class Chooser(Protocol):
+    """Whoever decides the levels."""
+
+    levels: Mapping[str, float]
+    keep_share: float
+
+    def after(
+        self, batch: BatchSeen, rows: float, now: float, stored: Mapping[str, float]
+    ) -> Decided | None: ...
+
+
+class Fixed:
+    """The same levels for ever."""
+
+    keep_share = 1.0
+
+    def __init__(self, levels: Mapping[str, float]) -> None:
+        self.levels = levels
+
+    def after(self, batch: BatchSeen, rows: float, now: float, stored: Mapping[str, float]) -> None:
+        return None
+
+
+class Controlled:
+    """The controller; `kinds` limits it to some mechanisms."""
+
+    def __init__(self, network: GoalNetwork, told: Story, kinds: Collection[str] = KINDS) -> None:
+        self._network, self._told = network, told
+        self._offers = [o.believed for o in network.operators if o.kind in kinds]
+        self.goal = OneGoal(GoalSettings(batch_seconds(told), told.latency_seconds, network.weights))
+        self._arrivals = Arrivals()
+        self.levels: Mapping[str, float] = {o.point: o.nothing for o in self._offers}
+        self.keep_share = 1.0
+        if told.wrong != 1:
+            self.goal.model = _taught(network, told.wrong)
+
+    def after(self, batch: BatchSeen, rows: float, now: float, stored: Mapping[str, float]) -> Decided:
+        expected = self._arrivals.observe(
+            round(rows), round(now * 1e6), batch.busy_seconds, self._told.trigger_seconds
+        )
+        ahead = {
+            operator.name: operator.effort(expected.rows, stored[operator.name])
+            for operator in self._network.operators
+        }
+        decided = self.goal.adapt(batch, ahead, self._offers)
+        self.levels, self.keep_share = decided.levels, decided.keep_share
+        return decided
+
+
+def _taught(network: GoalNetwork, wrong: float) -> LoadModel:
+    """What a machine that is so many times as slow would have taught."""
+    model, random = LoadModel(), np.random.default_rng(5)
+    for _ in range(10):
+        efforts = {
+            o.name: o.effort(ROWS * random.uniform(0.5, 1), ROWS * o.window_seconds)
+            for o in network.operators
+        }
+        seconds = {o.name: wrong * float(o.rates @ efforts[o.name].parts) for o in network.operators}
+        model.observe(efforts, network.overhead + sum(seconds.values()), seconds)
+    return model
+
+
+def batch_seconds(told: Story) -> float:
+    return Goal(f"{told.latency_seconds} seconds").batch_seconds(round(told.trigger_seconds * 1e6))
+
+
+def run(network: GoalNetwork, told: Story, chooser: Chooser) -> list[Batch]:
+    """Batch after batch until the story is over."""
+    before, begin = 0.0, max(told.trigger_seconds, 0.1)
+    done: list[Batch] = []
+    predicted: float | None = None
+    kept_before: list[tuple[float, float]] = []
+    while begin < SECONDS:
+        random = np.random.default_rng([told.seed, len(done)])
+        rows = ROWS * told.rows(before, begin) * (1 + told.jitter * random.standard_normal())
+        levels, keep = chooser.levels, chooser.keep_share
+        kept_before.append((begin, keep))
+        efforts, seconds, possible, found = {}, {}, {}, {}
+        for operator in network.operators:
+            full = operator.effort(rows, _stored(told, operator.window_seconds, begin, rows))
+            kept = keep * _left(operator, kept_before)
+            kept_parts = np.array([keep, kept, kept, keep])
+            level = levels.get(operator.name, operator.truth.nothing)
+            effort = Effort(
+                *(kept_parts * full.parts * operator.truth.kept_at(level)[operator.name]).tolist()
+            )
+            slower = told.slower.get(operator.name, 1.0) if begin >= told.from_second else 1.0
+            efforts[operator.name] = effort
+            seconds[operator.name] = slower * float(operator.rates @ effort.parts) * _noise(told, random)
+            possible[operator.name] = full.outputs
+            lost = operator.truth.lost_at(level)[operator.name]
+            whole = keep == 1 or operator.kind != WINDOWS
+            found[operator.name] = whole * kept * (1 - lost) * full.outputs
+        overhead = network.overhead + (told.added_overhead if begin >= told.from_second else 0.0)
+        outlier = 1 + random.uniform(0.2, 1) * (random.random() < told.outliers)
+        busy = outlier * (overhead * _noise(told, random) + sum(seconds.values()))
+        latency = begin - before + busy
+        done.append(Batch(begin, busy, latency, dict(levels), keep, possible, found, predicted))
+        following = begin + max(busy, told.trigger_seconds, _SECONDS_LEAST)
+        stored = {
+            o.name: _stored(told, o.window_seconds, begin, rows) if o.kind == JOIN else 0.0
+            for o in network.operators
+        }
+        decided = chooser.after(BatchSeen(busy, efforts, seconds), rows, begin, stored)
+        predicted = None if decided is None else decided.planned
+        before, begin = begin, following
+    return done
+
+
+def _left(operator: Operator, kept: list[tuple[float, float]]) -> float:
+    """The part of the stored rows that were let in."""
+    since = kept[-1][0] - operator.window_seconds
+    return float(np.mean([share for at, share in kept if at >= since])) if operator.kind == JOIN else 1.0
+
+
+def _noise(told: Story, random: np.random.Generator) -> float:
+    return float(np.exp(told.noise * random.standard_normal()))
+
+
+def _stored(told: Story, window: float, begin: float, rows: float) -> float:
+    """Rows that are stored when a batch begins, those of the batch included."""
+    if not window:
+        return 0.0
+    return max(rows, ROWS * told.rows(max(0.0, begin - window), begin))

@@ -1,0 +1,88 @@
+"""Rows of several runs in one order, cut into stretches: cells to be stored, or windows that close."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.spark.runs import one_array
+from tidegate.window.closing import Stretches
+from tidegate.window.panes import Panes
+from tidegate.window.runs import Merged
+from tidegate.window.spec import RowsSpec, WindowSpec
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Row k is row `merged.order[k]` of the table."""
+
+    table: pa.Table
+    merged: Merged
+    stretches: Stretches
+    #: Each is one row, and in its place already: windows of rows.
+    single: bool = False
+
+    @property
+    def listed(self) -> NDArray[np.int64]:
+        """Lists are put in the order of time among rows of one number: of a group, or none but themselves."""
+        return np.arange(self.merged.order.size) if self.single else self.merged.group
+
+    def column(self, name: str) -> pa.Array:
+        column = one_array(self.table.column(name))
+        return column if self._in_order else column.take(pa.array(self.merged.order))
+
+    def keys(self, names: Sequence[str]) -> pa.Table:
+        """These columns, as they are in the first row of each stretch."""
+        return self.table.select(list(names)).take(pa.array(self._first))
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Are all rows of the table there already as they should be? Those of a single run are."""
+        order = self.merged.order
+        return order.size == self.table.num_rows and bool((order == np.arange(order.size)).all())
+
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        return self.merged.order[self.stretches.begin]
+
+    # -- for people ----------------------------------------------------------------------------------
+
+    def group(self, by: Sequence[str], k: int) -> str:
+        """The group that stretch k is of."""
+        row = int(self._first[k])
+        values = (f"{name}={self.table.column(name)[row].as_py()!r}" for name in by)
+        return f"the group {', '.join(values)} and " if by else ""
+
+    def window(self, spec: WindowSpec | RowsSpec, k: int) -> str:
+        """The window that stretch k is."""
+        if isinstance(spec, RowsSpec):
+            return f"the window of {spec.size} rows from {moment(int(self.stretches.at[k]))}"
+        return f"the window from {moment(int(self.stretches.at[k]) * spec.slide_us)}"
+
+    def windows(self, spec: WindowSpec | RowsSpec, k: int) -> str:
+        """The windows that stretch k, a pane, is part of."""
+        if isinstance(spec, RowsSpec):
+            return f"the windows of {spec.size} rows with the one at {moment(int(self.stretches.at[k]))}"
+        first, last = (int(one[0]) for one in Panes(spec).windows(self.stretches.at[k : k + 1]))
+        until = (
+            ""
+            if first == last
+            else f" and those that follow, up to the one from {moment(last * spec.slide_us)}"
+        )
+        return f"the window from {moment(first * spec.slide_us)}{until}"
+
+
+def moment(time_us: int) -> str:
+    """A time that people can read; the number where their calendar ends."""
+    try:
+        return f"{(_EPOCH + timedelta(microseconds=time_us)).replace(tzinfo=None)} UTC"
+    except OverflowError:
+        return f"{time_us} microseconds after 1970"

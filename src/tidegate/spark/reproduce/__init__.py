@@ -1,0 +1,1 @@
+"""Figures of the papers, measured on Spark instead of under a simulated clock."""

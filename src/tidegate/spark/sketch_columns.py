@@ -1,0 +1,88 @@
+"""Sketches of panes into those of windows: DataSketches, which Spark writes and this package reads.
+
+A sketch is bytes. Merging needs all of it at once, so it is a fold over Python objects; their number is that
+of partials, not of rows. Sketches of nothing but nulls are empty: no values, and no quantiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasketches
+import numpy as np
+import pyarrow as pa
+
+from tidegate.window.aggregates import Merge
+from tidegate.window.closing import Stretches
+from tidegate.window.fold import fold
+
+
+def merged_sketches(merge: Merge, column: pa.Array, stretches: Stretches) -> pa.Array:
+    """A sketch per stretch, to be stored."""
+    sketches = [_bytes(merge, sketch) for sketch in _folded(merge, column, stretches)]
+    return pa.array(sketches, column.type)
+
+
+def estimates(column: pa.Array, windows: Stretches) -> pa.Array:
+    """How many different values each window has."""
+    sketches = _folded(Merge.DISTINCT, column, windows)
+    return pa.array([round(sketch.get_estimate()) for sketch in sketches], pa.int64())
+
+
+def quantiles(
+    column: pa.Array, windows: Stretches, percentages: Sequence[float], kind: pa.DataType
+) -> pa.Array:
+    """Values of each window at these ranks: a list of them, or one where `kind` is no list."""
+    found = [
+        None if sketch.is_empty() else sketch.get_quantiles(list(percentages), True)
+        for sketch in _folded(Merge.QUANTILES, column, windows)
+    ]
+    many = pa.types.is_list(kind)
+    item = kind.value_type if many else kind
+    known = [values for values in found if values is not None]
+    numbers = np.concatenate(known) if known else np.zeros(0)
+    values = _as(item, numbers)
+    ends = np.cumsum([0 if one is None else len(percentages) for one in found])
+    missing = pa.array([one is None for one in found])
+    if not many:
+        places = pa.array(ends - 1, mask=missing.to_numpy(zero_copy_only=False))
+        return values.take(places)
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, type=kind, mask=missing)
+
+
+def _as(kind: pa.DataType, numbers: Any) -> pa.Array:
+    """Doubles as what they were cast from."""
+    if pa.types.is_integer(kind):
+        return pa.array(np.rint(numbers).astype(np.int64)).cast(kind)
+    if pa.types.is_decimal(kind):
+        return pa.array(numbers).cast(pa.decimal128(38, kind.scale), safe=False).cast(kind)
+    return pa.array(numbers).cast(kind)
+
+
+def _folded(merge: Merge, column: pa.Array, stretches: Stretches) -> list[Any]:
+    opened, merged = _HLL if merge is Merge.DISTINCT else _KLL
+    return list(fold(merged, [opened(one) for one in column.to_pylist()], stretches))
+
+
+def _union(one: Any, other: Any) -> Any:
+    both = datasketches.hll_union(one.lg_config_k)
+    both.update(one)
+    both.update(other)
+    return both.get_result(datasketches.tgt_hll_type.HLL_8)
+
+
+def _together(one: Any, other: Any) -> Any:
+    both = datasketches.kll_doubles_sketch(one.k)
+    both.merge(one)
+    both.merge(other)
+    return both
+
+
+def _bytes(merge: Merge, sketch: Any) -> bytes:
+    return bytes(sketch.serialize_compact() if merge is Merge.DISTINCT else sketch.serialize())
+
+
+_HLL = datasketches.hll_sketch.deserialize, _union
+_KLL = datasketches.kll_doubles_sketch.deserialize, _together

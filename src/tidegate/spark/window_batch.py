@@ -1,0 +1,41 @@
+"""What one batch asks of the instances of a window aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.routing import Cut, Routing
+from tidegate.spark.layout import WindowLayout
+from tidegate.values import Piece
+from tidegate.window.gap_table import GapTable
+from tidegate.window.intervals import Intervals
+
+#: What became of the rows behind a partial, before they were added up; markers only tell the instance.
+ON_TIME, LATE, REJECTED, DROPPED, MARKER = 0, 1, 2, 3, -1
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """What one batch asks of every instance of a window aggregate; travels to the workers."""
+
+    layout: WindowLayout
+    store_url: str
+    batch: int
+    settle_us: int
+    settled_us: int
+    routing: Routing
+    pieces: tuple[Piece, ...]
+    merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
+    cuts: tuple[Cut, ...] = ()
+    #: Nothing follows: every window is closed, and no state is kept.
+    flush: bool = False
+    late_before_us: int = 0
+    newest_us: int = 0
+    #: Partials are of single rows: nobody has added them up.
+    by_row: bool = False
+    #: Times of rows that no kept window needs, and starts of windows that are computed; None: no such thing.
+    gaps: GapTable | None = None
+    kept: Intervals | None = None
+    run: str = ""
+    stage_root: str | None = None
+    kept_as: str | None = None

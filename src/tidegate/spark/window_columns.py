@@ -1,0 +1,138 @@
+"""The columns of a window aggregate in its tasks: partials merged over stretches, results of windows.
+
+Most partials are columns of numbers, merged by `partial_columns.py` and finished by a formula. Lists,
+sketches and what users define go ways of their own: results are made of the partials of a window directly.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidegate.spark.layout import REPORT, TIME, WindowLayout, WindowResult
+from tidegate.spark.list_columns import items_of, merged_items, values_of
+from tidegate.spark.merged_rows import MergedRows
+from tidegate.spark.partial_columns import as_arrow, as_column, merged_partials
+from tidegate.spark.runs import one_array
+from tidegate.spark.sketch_columns import estimates, merged_sketches, quantiles
+from tidegate.spark.udaf_columns import finished, merged_state_column, new_state_column
+from tidegate.window.aggregates import Merge, Part
+from tidegate.window.finals import finish
+from tidegate.windowed import END, START
+
+_LISTS = (Merge.CONCAT, Merge.UNION, Merge.ROWS)
+_SKETCHES = (Merge.DISTINCT, Merge.QUANTILES)
+_STATES = (Merge.STATES,)
+
+
+class WindowColumns:
+    """What one layout makes of rows in merged order."""
+
+    def __init__(self, layout: WindowLayout) -> None:
+        self._layout = layout
+        self._part_of = {name: part for part, names in layout.parts for name in names}
+        #: By the column of states.
+        self._udaf_of = {
+            result.columns[0]: layout.udafs[result.name]
+            for result in layout.results
+            if result.name in layout.udafs
+        }
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(self._layout.schema))
+
+    def partials(self, cells: MergedRows, *, fresh: bool = False) -> dict[str, pa.Array]:
+        """Partial columns by name, a row per group and pane; `fresh`: of rows that were never stored."""
+        made: dict[str, pa.Array] = {}
+        for part, names in self._layout.parts:
+            made.update(zip(names, self._merged(part, names, cells, fresh), strict=True))
+        return made
+
+    def closed(
+        self, windows: MergedRows, starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """The rows that come out of these windows, given when each of them starts and ends."""
+        count = windows.stretches.count
+        if not count:
+            return self.nothing()
+        known: dict[str, pa.Array] = {
+            START: pa.array(starts),
+            END: pa.array(ends),
+            TIME: pa.array(starts),
+            REPORT: pa.nulls(count, pa.string()),
+            **self.results(windows),
+        }
+        arrays = [_cast(known[field.name], field.type) for field in self.schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def results(self, windows: MergedRows) -> dict[str, pa.Array]:
+        """The key and the aggregates of windows."""
+        numbers: dict[str, pa.Array] = {}
+        for part, names in self._layout.parts:
+            if part.merge not in (*_LISTS, *_SKETCHES, *_STATES):
+                numbers.update(zip(names, self._merged(part, names, windows, False), strict=True))
+        keys = windows.keys(self._layout.by)
+        made = {name: one_array(keys.column(name)) for name in self._layout.by}
+        for result in self._layout.results:
+            if result.columns[0] in numbers:
+                made[result.name] = self._formula(result, [numbers[name] for name in result.columns])
+            else:
+                made[result.name] = self._direct(result, windows)
+        return made
+
+    def nothing(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in self.schema], schema=self.schema)
+
+    def _merged(self, part: Part, names: tuple[str, ...], rows: MergedRows, fresh: bool) -> list[pa.Array]:
+        columns = [rows.column(name) for name in names]
+        stretches = rows.stretches
+        if part.merge in _LISTS:
+            items = items_of(part.merge, columns[0], rows.listed)
+            return [merged_items(part.merge, items, stretches, columns[0].type)]
+        if part.merge in _SKETCHES:
+            return [merged_sketches(part.merge, columns[0], stretches)]
+        if part.merge is Merge.STATES:
+            made = new_state_column if fresh else merged_state_column
+            return [made(self._layout, self._udaf_of[names[0]], columns[0], rows)]
+        return merged_partials(part, columns, stretches)
+
+    def _formula(self, result: WindowResult, partials: list[pa.Array]) -> pa.Array:
+        if result.final == "value of struct":
+            return partials[0].field(1) if not partials[0].null_count else _field_or_null(partials[0])
+        if result.final == "as it is":
+            return partials[0]
+        kind, columns = self.schema.field(result.name).type, [as_column(one) for one in partials]
+        if result.final == "avg of decimals":
+            return as_arrow(finish(result.final, columns, digits=kind.scale - partials[0].type.scale), kind)
+        return as_arrow(finish(result.final, columns), kind)
+
+    def _direct(self, result: WindowResult, windows: MergedRows) -> pa.Array:
+        """A result that is no formula over numbers."""
+        name, kind = result.columns[0], self.schema.field(result.name).type
+        column, merge = windows.column(name), self._part_of[name].merge
+        match merge:
+            case Merge.CONCAT | Merge.UNION:
+                return values_of(merge, items_of(merge, column, windows.listed), windows.stretches)
+            case Merge.DISTINCT:
+                return estimates(column, windows.stretches)
+            case Merge.QUANTILES:
+                return quantiles(column, windows.stretches, result.percentages, kind)
+            case _:
+                udaf = self._layout.udafs[result.name].udaf
+                return finished(self._layout, udaf, column, windows, kind)
+
+
+def _field_or_null(structs: pa.Array) -> pa.Array:
+    """The value of each struct; a null struct has none."""
+    return pc.if_else(structs.is_valid(), structs.field(1), None)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind) and pa.types.is_integer(array.type):
+        return array.cast(pa.timestamp("us")).cast(kind) if kind.tz is None else array.cast(kind)
+    return array if array.type == kind else array.cast(kind)

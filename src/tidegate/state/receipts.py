@@ -1,0 +1,70 @@
+"""`ReceiptLog`: what every batch lost, one JSON line a batch, kept for the life of the checkpoint.
+
+    <checkpoint>/receipts/0000000000.json     batches 0 to 99, a line each
+                          0000000100.json     batches 100 to …, written anew with every batch
+
+So many lines share a file that thousands of batches stay few files, and a file is replaced as a whole: a
+batch has exactly one line at any moment, also after replays and crashes, and whoever reads the folder (with
+Spark: `spark.read.json("<checkpoint>/receipts")`) sees whole lines only. A line is written before the
+manifest of its batch; until that stands, the batch may run again, and replaces its line by an equal one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tidegate.errors import StateError, explain
+from tidegate.state.paths import batch_of
+from tidegate.state.store import Store
+
+#: Lines of a file. More: fewer files; fewer: less to write with every batch.
+PER_FILE = 100
+
+
+class ReceiptLog:
+    """The receipts of one checkpoint; one writer at a time (see `lock`)."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        #: The file that was written last, and its lines by batch: it need not be read again.
+        self._open: tuple[str, dict[int, str]] | None = None
+
+    def write(self, receipt: Mapping[str, Any]) -> None:
+        """Keep the receipt of a batch; that of a batch that runs again takes the place of the first."""
+        batch = int(receipt["batch"])
+        path = f"{batch - batch % PER_FILE:010d}.json"
+        if self._open is None or self._open[0] != path:
+            self._open = path, {one: text for one, text, _ in self._lines(path)}
+        lines = self._open[1]
+        lines[batch] = json.dumps(receipt, separators=(",", ":"), allow_nan=False)
+        self._store.write_atomic(path, ("\n".join(lines[one] for one in sorted(lines)) + "\n").encode())
+
+    def read(self, first: int = 0) -> list[dict[str, Any]]:
+        """All receipts from this batch on, oldest first."""
+        files = sorted(path for path in self._store.list() if batch_of(path) is not None)
+        wanted = [path for path in files if (batch_of(path) or 0) + PER_FILE > first]
+        return [receipt for path in wanted for batch, _, receipt in self._lines(path) if batch >= first]
+
+    def tidy(self) -> None:
+        """Delete what a crash left of writes that were cut short."""
+        for path in self._store.list(temporary=True):
+            self._store.delete(path)
+
+    def _lines(self, path: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        if not self._store.exists(path):
+            return
+        for text in self._store.read(path).decode().splitlines():
+            try:
+                receipt = json.loads(text)
+                yield int(receipt["batch"]), text, receipt
+            except (KeyError, TypeError, ValueError) as error:
+                raise StateError(
+                    explain(
+                        f"A file of receipts is damaged: {self._store.url}/{path}",
+                        got=text[:60],
+                        why="What was lost in these batches is not known without it",
+                        do="Restore the file from a backup, or move it away: the state does not need it",
+                    )
+                ) from error

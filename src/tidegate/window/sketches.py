@@ -1,0 +1,50 @@
+"""How large a sketch must be for the error that is asked for; both kinds are those of Apache DataSketches.
+
+    distinct    HLL, 2**size registers. Relative error: 1.04 / √registers, as one standard deviation
+    quantiles   KLL of parameter `size`. Error in rank: 2.296 / size**0.9723, with 99 % confidence
+
+The errors are those that Apache DataSketches states for merged sketches. Sketches of few values are exact: of
+up to `size` values for quantiles.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tidegate.errors import FlowError, explain
+
+#: Spark's defaults.
+RSD_DEFAULT, ACCURACY_DEFAULT = 0.05, 10_000
+#: Below 2**7 registers sketches cannot be merged, beyond 2**21 they cannot be made.
+_REGISTERS_MIN, _REGISTERS_MAX = 7, 21
+_KLL_MIN, _KLL_MAX = 8, 65_535
+_KLL_FACTOR, _KLL_POWER = 2.296, 0.9723
+
+
+def hll_size(rsd: float = RSD_DEFAULT) -> int:
+    """Registers as a power of two, for a relative standard deviation of at most `rsd`."""
+    least = 1.04 / math.sqrt(2**_REGISTERS_MAX)
+    if not least <= rsd < 1:
+        raise FlowError(
+            explain(
+                "approx_count_distinct cannot be as exact as this, or needs no sketch",
+                got=f"rsd={rsd}",
+                do=f"Give a relative standard deviation from {least:.4f} to 1",
+            )
+        )
+    return max(_REGISTERS_MIN, math.ceil(math.log2((1.04 / rsd) ** 2)))
+
+
+def kll_size(accuracy: float = ACCURACY_DEFAULT) -> int:
+    """The parameter for an error in rank of at most 1 / accuracy."""
+    best = int(_KLL_MAX**_KLL_POWER / _KLL_FACTOR)
+    if not 1 <= accuracy <= best:
+        raise FlowError(
+            explain(
+                "approx_percentile cannot be as exact as this over windows",
+                got=f"accuracy={accuracy}",
+                why="The error in rank is 1 / accuracy",
+                do=f"Give an accuracy from 1 to {best}",
+            )
+        )
+    return max(_KLL_MIN, math.ceil(math.pow(_KLL_FACTOR * accuracy, 1 / _KLL_POWER)))

@@ -1,0 +1,30 @@
+"""What must hold of every receipt that any test writes; `conftest.py` watches them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_COUNTS = ("offered", "processed", "shed", "late", "rejected", "filtered")
+
+
+def violations(receipt: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the receipt of a batch, in words."""
+    found = []
+    for row in receipt["rows"]:
+        name = f"batch {receipt['batch']}, {row['kind']} {row['name']}"
+        for line in (row, *row.get("readers", ())):
+            if line["offered"] != line["processed"] + line["shed"] + line["late"] + line["rejected"]:
+                found.append(f"{name}: the ledger does not balance: {line}")
+            if line["shed"] != sum(line["shed_by"].values()) or line["unexplained"]:
+                found.append(f"{name}: reasons do not explain what was shed: {line}")
+            if min(line[count] for count in _COUNTS) < 0:
+                found.append(f"{name}: less than nothing: {line}")
+        if row["mode"] == "EXACT" and row["shed"]:
+            found.append(f"{name}: not exact: {row}")
+        if row["kind"] == "output" and (row["mode"] == "EXACT") != (not row["why"]):
+            found.append(f"{name}: the mode is not explained: {row}")
+        recall = row.get("recall")
+        if recall is not None and not 0 <= row["recall_low"] <= recall <= row["recall_high"] <= 1:
+            found.append(f"{name}: an interval without its estimate: {row}")
+    return found

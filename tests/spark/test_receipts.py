@@ -1,0 +1,141 @@
+"""Receipts of whole queries: read from the handle and by Spark, true to what came out, and watched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.spark.flows import (
+    PATIENCE_SECONDS,
+    STREAM_SCHEMA,
+    Sink,
+    add_files,
+    read_files,
+    seconds,
+    stream_table,
+)
+from tests.spark.test_goals import SCHEMA, UNREACHABLE, exact, joined, tables
+
+import tidegate as tg
+from tidegate.values import PartitionLoad
+
+
+def test_a_stream_with_many_readers_is_accounted_for_and_each_output_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    on_time: list[tuple[int | None, int | None, int, int]] = [
+        (seconds(t), t % 3 or None, t, t) for t in range(10)
+    ]
+    bad = [(None, 1, 90, 0), (None, 2, 91, 0)]
+    add_files(
+        tmp_path / "a",
+        [stream_table([*on_time, *bad]), stream_table([(seconds(2), 1, 92, 5), *on_time[-1:]])],
+    )
+    add_files(tmp_path / "b", [stream_table(on_time)])
+    a, b = (
+        tg.stream(read_files(spark, tmp_path / name, STREAM_SCHEMA), time="ts", name=name)
+        for name in ("a", "b")
+    )
+    pairs, windows, hits, straight, late = (
+        Sink(name) for name in ("pairs", "windows", "hits", "straight", "late")
+    )
+    query = tg.start(
+        a.filter("v < 8").join(b, on="k", within="2 seconds").write_to(pairs),
+        a.window("2 seconds").agg(n=F.count("*")).write_to(windows),
+        a.match([tg.Query("some", where="v > 3")]).write_to(hits),
+        a.write_to(straight),
+        a.late.write_to(late),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    total = query.receipts(total=True).set_index(["kind", "name"])
+    stream = total.loc["stream", "a"]
+    assert (stream.offered, stream.processed, stream.late, stream.rejected) == (14, 11, 1, 2)
+    assert total.loc["stream", "b"].offered == 10
+    assert set(total["mode"]) == {"EXACT"}
+    for sink in (pairs, windows, hits, straight, late):
+        assert total.loc["output", sink.__name__].emitted == len(sink.rows), sink.__name__
+    by_batch = query.receipts()
+    first = by_batch[(by_batch.batch == 0) & (by_batch.name == "a")].iloc[0]
+    readers = {line["reader"]: line["filtered"] for line in first.readers}
+    assert readers == {"join1.left": 2, "window1": 0, "match1": 0}
+
+
+def test_a_join_that_skips_says_how_much_it_found_and_all_of_it_lies_in_the_checkpoint(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for seed, name in enumerate(("a", "b")):
+        add_files(tmp_path / name, tables(seed))
+    sink = Sink("pairs")
+
+    def run() -> Any:
+        query = tg.start(
+            joined(spark, tmp_path).select("n", "n_right").write_to(sink),
+            checkpoint=str(tmp_path / "ck"),
+            trigger="available now",
+            goal=UNREACHABLE,
+            shed=tg.Shed(sampling=1.0, join="adaptive"),
+        )
+        assert query.await_termination(PATIENCE_SECONDS)
+        return query
+
+    table = run().receipts()
+    outputs = table[table.kind == "output"].set_index("batch")
+    assert outputs["mode"].iloc[0] == "EXACT"
+    assert outputs["mode"].iloc[-1] == "SUBSET"
+    assert outputs.emitted.sum() == len(sink.rows) < len(exact())
+    for batch, rows in sink.batches.items():
+        assert outputs.emitted[batch] == len(rows)
+    estimated = outputs[(outputs["mode"] == "SUBSET") & outputs.recall.notna()]
+    assert len(estimated)
+    assert all(estimated.by_lag.map(len))
+    # A second run has the receipts of the first, and Spark reads the same: a line a batch.
+    add_files(tmp_path / "a", tables(3)[:1])
+    again = run().receipts()
+    assert again.head(len(table)).batch.tolist() == table.batch.tolist()
+    lines = spark.read.json(str(tmp_path / "ck/receipts"))
+    assert lines.count() == again.batch.nunique()
+    flat = lines.selectExpr("batch", "inline(rows)").where("kind = 'output'").agg(F.sum("emitted")).first()
+    assert flat is not None
+    assert flat[0] == again[again.kind == "output"].emitted.sum()
+
+
+def test_rows_dropped_in_front_of_a_join_are_missed_and_counted(spark: SparkSession, tmp_path: Path) -> None:
+    for seed, name in enumerate(("a", "b")):
+        add_files(tmp_path / name, tables(seed))
+    query = tg.start(
+        joined(spark, tmp_path).write_to(Sink("pairs")),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+        goal=UNREACHABLE,
+        shed=tg.Shed(join="random"),
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    total = query.receipts(total=True).set_index("name")
+    assert total.loc["a"].shed_by["random_drop"] == total.loc["a"].shed > 0
+    assert total.loc["pairs"].shed == total.loc["a"].shed + total.loc["b"].shed
+    assert total.loc["pairs"]["mode"] == "SUBSET"
+    assert "random_drop" in total.loc["pairs"].why
+
+
+def test_a_row_that_a_task_lost_is_found_by_the_watch(
+    spark: SparkSession, wrong_receipts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = PartitionLoad.from_json
+
+    def forgetful(raw: Mapping[str, Any]) -> PartitionLoad:
+        load = read(raw)
+        return PartitionLoad(load.partition, (load.arrived[0] - 1, load.arrived[1]))
+
+    monkeypatch.setattr(PartitionLoad, "from_json", forgetful)
+    frame = spark.createDataFrame(tables(0)[0].slice(0, 5).to_pandas(), SCHEMA)
+    one, two = (tg.stream(frame, time="ts", name=name) for name in ("a", "b"))
+    query = tg.start(one.join(two, on="k", within="1 second").write_to(Sink()), partitions=1, instances=1)
+    assert query.receipts().set_index("name").loc["a"].unexplained == 1
+    assert any("stream a: the ledger does not balance" in one for one in wrong_receipts)
+    wrong_receipts.clear()

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tidegate.control.cost_model import Effort
+from tidegate.control.load_model import LoadModel, uneven_seconds, wall_seconds
+
+JOIN, MATCH = np.array([2e-5, 1e-7, 1e-5, 0.0]), np.array([1e-6, 3e-5, 2e-5, 0.0])
+OVERHEAD = 0.2
+
+
+def batch(random: np.random.Generator) -> dict[str, Effort]:
+    rows = float(random.uniform(1e3, 5e3))
+    join = Effort(rows, float(random.uniform(1e6, 5e6)), float(random.uniform(1e3, 5e3)))
+    return {
+        "join": join,
+        "match": Effort(rows, float(random.uniform(0.2, 1)) * rows, float(random.uniform(1, 5e2))),
+    }
+
+
+def seconds(efforts: dict[str, Effort]) -> dict[str, float]:
+    return {"join": float(JOIN @ efforts["join"].parts), "match": float(MATCH @ efforts["match"].parts)}
+
+
+def taught(measured: bool, batches: int = 40, odd: int | None = None) -> LoadModel:
+    random, model = np.random.default_rng(1), LoadModel()
+    for number in range(batches):
+        efforts = batch(random)
+        took = seconds(efforts)
+        busy = (OVERHEAD + sum(took.values())) * (3 if number == odd else 1)
+        model.observe(efforts, busy, took if measured else {})
+    return model
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_a_batch_is_foreseen_from_what_operators_will_do(measured: bool) -> None:
+    model, efforts = taught(measured), batch(np.random.default_rng(2))
+    # Where nobody measures operators, one price of a comparison must do for both.
+    near = 0.02 if measured else 0.25
+    assert model.predict(efforts) == pytest.approx(OVERHEAD + sum(seconds(efforts).values()), rel=near)
+
+
+def test_what_no_operator_explains_is_overhead_and_each_has_its_own_prices() -> None:
+    model = taught(measured=True)
+    assert model.overhead == pytest.approx(OVERHEAD, rel=0.01)
+    assert model.rates("match")[1] == pytest.approx(MATCH[1], rel=0.05)
+    assert model.rates("join")[1] == pytest.approx(JOIN[1], rel=0.05)
+
+
+def test_one_batch_that_takes_three_times_as_long_changes_little() -> None:
+    efforts = batch(np.random.default_rng(2))
+    calm, shaken = taught(measured=True), taught(measured=True, odd=39)
+    assert shaken.predict(efforts) == pytest.approx(calm.predict(efforts), rel=0.02)
+
+
+def test_a_slow_sink_is_overhead_within_a_few_batches() -> None:
+    model, random = taught(measured=True), np.random.default_rng(3)
+    for _ in range(7):
+        efforts = batch(random)
+        took = seconds(efforts)
+        model.observe(efforts, 0.7 + sum(took.values()), took)
+    assert model.overhead == pytest.approx(0.7, rel=0.01)
+    assert model.rates("join")[1] == pytest.approx(JOIN[1], rel=0.05)
+
+
+def test_operators_that_run_side_by_side_take_no_longer_than_the_batch() -> None:
+    model, efforts = LoadModel(), {"a": Effort(100), "b": Effort(100)}
+    model.observe(efforts, 1.0, {"a": 1.0, "b": 1.0})
+    assert model.predict(efforts) == pytest.approx(1.0, rel=0.01)
+
+
+def test_a_restored_model_goes_on_with_the_same_answers() -> None:
+    model = taught(measured=True, batches=7)
+    restored = LoadModel.restore(json.loads(json.dumps(model.snapshot())))
+    efforts = batch(np.random.default_rng(4))
+    for one in (model, restored):
+        one.observe(efforts, 1.3, {"join": 0.6, "match": 0.2})
+    assert restored.snapshot() == model.snapshot()
+
+
+def test_an_operator_is_as_slow_as_its_slowest_instance_or_as_all_on_few_cores() -> None:
+    assert wall_seconds([1.0, 0.2], 2) == 1.0
+    assert wall_seconds([1.0, 1.0, 1.0], 2) == 1.5
+    assert uneven_seconds([1.0, 0.2], 2) == pytest.approx(0.4)
+    assert uneven_seconds([1.0, 1.0], 2) == 0.0
