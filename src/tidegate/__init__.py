@@ -19,6 +19,7 @@ from tidegate.goals import Goal, Shed
 from tidegate.on import inner_product, overlap, pairwise
 from tidegate.queries import Query
 from tidegate.user_defined import udaf
+from tidegate.windowed import rows
 
 if TYPE_CHECKING:
     from tidegate.spark.query import Query as RunningQuery
@@ -42,6 +43,7 @@ __all__ = [
     "inner_product",
     "overlap",
     "pairwise",
+    "rows",
     "start",
     "stream",
     "tumbling",

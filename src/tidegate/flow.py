@@ -20,7 +20,7 @@ from tidegate.errors import FlowError, explain
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.on import Condition, OnPairs, OnSets
 from tidegate.queries import Query
-from tidegate.window.spec import WindowSpec
+from tidegate.window.spec import RowsSpec, WindowSpec
 from tidegate.windowed import Window, Windowed
 
 HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
@@ -217,16 +217,19 @@ class Stream:
         self._refuse_as_input_of("matched", "They go straight to an output, past all operators")
         return Stream(Match(self._node, tuple(queries), sources, mark))
 
-    def window(self, size: str, slide: str | None = None, by: str | Sequence[str] = ()) -> Windowed:
+    def window(
+        self, size: str | RowsSpec, slide: str | None = None, by: str | Sequence[str] = ()
+    ) -> Windowed:
         """Windows of event time, aligned to the epoch, to be aggregated: `.agg(n=F.count("*"))`.
 
         A new window begins every `slide` (default: `size`, so that they follow each other). `by`: columns
-        that tell groups apart, each with windows of its own.
+        that tell groups apart, each with windows of its own. `tidegate.rows(100, slide=10)` in place of a
+        size gives windows of so many rows.
         """
         self._refuse_as_input_of("aggregated", "Their windows may be closed already, and cannot come twice")
-        size_us = duration_us(size, "size of a window")
-        spec = WindowSpec(size_us, size_us if slide is None else duration_us(slide, "slide of a window"))
-        windowed = Windowed(self._node, spec, (by,) if isinstance(by, str) else tuple(by), _aggregated)
+        windowed = Windowed(
+            self._node, _spec(size, slide), (by,) if isinstance(by, str) else tuple(by), _aggregated
+        )
         _refuse_hidden(windowed.by)
         return windowed
 
@@ -374,6 +377,22 @@ def stream(
 def tumbling(size: str) -> Tumbling:
     """For `within`: both rows fall into the same epoch-aligned window of this size."""
     return Tumbling(duration_us(size, "tumbling window"))
+
+
+def _spec(size: str | RowsSpec, slide: str | None) -> WindowSpec | RowsSpec:
+    if not isinstance(size, RowsSpec):
+        size_us = duration_us(size, "size of a window")
+        return WindowSpec(size_us, size_us if slide is None else duration_us(slide, "slide of a window"))
+    if slide is not None:
+        raise FlowError(
+            explain(
+                "Windows of rows have their slide in tg.rows",
+                got=f"slide={slide!r} beside tg.rows({size.size})",
+                why="They slide by rows, not by time",
+                do=f"Write window(tg.rows({size.size}, slide=…), by=…)",
+            )
+        )
+    return size
 
 
 def _check_gap(given: Any) -> None:

@@ -1,6 +1,7 @@
 """What the user says of window aggregates: which windows, by which columns, which aggregates.
 
     busy = near.window("1 minute", slide="10 seconds", by=["cell"]).agg(n=F.count("*"), top=F.max("fare"))
+    last = near.window(tg.rows(100, slide=10), by=["cell"]).agg(mean=F.avg("fare"))
 
 Aggregates are ordinary Spark expressions and only carried along, so describing them needs no Spark.
 """
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.spec import WindowSpec
+from tidegate.window.spec import RowsSpec, WindowSpec
 
 if TYPE_CHECKING:
     from tidegate.flow import Node, Stream
@@ -26,7 +27,7 @@ class Window:
     """A stream's windows, the columns that tell groups apart, and named aggregates."""
 
     parent: Node
-    spec: WindowSpec
+    spec: WindowSpec | RowsSpec
     by: tuple[str, ...]
     aggregates: tuple[tuple[str, Any], ...]
 
@@ -34,14 +35,21 @@ class Window:
 class Windowed:
     """Windows of a stream that wait for their aggregates."""
 
-    def __init__(self, node: Node, spec: WindowSpec, by: tuple[str, ...], made: Callable[[Window], Stream]):
+    def __init__(
+        self,
+        node: Node,
+        spec: WindowSpec | RowsSpec,
+        by: tuple[str, ...],
+        made: Callable[[Window], Stream],
+    ):
         _check_by(by)
         self._node, self._spec, self.by, self._made = node, spec, by, made
 
     def agg(self, **aggregates: Any) -> Stream:
         """A stream with a row per window and group: `window_start`, `window_end`, the `by` columns, these.
 
-        A window comes out once, when no row can fall into it any more. Its time is its start.
+        A window comes out once, when no row can fall into it any more. Its time is its start. A window of
+        rows starts and ends with the times of its first and its last row.
 
         Each is one aggregate function of Spark's (`F.…`, or SQL as text), with any expressions inside:
 
@@ -56,7 +64,8 @@ class Windowed:
                                                             of 1 / accuracy (10000 unless given)
 
         or `tg.udaf(…)`. `window/aggregates.py` says what each is made of, and where it differs from Spark's.
-        Everything else (DISTINCT, FILTER, computations with aggregates) is refused with a hint.
+        Everything else (DISTINCT, FILTER, computations with aggregates) is refused with a hint; so are
+        the last two over windows of rows.
         """
         if not aggregates:
             raise FlowError(
@@ -72,6 +81,26 @@ class Windowed:
                 )
             )
         return self._made(Window(self._node, self._spec, self.by, tuple(aggregates.items())))
+
+
+def rows(size: int, slide: int | None = None) -> RowsSpec:
+    """For `window`: windows of so many rows of a group, a new one every `slide` rows (default: `size`).
+
+    Rows are in the order of their time, and of a hash of the row where times are equal, so windows are the
+    same however rows came; lists are in the same order. One comes out when the watermark has passed its last
+    row. A window that never gets its last row never comes out, not even where input ends: its rows wait in
+    the state, and hold back the time of whatever is computed from these windows.
+    """
+    given = (size,) if slide is None else (size, slide)
+    if not all(isinstance(one, int) and not isinstance(one, bool) for one in given):
+        raise FlowError(
+            explain(
+                "tg.rows takes whole numbers of rows",
+                got=", ".join(map(repr, given)),
+                do='Write tg.rows(100, slide=10); for windows of time give a duration such as "1 minute"',
+            )
+        )
+    return RowsSpec(size, size if slide is None else slide)
 
 
 def _check_by(by: tuple[str, ...]) -> None:

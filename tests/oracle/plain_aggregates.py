@@ -187,8 +187,8 @@ class PlainAggregate:
                 return [[self._item(row, {"value0": row[self.columns[0]]}) for row in rows]]
         return [_PLAIN[self.function](values) if values else None]
 
-    def result(self, rows: Sequence[Row]) -> Any:
-        """Of all rows of a window, by definition."""
+    def result(self, rows: Sequence[Row], *, in_order: bool = False) -> Any:
+        """Of all rows of a window, by definition; `in_order`: lists are in that of these rows."""
         values = [row[self.columns[0]] for row in rows]
         if self.function in _CHOICES:
             pair = self._chosen(rows)
@@ -199,8 +199,9 @@ class PlainAggregate:
         if self.function == "count":
             return len(present(values))
         if self.function in _COLLECTIONS:
-            in_order = sorted(rows, key=lambda row: (row["time"], tie(row[self.columns[0]])))
-            return _COLLECTIONS[self.function]([row[self.columns[0]] for row in in_order])
+            if not in_order:
+                rows = sorted(rows, key=lambda row: (row["time"], tie(row[self.columns[0]])))
+            return _COLLECTIONS[self.function]([row[self.columns[0]] for row in rows])
         return null_if_none(_average if self.function == "avg" else _PLAIN[self.function])(values)
 
     def _item(self, row: Row, value: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from tidegate.spark.layout import (
 )
 from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
 from tidegate.spark.window_batch import MARKER as NO_ROW
+from tidegate.spark.window_task import WindowInstance
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
@@ -59,6 +60,8 @@ class PlainWindow:
     by: tuple[str, ...]
     aggregates: tuple[PlainAggregate, ...]
     codes: Any = well_mixed
+    #: What runs it.
+    task: ClassVar[type[WindowInstance]] = WindowInstance
 
     def operator(self) -> Operator:
         both = (self.source, self.source)
@@ -134,6 +137,12 @@ class PlainWindow:
             **{name: KINDS[name] for name in self.by},
             **{f"part_{i}": kind for i, kind in enumerate(kinds)},
         }
+
+    def shown(self, row: Row) -> tuple[Any, ...]:
+        """A row that came out, as (start, group …, results …)."""
+        assert row[END] - row[START] == self.spec.size_us
+        assert row[START] == row[TIME]
+        return (row[START], *(row[name] for name in (*self.by, *(one.name for one in self.aggregates))))
 
     def expected(self, rows: Sequence[Row]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """(start, group …) → results, of every window that holds one of the rows."""

@@ -19,13 +19,11 @@ from tidegate.route.targets import Tables
 from tidegate.routing import Routing
 from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
 from tidegate.spark.window_batch import WindowBatch
-from tidegate.spark.window_task import WindowInstance
 from tidegate.values import BEGINNING_US, LEFT, Manifest, Plan, TaskReport
-from tidegate.windowed import END, START
 
 
 class PlainWindows(PlainEngine):
-    """Runs window aggregates batch by batch. Emitted rows are (start, group …, results …)."""
+    """Runs window aggregates batch by batch. Emitted rows are as `PlainWindow.shown` has them."""
 
     def __init__(
         self,
@@ -55,13 +53,13 @@ class PlainWindows(PlainEngine):
             given = results.get(window.source, rows.get(window.source, ()))
             closed = results[window.name] = []
             for instance, mine in self._shares(window.partials(given, work), work.routing):
-                for batch in WindowInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(mine)):
+                for batch in window.task(work, instance, uuid.uuid4().hex[:12]).run(iter(mine)):
                     if batch.column(REPORT).null_count < len(batch):
                         (text,) = batch.column(REPORT).to_pylist()
                         reports.append(TaskReport.from_json(json.loads(text)))
                         continue
                     closed += [{**row, "time": row[TIME]} for row in plain(batch)]
-            emitted[window.name].update(self._shown(window, row) for row in closed)
+            emitted[window.name].update(map(window.shown, closed))
         return reports
 
     def _work(self, window: PlainWindow, plan: Plan, before: Manifest) -> WindowBatch:
@@ -90,12 +88,6 @@ class PlainWindows(PlainEngine):
         for instance in range(routing.instances):
             # Small batches: a task must not depend on how its rows were cut on the way.
             yield instance, table.filter(pa.array(targets == instance)).to_batches(max_chunksize=3)
-
-    def _shown(self, window: PlainWindow, row: Row) -> Joined:
-        assert row[END] - row[START] == window.spec.size_us
-        assert row[START] == row[TIME]
-        names = (*window.by, *(one.name for one in window.aggregates))
-        return (row[START], *(row[name] for name in names))
 
 
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ single groups that move to other instances in between, merges with few pieces.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -74,12 +74,17 @@ def specs(draw: st.DrawFn) -> WindowSpec:
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Story:
+def stories(
+    draw: st.DrawFn,
+    steps: Sequence[int] = (0, 0, 1, 1, 2, 5, 9, 300),
+    words: Sequence[str | None] = WORDS,
+    rows: tuple[int, int] = (0, 25),
+) -> Story:
     lateness = draw(st.integers(0, 8))
     now, batches = draw(st.sampled_from(ORIGINS)), list[list[Row]]([[]])
-    steps = st.sampled_from([0, 0, 1, 1, 2, 5, 9, 300])
-    events = st.tuples(steps, st.integers(0, 12), st.integers(0, 19), st.fixed_dictionaries(VALUES))
-    for step, behind, chance, values in draw(st.lists(events, max_size=25)):
+    values_of = st.fixed_dictionaries({**VALUES, "word": st.sampled_from(words)})
+    events = st.tuples(st.sampled_from(steps), st.integers(0, 12), st.integers(0, 19), values_of)
+    for step, behind, chance, values in draw(st.lists(events, min_size=rows[0], max_size=rows[1])):
         now += step
         batches[-1].append({"time": None if chance == 19 else now - behind, **values})
         batches += [[] for _ in range((0, 0, 0, 1, 1, 2)[chance % 6])]
@@ -105,7 +110,14 @@ def assignments(window: PlainWindow, partitions: int) -> st.SearchStrategy[Assig
     return st.integers(1, 4).flatmap(on)
 
 
-def played(data: st.DataObject, windows: Sequence[PlainWindow], story: Story, *, flush: bool) -> PlainWindows:
+def played(
+    data: st.DataObject,
+    windows: Sequence[PlainWindow],
+    story: Story,
+    *,
+    flush: bool,
+    check: Callable[[PlainWindows], None] | None = None,
+) -> PlainWindows:
     """The engine behind the last batch, with another assignment in most of them."""
     partitions = data.draw(st.integers(1, 5), label="partitions")
     wanted = assignments(windows[0], partitions)
@@ -119,7 +131,7 @@ def played(data: st.DataObject, windows: Sequence[PlainWindow], story: Story, *,
                 engine.assign(window.name, data.draw(wanted))
         attempts = 2 if data.draw(st.integers(0, 7), label="again") == 0 else 1
         engine.run({"rides": batch}, settle_after=settle_after, attempts=attempts)
-        check_state(engine)
+        (check or check_state)(engine)
     if flush:
         engine.run({}, flush=True)
         assert not engine.manifest.pieces

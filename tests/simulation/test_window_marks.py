@@ -10,8 +10,8 @@ from tidegate.sim.window_network import Program, Row, all_windows
 from tidegate.window.decisions import Decisions
 from tidegate.window.drop_window import DropWindow
 from tidegate.window.network import Network
-from tidegate.window.nodes import Box, RowCount, Source, Window
-from tidegate.window.spec import WindowSpec
+from tidegate.window.nodes import Box, Source, Window
+from tidegate.window.spec import RowsSpec, WindowSpec
 
 OPEN_UNTIL = 50
 FOUR = Window("window", "rows", WindowSpec(4, 2))
@@ -79,4 +79,4 @@ def test_windows_that_start_where_no_row_is_are_opened_within_the_range() -> Non
 
 def test_windows_of_so_many_rows_are_not_simulated() -> None:
     with pytest.raises(FlowError, match="not simulated"):
-        all_windows(PROGRAM, Window("window", "rows", RowCount(3, 3)), [])
+        all_windows(PROGRAM, Window("window", "rows", RowsSpec(3, 3)), [])

@@ -7,8 +7,8 @@ import pytest
 
 from tidegate.errors import FlowError
 from tidegate.flow import Stream, stream
-from tidegate.window.spec import WindowSpec
-from tidegate.windowed import Window
+from tidegate.window.spec import RowsSpec, WindowSpec
+from tidegate.windowed import Window, rows
 
 SECOND = 1_000_000
 
@@ -42,7 +42,29 @@ def test_aggregates_are_carried_along_and_not_looked_into() -> None:
 
 
 def test_without_a_slide_windows_follow_each_other() -> None:
-    assert window_of(rides().window("1 minute").agg(n=1)).spec.tumbling
+    assert window_of(rides().window("1 minute").agg(n=1)).spec == WindowSpec(60 * SECOND, 60 * SECOND)
+    assert window_of(rides().window(rows(100)).agg(n=1)).spec == RowsSpec(100, 100)
+
+
+def test_windows_of_rows_take_the_place_of_a_size() -> None:
+    node = window_of(rides().window(rows(100, slide=10), by="kind").agg(n=1))
+    assert (node.spec, node.by) == (RowsSpec(100, 10), ("kind",))
+
+
+def test_windows_of_rows_have_their_slide_in_rows() -> None:
+    said = message_of(lambda: rides().window(rows(100), slide="10 seconds"))
+    assert "have their slide in tg.rows" in said
+    assert "window(tg.rows(100, slide=…), by=…)" in said
+
+
+@pytest.mark.parametrize(("size", "slide"), [(0, None), (-1, None), (10, 0), (10, 11), (2**70, None)])
+def test_sizes_that_hold_no_rows_are_refused(size: int, slide: int | None) -> None:
+    assert "A window of rows must have at least one" in message_of(lambda: rows(size, slide))
+
+
+@pytest.mark.parametrize(("size", "slide"), [(1.5, None), ("100", None), (True, None), (10, 2.0)])
+def test_rows_are_counted_in_whole_numbers(size: Any, slide: Any) -> None:
+    assert "tg.rows takes whole numbers of rows" in message_of(lambda: rows(size, slide))
 
 
 def test_what_leaves_a_window_can_enter_another() -> None:

@@ -17,7 +17,7 @@ from tidegate.goals import Shed
 from tidegate.join.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.values import LEFT, RIGHT
-from tidegate.window.lifetime import Lifetime
+from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 #: Of the time of a batch: on a shared machine single batches often take a tenth longer than others.
 HEADROOM = 0.15
@@ -28,7 +28,7 @@ class JoinShape:
 
     def __init__(self, operator: Operator) -> None:
         within = operator.within
-        assert not isinstance(within, Lifetime), "windows have no pairs to skip"
+        assert not isinstance(within, (Lifetime, RowsLifetime)), "windows have no pairs to skip"
         self.sides = ages_of(within, LEFT), ages_of(within, RIGHT)
         self.lengths_us = (within.left_us, within.right_us) if isinstance(within, Within) else (1, 1)
 

@@ -7,6 +7,8 @@ left rows of a semi join): those may be as old as the oldest row that is not set
     input watermark   W                         ───────────────●
     output watermark  pairs: W                  ───────────────●
                       waiting rows: W - window  ─────●
+                      windows of rows           ───●        the oldest stored row: it waits for others, not
+                                                            for time, and its window will have its time
 
 Guarantee: everything returned is a pure function of the arguments; a plan that is read back from the log and
 one that is decided anew can only differ where the wall clock does.
@@ -22,8 +24,8 @@ from tidegate.control.clock import unheard
 from tidegate.control.merging import choose_merges
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.routing import Cut, Routing
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Plan, Skipping
-from tidegate.window.lifetime import Lifetime
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Piece, Plan, Skipping
+from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Operator:
     name: str
     #: Names of the streams or operators that feed it, left and right.
     inputs: tuple[str, str]
-    within: Within | Tumbling | Unbounded | Lifetime
+    within: Within | Tumbling | Unbounded | Lifetime | RowsLifetime
     #: Per side: do its rows wait in the state before they are emitted on their own?
     waiting: tuple[bool, bool]
     #: Per side: does the watermark set them free? (Rows of a semi join wait for a partner instead.)
@@ -101,15 +103,16 @@ def next_plan(
 def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator]) -> Plan | None:
     """The plan of another pass without rows; None when no waiting row can be set free by it."""
     settle_us = _settle(manifest, operators)
-    frees = any(
-        _frees(operators[name], manifest.settled_us[name], at_us) for name, at_us in settle_us.items()
-    )
+    frees = any(_frees(operators[name], manifest, at_us) for name, at_us in settle_us.items())
     return replace(plan, settle_us=settle_us, merges={}, cuts={}) if frees else None
 
 
 def output_watermark(operator: Operator, manifest: Manifest, operators: Mapping[str, Operator]) -> int:
     """No row that the operator emits in the next batch is older than this."""
     oldest = [input_watermark(operator, manifest, operators)]
+    if isinstance(operator.within, RowsLifetime):
+        # Some rows of a piece may be consumed already: then this is earlier than it need be, never later.
+        return min([*oldest, *(piece.first_us for piece in _stored(operator, manifest))])
     settled_us = manifest.settled_us[operator.name]
     oldest += [
         operator.within.dead_before(side, settled_us) for side in (LEFT, RIGHT) if operator.waiting[side]
@@ -134,9 +137,14 @@ def _settle(manifest: Manifest, operators: Mapping[str, Operator]) -> dict[str, 
     }
 
 
-def _frees(operator: Operator, settled_us: int, settle_us: int) -> bool:
+def _frees(operator: Operator, manifest: Manifest, settle_us: int) -> bool:
     # Time can move and free nobody: inside a tumbling window, or where rows wait for ever.
-    dead_before = operator.within.dead_before
+    settled_us, dead_before = manifest.settled_us[operator.name], operator.within.dead_before
+    if isinstance(operator.within, RowsLifetime):
+        return any(
+            max(piece.first_us, settled_us) < min(piece.last_us + 1, settle_us)
+            for piece in _stored(operator, manifest)
+        )
     return any(
         operator.lonely[side] and dead_before(side, settle_us) > dead_before(side, settled_us)
         for side in (LEFT, RIGHT)
@@ -148,9 +156,13 @@ def _merges(
 ) -> dict[str, tuple[tuple[str, ...], ...]]:
     within = operator.within
     return choose_merges(
-        [piece for piece in manifest.pieces if piece.operator == operator.name],
+        _stored(operator, manifest),
         routing,
         (within.slot_us(LEFT), within.slot_us(RIGHT)),
         settle_us,
         (within.dead_before(LEFT, settle_us), within.dead_before(RIGHT, settle_us)),
     )
+
+
+def _stored(operator: Operator, manifest: Manifest) -> list[Piece]:
+    return [piece for piece in manifest.pieces if piece.operator == operator.name]

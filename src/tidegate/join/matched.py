@@ -55,6 +55,12 @@ def count(bits: NDArray[np.uint8]) -> int:
     return int(np.bitwise_count(bits).sum(dtype=np.int64))
 
 
+def count_between(bits: NDArray[np.uint8], start: int, stop: int) -> int:
+    """How many bits of the rows start … stop - 1 are set."""
+    flags = np.unpackbits(bits[start // 8 : -(-stop // 8)], bitorder="little")
+    return int(np.count_nonzero(flags[start % 8 : start % 8 + stop - start]))
+
+
 def union(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Bits set in either; a new array."""
     if a.size != b.size:

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from tidegate.flow import Join, Match, Node
 from tidegate.spark import ports, residual
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
+from tidegate.spark.count_window_task import CountWindowInstance
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in
 from tidegate.spark.layout import CELL, CODE, MARKER, REPORT, TAG, TIME
@@ -39,6 +40,7 @@ from tidegate.spark.window_frames import only_markers, partials
 from tidegate.spark.window_task import WindowInstance
 from tidegate.state.paths import stage_path
 from tidegate.values import BEGINNING_US
+from tidegate.window.spec import RowsSpec
 from tidegate.windowed import Window
 
 #: What the tasks of each operator need to know in one batch.
@@ -177,13 +179,14 @@ def _run_window(
         rows = None if given is None else entering(given, window.tap, usable_only=False)
     placed = partials(rows, window, work) if rows is not None else only_markers(compiled.spark, window, work)
     schema = window.schema if work.stage_root is None else f"{REPORT} string"
+    kind = CountWindowInstance if isinstance(work.layout.spec, RowsSpec) else WindowInstance
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         received = list(batches)
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
         number = instance_in(received, task)
-        return WindowInstance(work, number, uuid.uuid4().hex[:12]).run(iter(received))
+        return kind(work, number, uuid.uuid4().hex[:12]).run(iter(received))
 
     return placed.mapInArrow(run, schema)
 

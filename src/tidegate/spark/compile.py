@@ -49,8 +49,9 @@ from tidegate.spark.layout import CELL, REPORT, TIME, JoinLayout, MatchLayout, S
 from tidegate.spark.match_columns import check_mark, kinds_of, match_schema
 from tidegate.spark.ports import Port
 from tidegate.spark.window_aggregates import taken_apart
-from tidegate.spark.window_schema import check_by, plain_keys, window_fingerprint, window_schema
+from tidegate.spark.window_schema import check_by, check_rows, plain_keys, window_fingerprint, window_schema
 from tidegate.values import BEGINNING_US
+from tidegate.window.spec import WindowSpec
 from tidegate.windowed import Window
 
 
@@ -179,6 +180,7 @@ class _Compiler:
         tap = self._source_tap(node.parent) if isinstance(base, Source) else None
         check_by(node, frame)
         taken = taken_apart(frame, node.aggregates)
+        check_rows(node, taken)
         kind = self._time_type(node.parent)
         schema = window_schema(node, frame, taken, kind, timed=id(node) in self._feeding)
         layout = WindowLayout(
@@ -192,7 +194,8 @@ class _Compiler:
             arrow_schema(schema, name),
             taken.udafs,
         )
-        plain = plain_keys(node, frame) and taken.may_go_by_row
+        # Rows of windows of rows are never added up, so there is nothing to choose.
+        plain = isinstance(node.spec, WindowSpec) and plain_keys(node, frame) and taken.may_go_by_row
         return CompiledWindow(node, layout, tap, taken, schema, plain)
 
     # -- outputs that come straight from a source ----------------------------------------------------

@@ -54,7 +54,8 @@ from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
 from tidegate.state.next_batch import is_done
 from tidegate.values import Manifest, Plan, TaskReport
-from tidegate.window.lifetime import Lifetime
+from tidegate.window.lifetime import Lifetime, RowsLifetime
+from tidegate.window.spec import RowsSpec
 from tidegate.windowed import Window
 
 #: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes
@@ -415,7 +416,8 @@ def _operator(compiled: Compiled, join: CompiledJoin) -> planning.Operator:
 def _window(compiled: Compiled, window: CompiledWindow) -> planning.Operator:
     # Windows wait in the state, and time sets them free, as it does lonely rows. There is no other side.
     name = _feeding(compiled, window.node.parent)
-    lifetime = Lifetime(window.layout.spec)
+    spec = window.layout.spec
+    lifetime = RowsLifetime() if isinstance(spec, RowsSpec) else Lifetime(spec)
     return planning.Operator(window.layout.operator, (name, name), lifetime, (True, False), (True, False))
 
 

@@ -20,7 +20,7 @@ from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.on import Condition
 from tidegate.sift.axes import Axis
 from tidegate.window.aggregates import Merge, Part
-from tidegate.window.spec import WindowSpec
+from tidegate.window.spec import RowsSpec, WindowSpec
 from tidegate.window.udaf import Udaf
 
 TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_tidegate_batch"
@@ -32,7 +32,7 @@ INSTANCE = "_tidegate_instance"
 #: What the instance does with its copy of a row (route/targets.py), where rows have several copies.
 ROLE = "_tidegate_role"
 #: Hash of all columns of a row: tells it from others with the same key and time, where copies of it must be
-#: recognised. Stored with the row.
+#: recognised or rows must have one order. Stored with the row.
 ROW = "_tidegate_row"
 #: The visible column that a match adds.
 QUERY_ID = "query_id"
@@ -120,7 +120,7 @@ class WindowLayout:
     operator: str
     #: Name of the source stream, or None where another operator feeds it.
     stream: str | None
-    spec: WindowSpec
+    spec: WindowSpec | RowsSpec
     by: tuple[str, ...]
     #: Parts of aggregates, each with its columns; those that aggregates share are there once.
     parts: tuple[tuple[Part, tuple[str, ...]], ...]

@@ -30,13 +30,13 @@ class Items(NamedTuple):
         return Stretches(of_rows.at, self.offsets[of_rows.begin], self.offsets[of_rows.end])
 
 
-def items_of(merge: Merge, lists: pa.Array, group: NDArray[np.int64]) -> Items:
-    """The items of all rows; but for sets, in the order of time. `group` is the number of a row's group."""
+def items_of(merge: Merge, lists: pa.Array, listed: NDArray[np.int64]) -> Items:
+    """The items of all rows; but for sets, in the order of time among rows of one number in `listed`."""
     lengths = lists.value_lengths().fill_null(0).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     items = lists.flatten()
     if merge is not Merge.UNION:
-        order = by_time(offsets, group, _whole(items, TIME), _whole(items, TIE))
+        order = by_time(offsets, listed, _whole(items, TIME), _whole(items, TIE))
         items = items if order is None else items.take(pa.array(order))
     return Items(offsets, items)
 

@@ -9,12 +9,13 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tidegate.spark.runs import one_array
 from tidegate.window.closing import Stretches
 from tidegate.window.panes import Panes
 from tidegate.window.runs import Merged
-from tidegate.window.spec import WindowSpec
+from tidegate.window.spec import RowsSpec, WindowSpec
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,6 +27,13 @@ class MergedRows:
     table: pa.Table
     merged: Merged
     stretches: Stretches
+    #: Each is one row, and in its place already: windows of rows.
+    single: bool = False
+
+    @property
+    def listed(self) -> NDArray[np.int64]:
+        """Lists are put in the order of time among rows of one number: of a group, or none but themselves."""
+        return np.arange(self.merged.order.size) if self.single else self.merged.group
 
     def column(self, name: str) -> pa.Array:
         column = one_array(self.table.column(name))
@@ -42,7 +50,7 @@ class MergedRows:
         return order.size == self.table.num_rows and bool((order == np.arange(order.size)).all())
 
     @cached_property
-    def _first(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _first(self) -> NDArray[np.int64]:
         return self.merged.order[self.stretches.begin]
 
     # -- for people ----------------------------------------------------------------------------------
@@ -53,12 +61,16 @@ class MergedRows:
         values = (f"{name}={self.table.column(name)[row].as_py()!r}" for name in by)
         return f"the group {', '.join(values)} and " if by else ""
 
-    def window(self, spec: WindowSpec, k: int) -> str:
+    def window(self, spec: WindowSpec | RowsSpec, k: int) -> str:
         """The window that stretch k is."""
+        if isinstance(spec, RowsSpec):
+            return f"the window of {spec.size} rows from {moment(int(self.stretches.at[k]))}"
         return f"the window from {moment(int(self.stretches.at[k]) * spec.slide_us)}"
 
-    def windows(self, spec: WindowSpec, k: int) -> str:
+    def windows(self, spec: WindowSpec | RowsSpec, k: int) -> str:
         """The windows that stretch k, a pane, is part of."""
+        if isinstance(spec, RowsSpec):
+            return f"the windows of {spec.size} rows with the one at {moment(int(self.stretches.at[k]))}"
         first, last = (int(one[0]) for one in Panes(spec).windows(self.stretches.at[k : k + 1]))
         until = (
             ""

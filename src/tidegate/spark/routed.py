@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 from tidegate.route.targets import MEET, PROBE, STORE, Tables
 from tidegate.routing import Routing
 from tidegate.spark.join_batch import JoinBatch
+from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout
-from tidegate.spark.sql_text import hashable, literal
+from tidegate.spark.sql_text import literal, told_apart
 from tidegate.values import LEFT, RIGHT
 
 #: Number of a row's place among left and among right rows; where it is stored; one target of it, with its
@@ -55,7 +56,8 @@ def _copied(rows: DataFrame, layout: JoinLayout, routing: Routing) -> DataFrame:
     """A row per instance that needs it, with what it is needed for."""
     fields = rows.schema.fields
     tables = [Tables.of(routing, side, layout.partitions) for side in (LEFT, RIGHT)]
-    identity = f"xxhash64({', '.join(hashable(field) for field in fields if field.name != TAG)}) AS {ROW}"
+    known = [(quoted(field.name), field.dataType) for field in fields if field.name != TAG]
+    identity = f"xxhash64({told_apart(known)}) AS {ROW}"
     places = [
         f"{_place(table, layout.partitions)} AS {name}" for table, name in zip(tables, _PLACES, strict=True)
     ]

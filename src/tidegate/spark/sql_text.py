@@ -27,12 +27,6 @@ def data(value: float, kind: str, time: str = TIME) -> str:
     return f"get({literal([value], f'array<{kind}>')}, cast({time} < {BEGINNING_US}L as int))"
 
 
-def hashable(field: T.StructField) -> str:
-    """A column as something that Spark can hash: maps, and what contains them, as text."""
-    name = quoted(field.name)
-    return f"to_json(struct({name}))" if _has_map(field.dataType) else name
-
-
 def told_apart(values: Sequence[tuple[str, T.DataType]]) -> str:
     """What to hash, so that different values have different hashes.
 
@@ -61,11 +55,3 @@ def _marked(value: str, kind: T.DataType, depth: int) -> list[str]:
         fields = [(f"{value}.{quoted(field.name)}", field.dataType) for field in kind.fields]
         return [null, *(one for text, inner in fields for one in _marked(text, inner, depth))]
     return [null, f"to_json({value})" if isinstance(kind, T.VariantType) else value]
-
-
-def _has_map(kind: T.DataType) -> bool:
-    if isinstance(kind, T.ArrayType):
-        return _has_map(kind.elementType)
-    if isinstance(kind, T.StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, (T.MapType, T.VariantType))

@@ -70,7 +70,7 @@ class Argument:
 
 def new_state_column(layout: WindowLayout, one: UdafLayout, lists: pa.Array, cells: MergedRows) -> pa.Array:
     """The states of rows that have just come, in lists of them."""
-    items = items_of(Merge.STATES, lists, cells.merged.group)
+    items = items_of(Merge.STATES, lists, cells.listed)
     naming = _naming(layout, cells, of_panes=True)
     states = pane_states(one.udaf, _arguments(items), items.stretches(cells.stretches), naming)
     return _state_column(one, "incr", states, naming)
@@ -93,7 +93,7 @@ def finished(
     if udaf.merge is not None:
         results = finish_states(udaf, _states(column), windows.stretches, naming)
     else:
-        items = items_of(Merge.ROWS, column, windows.merged.group)
+        items = items_of(Merge.ROWS, column, windows.listed)
         results = finish_rows(udaf, _arguments(items), items.stretches(windows.stretches), naming)
     return _typed(udaf, "final", "The result", results, kind, naming)
 

@@ -67,6 +67,12 @@ class Taken:
         return len(self.of_rows) == len(self.partials)
 
     @property
+    def sketched(self) -> list[str]:
+        """Results that are made of sketches."""
+        sketches = {names[0] for part, names in self.parts if not part.row}
+        return [result.name for result, _ in self.results if result.columns[0] in sketches]
+
+    @property
     def keeps_rows(self) -> bool:
         return any(part.merge in _ROWS for part, _ in self.parts)
 

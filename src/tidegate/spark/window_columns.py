@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from tidegate.spark.layout import REPORT, TIME, WindowLayout, WindowResult
 from tidegate.spark.list_columns import items_of, merged_items, values_of
@@ -51,15 +53,16 @@ class WindowColumns:
             made.update(zip(names, self._merged(part, names, cells, fresh), strict=True))
         return made
 
-    def closed(self, windows: MergedRows) -> pa.RecordBatch:
-        """The rows that come out of these windows."""
+    def closed(
+        self, windows: MergedRows, starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """The rows that come out of these windows, given when each of them starts and ends."""
         count = windows.stretches.count
         if not count:
             return self.nothing()
-        starts = windows.stretches.at * self._layout.spec.slide_us
         known: dict[str, pa.Array] = {
             START: pa.array(starts),
-            END: pa.array(starts + self._layout.spec.size_us),
+            END: pa.array(ends),
             TIME: pa.array(starts),
             REPORT: pa.nulls(count, pa.string()),
             **self.results(windows),
@@ -87,9 +90,9 @@ class WindowColumns:
 
     def _merged(self, part: Part, names: tuple[str, ...], rows: MergedRows, fresh: bool) -> list[pa.Array]:
         columns = [rows.column(name) for name in names]
-        stretches, group = rows.stretches, rows.merged.group
+        stretches = rows.stretches
         if part.merge in _LISTS:
-            items = items_of(part.merge, columns[0], group)
+            items = items_of(part.merge, columns[0], rows.listed)
             return [merged_items(part.merge, items, stretches, columns[0].type)]
         if part.merge in _SKETCHES:
             return [merged_sketches(part.merge, columns[0], stretches)]
@@ -114,7 +117,7 @@ class WindowColumns:
         column, merge = windows.column(name), self._part_of[name].merge
         match merge:
             case Merge.CONCAT | Merge.UNION:
-                return values_of(merge, items_of(merge, column, windows.merged.group), windows.stretches)
+                return values_of(merge, items_of(merge, column, windows.listed), windows.stretches)
             case Merge.DISTINCT:
                 return estimates(column, windows.stretches)
             case Merge.QUANTILES:

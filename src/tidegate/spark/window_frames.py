@@ -2,6 +2,8 @@
 many windows it lies.
 
 Where there are about as many groups as rows, adding up is left to the tasks, and there is one shuffle alone.
+Rows of windows of rows are never added up: each goes with its time and a hash of the row, which give it its
+place among others.
 
 Late rows, rows whose time cannot be used, and rows that no kept window needs are added up too, in groups of
 their own without a key: so they are counted by the same pass, and no window ever sees them.
@@ -9,21 +11,22 @@ their own without a key: so they are counted by the same pass, and no window eve
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.spark.compiled import CompiledWindow
 from tidegate.spark.dropping import in_gap
+from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROWS, SEEN, TAG, TIME
+from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROW, ROWS, SEEN, TAG, TIME
 from tidegate.spark.routed import instance_of
 from tidegate.spark.sql_text import data, told_apart
 from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
 from tidegate.spark.window_batch import MARKER as NO_ROW
 from tidegate.values import BEGINNING_US
 from tidegate.window.panes import Panes
-from tidegate.window.spec import WindowSpec
+from tidegate.window.spec import RowsSpec, WindowSpec
 
 #: Tells the second code of a group from the first.
 _SALT = 977
@@ -31,7 +34,8 @@ _SALT = 977
 
 def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
     """Partials of the rows, at the instances that they belong to, with a marker for every instance."""
-    made = _of_rows(rows, window, work) if work.by_row else _added_up(rows, window, work)
+    counted = isinstance(work.layout.spec, RowsSpec)
+    made = _of_rows(rows, window, work) if work.by_row or counted else _added_up(rows, window, work)
     placed = _coded(made, window)
     markers = _markers(placed, work.routing.instances)
     return placed.unionByName(markers).repartitionById(
@@ -55,7 +59,7 @@ def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> Data
     kinds = window.taken.types
     return _judged(rows, window, work).select(
         FATE,
-        PANE,
+        ROW if isinstance(work.layout.spec, RowsSpec) else PANE,
         *[quoted(name) for name in work.layout.by],
         *[F.expr(text).cast(kinds[name]).alias(name) for name, text in window.taken.of_rows],
         F.lit(1).cast("long").alias(ROWS),
@@ -78,7 +82,7 @@ def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> Dat
 
 
 def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
-    """Rows with what becomes of them, their pane, their key, and the arguments of all aggregates."""
+    """Rows with what becomes of them, their pane or hash, their key, and the arguments of all aggregates."""
     fate = (
         f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {data(work.newest_us, 'bigint')} THEN {REJECTED} "
         f"WHEN {TIME} < {data(work.late_before_us, 'bigint')} THEN {LATE} "
@@ -88,10 +92,18 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataF
     fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(FATE, F.expr(fate))
     used = F.col(FATE) == F.lit(ON_TIME)
-    by = [F.when(used, F.col(quoted(name))).alias(name) for name in work.layout.by]
-    pane = F.when(used, F.expr(pane_sql(work.layout.spec))).alias(PANE)
+    by = [F.when(used, _canonical(rows.schema[name])).alias(name) for name in work.layout.by]
+    spec = work.layout.spec
+    place = (ROW, row_sql(rows)) if isinstance(spec, RowsSpec) else (PANE, pane_sql(spec))
+    placed = F.when(used, F.expr(place[1])).alias(place[0])
     arguments = [column.alias(name) for name, column in window.taken.arguments]
-    return judged.select(FATE, TIME, pane, *by, *arguments)
+    return judged.select(FATE, TIME, placed, *by, *arguments)
+
+
+def _canonical(field: T.StructField) -> Column:
+    """Of both zeros the positive one, as Spark's own grouping has it."""
+    column, kind = F.col(quoted(field.name)), field.dataType
+    return column + F.lit(0.0).cast(kind) if isinstance(kind, (T.FloatType, T.DoubleType)) else column
 
 
 def _coded(frame: DataFrame, window: CompiledWindow) -> DataFrame:
@@ -125,3 +137,9 @@ def pane_sql(spec: WindowSpec) -> str:
     slide, rest = spec.slide_us, Panes(spec).rest_us
     number = f"({TIME} - pmod({TIME}, {slide}L)) div {slide}L"
     return f"{number} * 2 + if(pmod({TIME}, {slide}L) >= {rest}L, 1, 0)" if rest else number
+
+
+def row_sql(rows: DataFrame) -> str:
+    """A hash of all columns of a row: equal rows have equal ones, whatever is computed from them."""
+    columns = [(quoted(field.name), field.dataType) for field in visible(rows)]
+    return f"xxhash64({TIME}, {told_apart(columns)})"

@@ -14,7 +14,7 @@ from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledOperator, Co
 from tidegate.spark.ports import boxes_of
 from tidegate.window import nodes
 from tidegate.window.network import Network
-from tidegate.window.spec import SIZE_MAX_US
+from tidegate.window.spec import SIZE_MAX_US, RowsSpec
 from tidegate.window.window_drop import gap_in_windows
 from tidegate.windowed import Window
 
@@ -87,6 +87,16 @@ def _gap(compiled: Compiled, output: Output) -> int | None:
                 got=f"max_gap={output.max_gap!r} on what comes from {feeding(compiled, output.node)}",
                 why="It says how many results of a window aggregate may be missing in a row",
                 do="Leave it out: joins and matches lose rows here and there, never whole windows",
+            )
+        )
+    if isinstance(base.spec, RowsSpec):
+        raise FlowError(
+            explain(
+                f"Output {output.name!r} has a max_gap, and windows of rows",
+                got=f"max_gap={output.max_gap!r} on windows of {base.spec.size} rows",
+                why="Without the rows of a dropped window all that follow would hold other rows, so none "
+                "could go and nothing would be saved",
+                do="Leave it out, or aggregate by time: window('1 minute') in place of tg.rows(…)",
             )
         )
     if isinstance(output.max_gap, int):

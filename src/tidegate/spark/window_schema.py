@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -13,6 +14,7 @@ from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import is_binary
 from tidegate.spark.layout import REPORT, TIME
 from tidegate.spark.window_aggregates import Taken
+from tidegate.window.spec import RowsSpec
 from tidegate.windowed import END, START, Window
 
 _PLAIN = (T.IntegralType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
@@ -30,12 +32,48 @@ def check_by(node: Window, frame: DataFrame) -> None:
                 do="Name columns as they are, or add them with with_column",
             )
         )
+    unclear = [name for name in node.by if not _equal_where_hashes_are(frame.schema[name].dataType)]
+    if isinstance(node.spec, RowsSpec) and unclear:
+        raise FlowError(
+            explain(
+                "Windows of rows cannot group by columns of this type",
+                got=", ".join(f"{name}: {frame.schema[name].dataType.simpleString()}" for name in unclear),
+                why="Groups are told apart by a hash, and equal values of this type may have different ones",
+                do="Group by a part of it, or by a string or number made of it with with_column",
+            )
+        )
+
+
+def check_rows(node: Window, taken: Taken) -> None:
+    """Windows of rows are made of single rows, so there must be every partial of such."""
+    if isinstance(node.spec, RowsSpec) and not taken.may_go_by_row:
+        raise FlowError(
+            explain(
+                "Windows of rows cannot have approximate aggregates",
+                got=", ".join(taken.sketched),
+                why="Their sketches would be larger than the rows, of which every window has few",
+                do="Use collect_set or collect_list, or tg.udaf, which can see all rows of a window",
+            )
+        )
 
 
 def plain_keys(node: Window, frame: DataFrame) -> bool:
     """No floats, whose zeros and NaNs come in several forms, no collations, nothing nested."""
     kinds = [frame.schema[name].dataType for name in node.by]
     return all(isinstance(kind, _PLAIN) or (type(kind) is T.StringType and is_binary(kind)) for kind in kinds)
+
+
+def _equal_where_hashes_are(kind: T.DataType, inside: bool = False) -> bool:
+    """Not so: maps, whose entries come in any order, strings with a collation, zeros inside of others."""
+    if isinstance(kind, T.ArrayType):
+        return _equal_where_hashes_are(kind.elementType, True)
+    if isinstance(kind, T.StructType):
+        return all(_equal_where_hashes_are(field.dataType, True) for field in kind.fields)
+    if isinstance(kind, T.StringType):
+        return is_binary(kind)
+    return not isinstance(kind, (T.MapType, T.VariantType)) and not (
+        inside and isinstance(kind, T.FractionalType)
+    )
 
 
 def window_schema(
@@ -52,10 +90,8 @@ def window_schema(
 
 def window_fingerprint(window: CompiledWindow) -> dict[str, Any]:
     """What must not change between two runs on one checkpoint: stored partials depend on it."""
-    spec = window.layout.spec
     return {
-        "size_us": spec.size_us,
-        "slide_us": spec.slide_us,
+        **asdict(window.layout.spec),
         "stream": window.layout.stream,
         "by": list(window.layout.by),
         "arguments": window.taken.described,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -34,12 +35,13 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import LEFT, PartitionLoad, Piece, TaskReport
+from tidegate.values import LEFT, ByteRange, PartitionLoad, Piece, TaskReport
 from tidegate.window.closing import cells, closing_windows, panes_needed
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.runs import Merged, merge_runs
 from tidegate.window.runs import Run as KeyRun
+from tidegate.window.spec import WindowSpec
 
 
 class WindowInstance:
@@ -54,14 +56,28 @@ class WindowInstance:
         self._staged = stage_path(name, work.batch, instance, attempt)
         self.held = Held(work, instance, self.cache)
         self.columns = WindowColumns(self.layout)
-        self.panes, self.lifetime = Panes(self.layout.spec), Lifetime(self.layout.spec)
         self.new: list[NewRun] = []
         self.added: list[Piece] = []
         self.merged: list[str] = []
+        #: Piece name → bits of its rows that nobody needs any more; only of windows of rows.
+        self.matched: dict[str, ByteRange] = {}
         self._rows = dict.fromkeys((ON_TIME, LATE, REJECTED, DROPPED), 0)
         self._seen_us: int | None = None
         self._stored = np.zeros(self.layout.partitions, np.int64)
         self._read_before = self.cache.bytes_read
+
+    @cached_property
+    def spec(self) -> WindowSpec:
+        assert isinstance(self.layout.spec, WindowSpec)
+        return self.layout.spec
+
+    @cached_property
+    def panes(self) -> Panes:
+        return Panes(self.spec)
+
+    @cached_property
+    def lifetime(self) -> Lifetime:
+        return Lifetime(self.spec)
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The closed windows, then the report."""
@@ -71,8 +87,8 @@ class WindowInstance:
         if received:
             self._accept(pa.Table.from_batches(received))
         self._store()
-        self._merge()
         closed = self._closed()
+        self._merge()
         if self.work.stage_root is None:
             cpu = time.thread_time() - started
             if closed.num_rows:
@@ -96,10 +112,12 @@ class WindowInstance:
         if timed.any():
             self._seen_us = int(_known(table.column(SEEN), timed).max())
         mine = np.flatnonzero(fates == ON_TIME)
-        if not len(mine):
-            return
+        if len(mine):
+            self._accept_on_time(table, mine)
+
+    def _accept_on_time(self, table: pa.Table, mine: NDArray[np.int64]) -> None:
         code, check = (_words(table.column(name))[mine] for name in (CODE, CHECK))
-        starts = self.panes.start(_known(table.column(PANE), fates == ON_TIME))
+        starts = self.panes.start(table.column(PANE).take(pa.array(mine)).to_numpy())
         order = _order(code, check, starts)
         chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
         code, starts = code[order], starts[order]
@@ -195,15 +213,16 @@ class WindowInstance:
         table, merged = self._together(near, low, high)
         stretches = closing_windows(merged, self.panes, *bounds)
         if self.work.kept is not None:
-            stretches = stretches.only(self.work.kept.contain(self.layout.spec.start(stretches.at)))
-        return self.columns.closed(MergedRows(table, merged, stretches))
+            stretches = stretches.only(self.work.kept.contain(self.spec.start(stretches.at)))
+        starts, ends = self.spec.start(stretches.at), self.spec.end(stretches.at)
+        return self.columns.closed(MergedRows(table, merged, stretches), starts, ends)
 
     def _closing(self, runs: Sequence[Run]) -> tuple[int, int] | None:
         """The first window that closes, and the first that does not; None where none does."""
         if not runs:
             return None
         held = np.array([min(run.first_us for run in runs), max(run.last_us for run in runs)])
-        first, last = self.layout.spec.holding(held)
+        first, last = self.spec.holding(held)
         lower = max(int(first[0]), self.lifetime.closed(self.work.settled_us))
         upper = int(last[1]) + 1
         if not self.work.flush:
@@ -258,7 +277,7 @@ class WindowInstance:
             partitions=tuple(PartitionLoad(int(p), (int(self._stored[p]), 0)) for p in busy),
             added=tuple(self.added),
             merged=tuple(self.merged),
-            matched={},
+            matched=self.matched,
             staged=staged,
             dropped=(rows[DROPPED], 0),
             recut=self.held.recut,

@@ -10,7 +10,8 @@ merged partials, masks and time intervals come out. Pure: numpy and numba only, 
     runs.py            sorted runs of partials in one order; closing.py: which of them a window is made of
     combine.py         the merging: sliding.py, chosen.py, moments.py, sums.py, lists.py, fold.py
     finals.py          results out of merged partials; sketches.py: how large sketches must be
-    udaf.py            aggregates that users define; count_windows.py: windows of so many rows
+    udaf.py            aggregates that users define
+    count_windows.py   windows of so many rows; waiting_rows.py: which rows of a stored run they may take
     drop_window.py     table 2 of the paper: what a drop must keep together, over nests and fan-outs
     source_range.py    the same, exactly: which source times an output window is made of
     window_drop.py     the operator: which windows go, by one coin per batch of windows

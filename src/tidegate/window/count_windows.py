@@ -19,12 +19,10 @@ group keeps less than `size` rows below the watermark.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
 from tidegate.window.closing import Stretches
 from tidegate.window.kernel import INTEGERS, NUMBER, kernel
 
@@ -32,25 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidegate.window.runs import Merged
-
-
-@dataclass(frozen=True)
-class RowsSpec:
-    """Windows of `size` rows of a group, a new one every `slide` rows."""
-
-    size: int
-    slide: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.slide <= self.size:
-            raise FlowError(
-                explain(
-                    "A window of rows must have at least one, and a slide from one row to its size",
-                    got=f"size {self.size}, slide {self.slide}",
-                    why="With a slide beyond the size, rows between two windows would be in none",
-                    do="Write tg.rows(100, slide=10), or tg.rows(100) for windows that follow each other",
-                )
-            )
+    from tidegate.window.spec import RowsSpec
 
 
 class CountWindows(NamedTuple):

@@ -1,7 +1,8 @@
 """How long pane partials are needed, in the terms in which planning asks joins (`join/within.py`).
 
 A pane is needed as long as a window that holds it is open. A window closes when the watermark reaches its
-end: no row can fall into it any more.
+end: no row can fall into it any more. Rows of a window of rows are needed until that many have come, however
+long it takes.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.values import BEGINNING_US
 from tidegate.window.spec import WindowSpec
 
 #: Into so many slots a window is cut, so that what expires, expires in whole pieces.
@@ -35,3 +37,16 @@ class Lifetime:
 
     def to_json(self) -> dict[str, Any]:
         return {"size_us": self.spec.size_us, "slide_us": self.spec.slide_us}
+
+
+@dataclass(frozen=True)
+class RowsLifetime:
+    """Of rows that wait for the rest of their windows: they leave when windows have consumed them."""
+
+    def dead_before(self, side: int, watermark_us: int) -> int:
+        """Time alone makes no row needless."""
+        return BEGINNING_US
+
+    def slot_us(self, side: int) -> int:
+        """0: one slot for all time, because nothing expires by time."""
+        return 0

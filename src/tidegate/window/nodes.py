@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tidegate.errors import FlowError, explain
 from tidegate.window.source_range import JoinReach, Step
-from tidegate.window.spec import WindowSpec
+from tidegate.window.spec import RowsSpec, WindowSpec
 
 
 @dataclass(frozen=True)
@@ -39,29 +39,13 @@ class Box:
 
 
 @dataclass(frozen=True)
-class RowCount:
-    """Windows of so many rows: which rows they hold depends on how many came before."""
-
-    rows: int
-    slide: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.slide <= self.rows:
-            raise FlowError(
-                explain(
-                    "A window of rows has at least one row, and a slide of one row up to its size",
-                    got=f"{self.rows} rows, slide {self.slide}",
-                )
-            )
-
-
-@dataclass(frozen=True)
 class Window:
     """An aggregate. Its rows are one per window and group, and have the window's start as their time."""
 
     name: str
     parent: str
-    spec: WindowSpec | RowCount
+    #: Which rows a window of rows holds depends on how many came before.
+    spec: WindowSpec | RowsSpec
     by: tuple[str, ...] = ()
     work: float = 0.0
 

@@ -10,6 +10,8 @@ Windows are aligned to the epoch: window k holds the times [k · slide, k · sli
 
 The windows that hold a time are neighbours, so they are told by the first and the last of them. All is exact
 in whole microseconds, for times within ±2**61 (some 73,000 years around the epoch) and sizes up to 2**60.
+
+Windows of so many rows (`RowsSpec`) go by the order of a group's rows instead: see `count_windows.py`.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 UNIT_US = 1
 #: A sum of a time and a few sizes must stay inside 64 bits.
 SIZE_MAX_US = 2**60
+#: The same for places of rows.
+SIZE_MAX_ROWS = 2**60
 
 
 @dataclass(frozen=True)
@@ -80,3 +84,22 @@ class WindowSpec:
     def end(self, windows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first time that no longer belongs to the window."""
         return windows * self.slide_us + self.size_us
+
+
+@dataclass(frozen=True)
+class RowsSpec:
+    """Windows of `size` rows of a group, a new one every `slide` rows."""
+
+    size: int
+    slide: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.slide <= self.size <= SIZE_MAX_ROWS:
+            raise FlowError(
+                explain(
+                    "A window of rows must have at least one, and a slide from one row to its size",
+                    got=f"size {self.size}, slide {self.slide}",
+                    why="With a slide beyond the size, rows between two windows would be in none",
+                    do="Write tg.rows(100, slide=10), or tg.rows(100) for windows that follow each other",
+                )
+            )

@@ -25,6 +25,7 @@ from tidegate.control.planning import (
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.routing import together
 from tidegate.values import BEGINNING_US, END_US, Manifest, Plan, StreamClock
+from tidegate.window.lifetime import RowsLifetime
 
 NEITHER, LEFT_ONLY, BOTH = (False, False), (True, False), (True, True)
 
@@ -132,6 +133,48 @@ def test_a_chained_join_waits_for_its_own_stream_too() -> None:
     operators = named(near(BOTH), far())
     given = manifest({"near": 290, "far": 0}, a=500, b=300, c=200)
     assert input_watermark(operators["far"], given, operators) == 200
+
+
+def a_count_window(*pieces: tuple[int, int], settled_us: int) -> tuple[dict[str, Operator], Manifest]:
+    """Windows of rows over stream a, whose watermark is 300, with pieces from … to …"""
+    operators = named(Operator("near", ("a", "a"), RowsLifetime(), LEFT_ONLY, LEFT_ONLY))
+    stored = tuple(
+        replace(a_piece(f"segments/{i}"), operator="near", first_us=first, last_us=last).with_ranges(
+            [(0, 0, 5)]
+        )
+        for i, (first, last) in enumerate(pieces)
+    )
+    return operators, replace(manifest({"near": settled_us}, a=300), pieces=stored)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected_us"), [([], 300), ([(310, 320)], 300), ([(310, 320), (20, 250), (30, 400)], 20)]
+)
+def test_a_window_of_rows_may_begin_with_the_oldest_row_that_is_stored(
+    pieces: list[tuple[int, int]], expected_us: int
+) -> None:
+    operators, given = a_count_window(*pieces, settled_us=290)
+    assert output_watermark(operators["near"], given, operators) == expected_us
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "settled_us", "frees"),
+    [
+        (20, 250, 260, False),
+        (20, 250, 251, False),
+        (20, 250, 250, True),
+        (20, 400, 290, True),
+        (20, 400, 300, False),
+        (299, 299, 290, True),
+        (300, 400, 290, False),
+    ],
+)
+def test_only_rows_that_the_watermark_passes_can_make_a_window_of_rows_complete(
+    first: int, last: int, settled_us: int, frees: bool
+) -> None:
+    operators, given = a_count_window((first, last), settled_us=settled_us)
+    plan = next_plan(1, given, operators, now_us=0)
+    assert (settle_plan(plan, given, operators) is not None) == frees
 
 
 def test_windows_add_up_along_a_chain_of_outer_joins() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import StateError
-from tidegate.join.matched import count, no_bits, set_bits, union, unset_positions
+from tidegate.join.matched import count, count_between, no_bits, set_bits, union, unset_positions
 
 
 def test_bits_lie_as_numpy_packs_them_little_end_first() -> None:
@@ -25,6 +25,13 @@ def test_unset_rows_are_found_inside_the_asked_range_only() -> None:
     assert unset_positions(bits, 5, 6).tolist() == []
     assert unset_positions(bits, 6, 6).tolist() == []
     assert unset_positions(bits, 20, 24).tolist() == [20, 21, 22, 23]
+
+
+def test_set_rows_are_counted_inside_the_asked_range_only() -> None:
+    bits = no_bits(20)
+    set_bits(bits, np.array([3, 5, 8, 19], np.int64))
+    wanted = {(0, 20): 4, (0, 0): 0, (3, 4): 1, (4, 5): 0, (5, 9): 2, (8, 16): 1, (9, 19): 0, (19, 20): 1}
+    assert {part: count_between(bits, *part) for part in wanted} == wanted
 
 
 def test_sets_are_united_without_touching_either() -> None:

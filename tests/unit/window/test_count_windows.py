@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.window.count_windows import RowsSpec, count_windows
+from tidegate.window.count_windows import count_windows
 from tidegate.window.runs import Run, merge_runs
+from tidegate.window.spec import RowsSpec
 
 
 def test_complete_windows_come_out_and_the_rest_is_kept() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.values import BEGINNING_US, END_US, LEFT
-from tidegate.window.lifetime import SLOTS_PER_WINDOW, Lifetime
+from tidegate.window.lifetime import SLOTS_PER_WINDOW, Lifetime, RowsLifetime
 from tidegate.window.spec import SIZE_MAX_US, WindowSpec
 
 SPECS = [WindowSpec(10, 10), WindowSpec(10, 3), WindowSpec(7, 5), WindowSpec(1, 1), WindowSpec(60, 1)]
@@ -43,3 +43,8 @@ def test_a_window_is_cut_into_slots_but_no_slide_is() -> None:
     assert Lifetime(WindowSpec(100, 1)).slot_us(LEFT) == 100 // SLOTS_PER_WINDOW
     assert Lifetime(WindowSpec(100, 30)).slot_us(LEFT) == 30
     assert Lifetime(WindowSpec(1, 1)).slot_us(LEFT) == 1
+
+
+def test_rows_that_wait_for_others_do_not_die_by_time() -> None:
+    assert RowsLifetime().dead_before(LEFT, END_US) == BEGINNING_US
+    assert RowsLifetime().slot_us(LEFT) == 0

@@ -5,9 +5,9 @@ import pytest
 from tidegate.errors import FlowError
 from tidegate.window.drop_window import DropWindow
 from tidegate.window.network import Network
-from tidegate.window.nodes import Box, Join, Node, Output, RowCount, Source, Window
+from tidegate.window.nodes import Box, Join, Node, Output, Source, Window
 from tidegate.window.placement import Placement, place
-from tidegate.window.spec import WindowSpec
+from tidegate.window.spec import RowsSpec, WindowSpec
 
 TEN, HUNDRED = WindowSpec(10, 10), WindowSpec(100, 100)
 
@@ -100,13 +100,13 @@ def test_nothing_goes_in_front_of_a_split_to_somebody_who_needs_all_rows() -> No
 def test_a_drop_does_not_cross_windows_of_so_many_rows() -> None:
     (drop,) = place(
         split(
-            Window("by count", "shared", RowCount(100, 10)),
+            Window("by count", "shared", RowsSpec(100, 10)),
             Window("a", "by count", TEN),
             Output("out a", "a", 10),
         )
     )
     assert arrows(drop) == [("by count", "a")]
-    assert place(split(Window("by count", "shared", RowCount(9, 9)), Output("out", "by count", 5))) == ()
+    assert place(split(Window("by count", "shared", RowsSpec(9, 9)), Output("out", "by count", 5))) == ()
 
 
 def test_windows_that_group_differently_are_crossed() -> None:
@@ -172,9 +172,3 @@ def test_a_network_with_a_name_twice_or_an_unknown_parent_is_refused() -> None:
 def test_a_gap_of_less_than_a_window_is_refused_by_name() -> None:
     with pytest.raises(FlowError, match="longest gap of the output 'out' is less than a window"):
         Output("out", "a", 0)
-
-
-@pytest.mark.parametrize(("rows", "slide"), [(0, 0), (10, 0), (10, 11), (-1, -1)])
-def test_a_window_of_no_rows_is_refused(rows: int, slide: int) -> None:
-    with pytest.raises(FlowError, match="at least one row"):
-        RowCount(rows, slide)

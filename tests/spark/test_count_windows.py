@@ -1,0 +1,139 @@
+"""Windows of rows on Spark: those that Spark's own row numbers give, for any cut into batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
+from tests.spark.test_windows import SCHEMA, aggregates, frame_of, rides
+
+import tidegate as tg
+from tidegate.spark.layout import TIME
+from tidegate.spark.window_frames import row_sql
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+def sparks_own(frame: DataFrame, size: int, slide: int, by: list[str]) -> Rows:
+    """Every row once for each window that holds it; windows that have all their rows."""
+    timed = frame.withColumn(TIME, F.unix_micros("ts"))
+    order = Over.partitionBy(*by).orderBy("ts", F.expr(row_sql(timed)))
+    numbered = timed.withColumn("row", F.row_number().over(order) - 1)
+    first = f"greatest(0, ceil((row - {size} + 1) / {slide}))"
+    held = numbered.withColumn("w", F.expr(f"explode_outer(sequence({first}, floor(row / {slide})))"))
+    grouped = held.where(f"row < w * {slide} + {size}").groupBy(*by, "w")
+    made = grouped.agg(
+        F.min("ts").alias("window_start"),
+        F.max("ts").alias("window_end"),
+        F.count("*").alias("held"),
+        *[column.alias(name) for name, column in aggregates().items()],
+    )
+    whole = made.where(f"held = {size}").select("window_start", "window_end", *by, *aggregates())
+    return [tuple(row) for row in whole.collect()]
+
+
+def assert_alike(found: Rows, wanted: Rows) -> None:
+    """The same rows; floats but for rounding."""
+
+    def rounded(row: tuple[Any, ...]) -> str:
+        return repr(tuple(float(f"{one:.9g}") if isinstance(one, float) else one for one in row))
+
+    assert len(found) == len(wanted) > 0
+    for mine, theirs in zip(sorted(found, key=rounded), sorted(wanted, key=rounded), strict=True):
+        for one, other in zip(mine, theirs, strict=True):
+            if isinstance(other, float) and one is not None:
+                assert math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+            else:
+                assert one == other
+
+
+@pytest.mark.parametrize(
+    ("size", "slide", "by"), [(7, None, ["kind"]), (10, 3, []), (5, 2, ["paid", "kind"])]
+)
+def test_windows_of_batch_inputs_are_those_of_sparks_row_numbers(
+    spark: SparkSession, size: int, slide: int | None, by: list[str]
+) -> None:
+    frame = frame_of(spark, rides(300, 1)).withColumn("ts", F.date_trunc("second", "ts"))
+    sink = Sink()
+    windows = tg.stream(frame, time="ts", name="rides").window(tg.rows(size, slide), by=by)
+    tg.start(windows.agg(**aggregates()).write_to(sink))
+    assert sink.columns == ["window_start", "window_end", *by, *aggregates()]
+    assert_alike(sink.rows, sparks_own(frame, size, slide or size, by))
+
+
+def test_streamed_windows_outlive_restarts_and_moves(spark: SparkSession, tmp_path: Path) -> None:
+    """Batches of any size, two runs on one checkpoint with other numbers of instances, late rows, ties."""
+    whole = rides(900, 2)
+    late = whole.slice(0, 5)
+    cuts = [0, 50, 51, 400, 401, 650, 900]
+    parts = [whole.slice(a, b - a) for a, b in pairwise(cuts)]
+    last = whole.slice(0, 1).set_column(0, "ts", pa.array([seconds(100)], pa.timestamp("us", "UTC")))
+    sink = Sink()
+    told = []
+    for number, (files, instances) in enumerate([(parts[:3], 1), ([*parts[3:], late, last], 3)]):
+        add_files(tmp_path / "in", files)
+        stream = tg.stream(
+            read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides", lateness="1 second"
+        )
+        windows = stream.window(tg.rows(6, slide=4), by="kind").agg(**aggregates())
+        query = tg.start(
+            windows.write_to(sink),
+            checkpoint=str(tmp_path / "ck"),
+            trigger="available now",
+            instances=instances,
+        )
+        assert query.await_termination(PATIENCE_SECONDS), number
+        told += query.recent_progress
+    given = frame_of(spark, whole)
+    assert_alike(sink.rows, sparks_own(given, 6, 4, ["kind"]))
+    assert sum(progress["late"]["rides"] for progress in told) == 5
+    assert sum(progress["offered"]["rides"] for progress in told) == 906
+    assert told[-1]["state_rows"] <= 2 * 4 * 6 + 1, "rows are kept that no window needs"
+
+
+def test_windows_of_time_over_windows_of_rows_wait_for_the_slowest_group(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def table(rows: list[tuple[float, str]]) -> pa.Table:
+        times = pa.array([seconds(at) for at, _ in rows], pa.timestamp("us", "UTC"))
+        return pa.table({"ts": times, "kind": pa.array([kind for _, kind in rows])})
+
+    files: list[list[tuple[float, str]]] = [
+        [(1, "slow"), (2, "bus"), (3, "bus")],
+        [(14, "bus"), (15, "bus")],
+        [(26, "slow"), (40, "bus")],
+    ]
+    add_files(tmp_path / "in", map(table, files))
+    stream = tg.stream(read_files(spark, tmp_path / "in", "ts timestamp, kind string"), time="ts", name="s")
+    pairs = stream.window(tg.rows(2), by="kind").agg(n=F.count("*"))
+    sink = Sink()
+    query = tg.start(
+        pairs.window("10 seconds").agg(k=F.count("*"), n=F.sum("n")).write_to(sink),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert sorted((round(row[0].timestamp() - seconds(0) / 1e6), *row[2:]) for row in sink.rows) == [
+        (0, 2, 4),
+        (10, 1, 2),
+    ]
+
+
+def test_zeros_are_one_group_and_maps_are_none(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT timestamp'2024-01-01' AS ts, explode(array(0D, -0D, double('NaN'))) AS x")
+    stream = tg.stream(frame, time="ts", name="s")
+    sink = Sink()
+    tg.start(stream.window(tg.rows(2), by="x").agg(n=F.count("*")).write_to(sink))
+    assert [repr(row[2]) for row in sink.rows] == ["0.0"]
+    mapped = stream.with_column("x", F.create_map("x", "x"))
+    with pytest.raises(tg.FlowError, match="cannot group by columns of this type"):
+        tg.start(mapped.window(tg.rows(2), by="x").agg(n=F.count("*")).write_to(sink))
