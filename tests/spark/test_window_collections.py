@@ -104,6 +104,24 @@ def median_of(rows: Sequence[Row]) -> tuple[float, bool]:
     return float(np.median([-1.0 if row["fare"] is None else row["fare"] for row in rows])), True
 
 
+def spread_udaf(merged: bool) -> Any:
+    """Of the same column as another: rows that are kept can be shared, states cannot."""
+    return tg.udaf(
+        init=lambda: (np.inf, -np.inf),
+        incr=lambda state, fares: (np.nanmin([state[0], *fares]), np.nanmax([state[1], *fares])),
+        merge=(lambda one, other: (min(one[0], other[0]), max(one[1], other[1]))) if merged else None,
+        final=lambda state: state[1] - state[0],
+        columns=["fare"],
+        state="low double, high double",
+        returns="double",
+    )
+
+
+def spread_of(rows: Sequence[Row]) -> float:
+    known = [row["fare"] for row in rows if row["fare"] is not None]
+    return max(known, default=-np.inf) - min(known, default=np.inf)
+
+
 def words_udaf() -> Any:
     """Strings and whole numbers with nulls; a state with a map in it."""
 
@@ -148,6 +166,8 @@ AGGREGATES: dict[str, tuple[Callable[[], Any], Callable[[Sequence[Row]], Any]]] 
     "rows": (lambda: F.count("*"), len),
     "mean": (mean_udaf, mean_of),
     "median": (median_udaf, median_of),
+    "spread": (lambda: spread_udaf(True), spread_of),
+    "whole_spread": (lambda: spread_udaf(False), spread_of),
     "words": (words_udaf, words_of),
     "fares": (lambda: F.collect_list("fare"), values("fare")),
     "places": (lambda: F.array_agg("place"), values("place")),
@@ -253,7 +273,9 @@ def test_they_work_behind_a_window_and_behind_a_join(spark: SparkSession, tmp_pa
         "at", F.timestamp_micros(F.lit(seconds(0)))
     )
     joined = stream.join(tg.stream(zones, time="at", name="zones"), on="word", within="1 hour")
-    inner = stream.window("5 seconds", by="word").agg(mean=mean_udaf(), fares=F.collect_list("fare"))
+    inner = stream.window("5 seconds", by="word").agg(
+        mean=mean_udaf(), fares=F.collect_list(F.struct(F.col("fare").alias("odd. name")))
+    )
     nested = inner.window("20 seconds").agg(
         means=F.collect_list("mean"),
         longest=tg.udaf(
@@ -278,7 +300,7 @@ def test_they_work_behind_a_window_and_behind_a_join(spark: SparkSession, tmp_pa
         {
             "ts": datetime.fromtimestamp(key[0] / 1e6, UTC),
             "mean": mean_of(some),
-            "fares": values("fare")(some),
+            "fares": some,
         }
         for key, some in first.items()
     ]
