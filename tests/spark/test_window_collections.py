@@ -18,6 +18,8 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
+from tidegate.spark.layout import TIME
+from tidegate.spark.window_aggregates import taken_apart
 
 SCHEMA = "ts timestamp, n long, fare double, word string, place struct<x: int, y: string>"
 Row = dict[str, Any]
@@ -104,14 +106,14 @@ def median_of(rows: Sequence[Row]) -> tuple[float, bool]:
     return float(np.median([-1.0 if row["fare"] is None else row["fare"] for row in rows])), True
 
 
-def spread_udaf(merged: bool) -> Any:
+def spread_udaf(merged: bool, column: str = "fare") -> Any:
     """Of the same column as another: rows that are kept can be shared, states cannot."""
     return tg.udaf(
         init=lambda: (np.inf, -np.inf),
         incr=lambda state, fares: (np.nanmin([state[0], *fares]), np.nanmax([state[1], *fares])),
         merge=(lambda one, other: (min(one[0], other[0]), max(one[1], other[1]))) if merged else None,
         final=lambda state: state[1] - state[0],
-        columns=["fare"],
+        columns=[column],
         state="low double, high double",
         returns="double",
     )
@@ -453,6 +455,7 @@ def test_sketches_are_within_their_stated_errors(spark: SparkSession, tmp_path: 
             nothing=F.percentile_approx(F.when(F.col("k") < 0, F.col("k")), [0.5]),
             nobody=F.approx_count_distinct(F.when(F.col("k") < 0, F.col("k"))),
             n=F.count("k"),
+            spread=spread_udaf(True, "x"),
         )
         .write_to(sink),
         checkpoint=str(tmp_path / "ck"),
@@ -479,6 +482,7 @@ def test_sketches_are_within_their_stated_errors(spark: SparkSession, tmp_path: 
         assert row["price"] == sorted(mine.price)[int(np.ceil(0.25 * len(mine))) - 1]
         assert row["nothing"] is None
         assert row["nobody"] == 0
+        assert row["spread"] == mine.x.max() - mine.x.min()
 
 
 # -- refused ---------------------------------------------------------------------------------------------
@@ -528,6 +532,27 @@ def _unpicklable() -> Callable[..., Any]:
             return one
 
     return merge
+
+
+def test_equal_partials_of_equal_arguments_are_computed_once(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([], f"{TIME} long, {SCHEMA}")
+    taken = taken_apart(
+        frame,
+        [
+            ("mean", F.avg(F.col("fare") + 1)),
+            ("n", F.expr("count(fare + 1)")),
+            ("others", F.count("n")),
+            ("low", spread_udaf(False)),
+            ("again", spread_udaf(False)),
+            ("state", spread_udaf(True)),
+            ("own", spread_udaf(True)),
+        ],
+    )
+    assert taken.described == ["(fare + CAST(1 AS DOUBLE))", "n", "fare"]
+    columns = [result.columns for result, _ in taken.results]
+    assert columns[0][1:] == columns[1]
+    assert columns[3] == columns[4]
+    assert len({*columns[2], *columns[3], *columns[5], *columns[6]}) == 4
 
 
 def test_groups_that_differ_in_where_their_nulls_are_stay_apart(spark: SparkSession) -> None:
