@@ -18,6 +18,8 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
+from tidegate.spark.layout import TIME
+from tidegate.spark.window_aggregates import taken_apart
 
 SCHEMA = "ts timestamp, n long, fare double, word string, place struct<x: int, y: string>"
 Row = dict[str, Any]
@@ -104,6 +106,24 @@ def median_of(rows: Sequence[Row]) -> tuple[float, bool]:
     return float(np.median([-1.0 if row["fare"] is None else row["fare"] for row in rows])), True
 
 
+def spread_udaf(merged: bool, column: str = "fare") -> Any:
+    """Of the same column as another: rows that are kept can be shared, states cannot."""
+    return tg.udaf(
+        init=lambda: (np.inf, -np.inf),
+        incr=lambda state, fares: (np.nanmin([state[0], *fares]), np.nanmax([state[1], *fares])),
+        merge=(lambda one, other: (min(one[0], other[0]), max(one[1], other[1]))) if merged else None,
+        final=lambda state: state[1] - state[0],
+        columns=[column],
+        state="low double, high double",
+        returns="double",
+    )
+
+
+def spread_of(rows: Sequence[Row]) -> float:
+    known = [row["fare"] for row in rows if row["fare"] is not None]
+    return max(known, default=-np.inf) - min(known, default=np.inf)
+
+
 def words_udaf() -> Any:
     """Strings and whole numbers with nulls; a state with a map in it."""
 
@@ -148,6 +168,8 @@ AGGREGATES: dict[str, tuple[Callable[[], Any], Callable[[Sequence[Row]], Any]]] 
     "rows": (lambda: F.count("*"), len),
     "mean": (mean_udaf, mean_of),
     "median": (median_udaf, median_of),
+    "spread": (lambda: spread_udaf(True), spread_of),
+    "whole_spread": (lambda: spread_udaf(False), spread_of),
     "words": (words_udaf, words_of),
     "fares": (lambda: F.collect_list("fare"), values("fare")),
     "places": (lambda: F.array_agg("place"), values("place")),
@@ -253,7 +275,9 @@ def test_they_work_behind_a_window_and_behind_a_join(spark: SparkSession, tmp_pa
         "at", F.timestamp_micros(F.lit(seconds(0)))
     )
     joined = stream.join(tg.stream(zones, time="at", name="zones"), on="word", within="1 hour")
-    inner = stream.window("5 seconds", by="word").agg(mean=mean_udaf(), fares=F.collect_list("fare"))
+    inner = stream.window("5 seconds", by="word").agg(
+        mean=mean_udaf(), fares=F.collect_list(F.struct(F.col("fare").alias("odd. name")))
+    )
     nested = inner.window("20 seconds").agg(
         means=F.collect_list("mean"),
         longest=tg.udaf(
@@ -278,7 +302,7 @@ def test_they_work_behind_a_window_and_behind_a_join(spark: SparkSession, tmp_pa
         {
             "ts": datetime.fromtimestamp(key[0] / 1e6, UTC),
             "mean": mean_of(some),
-            "fares": values("fare")(some),
+            "fares": some,
         }
         for key, some in first.items()
     ]
@@ -431,6 +455,7 @@ def test_sketches_are_within_their_stated_errors(spark: SparkSession, tmp_path: 
             nothing=F.percentile_approx(F.when(F.col("k") < 0, F.col("k")), [0.5]),
             nobody=F.approx_count_distinct(F.when(F.col("k") < 0, F.col("k"))),
             n=F.count("k"),
+            spread=spread_udaf(True, "x"),
         )
         .write_to(sink),
         checkpoint=str(tmp_path / "ck"),
@@ -457,6 +482,7 @@ def test_sketches_are_within_their_stated_errors(spark: SparkSession, tmp_path: 
         assert row["price"] == sorted(mine.price)[int(np.ceil(0.25 * len(mine))) - 1]
         assert row["nothing"] is None
         assert row["nobody"] == 0
+        assert row["spread"] == mine.x.max() - mine.x.min()
 
 
 # -- refused ---------------------------------------------------------------------------------------------
@@ -506,6 +532,27 @@ def _unpicklable() -> Callable[..., Any]:
             return one
 
     return merge
+
+
+def test_equal_partials_of_equal_arguments_are_computed_once(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([], f"{TIME} long, {SCHEMA}")
+    taken = taken_apart(
+        frame,
+        [
+            ("mean", F.avg(F.col("fare") + 1)),
+            ("n", F.expr("count(fare + 1)")),
+            ("others", F.count("n")),
+            ("low", spread_udaf(False)),
+            ("again", spread_udaf(False)),
+            ("state", spread_udaf(True)),
+            ("own", spread_udaf(True)),
+        ],
+    )
+    assert taken.described == ["(fare + CAST(1 AS DOUBLE))", "n", "fare"]
+    columns = [result.columns for result, _ in taken.results]
+    assert columns[0][1:] == columns[1]
+    assert columns[3] == columns[4]
+    assert len({*columns[2], *columns[3], *columns[5], *columns[6]}) == 4
 
 
 def test_groups_that_differ_in_where_their_nulls_are_stay_apart(spark: SparkSession) -> None:

@@ -120,3 +120,9 @@ def test_windows_of_windows_cannot_group_by_names_that_they_give_themselves(by: 
 @pytest.mark.parametrize("by", [[3], [None], [""], [("kind", "paid")]])
 def test_groups_are_told_apart_by_names_of_columns(by: Any) -> None:
     assert "by takes names of columns" in message_of(lambda: rides().window("1 second", by=by))
+
+
+@pytest.mark.parametrize("name", ["_tidegate_n", "_TIDEGATE_time"])
+def test_names_that_the_engine_keeps_for_itself_are_refused(name: str) -> None:
+    assert f"reserved. Got: {name}" in message_of(lambda: rides().window("1 second", by=name))
+    assert f"reserved. Got: {name}" in message_of(lambda: rides().window("1 second").agg(n=1, **{name: 1}))

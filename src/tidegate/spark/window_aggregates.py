@@ -109,14 +109,10 @@ class _Taking:
         sizes = _sizes(name, constants)
         parts = [self._part(part, arguments, sizes.get(part.merge, 0)) for part in found.parts]
         percentages = constants.get("percentage", Constant(()))
-        kind = T._parse_datatype_string(result_type(found, types[0].simpleString()))
         names = tuple(column for names in parts for column in names)
-        self.taken.results.append(
-            (
-                WindowResult(name, found.final, names, percentages.values),
-                T.ArrayType(kind) if percentages.many else kind,
-            )
-        )
+        kind = _result_kind(found, types[0])
+        result = WindowResult(name, found.final, names, percentages.values)
+        self.taken.results.append((result, T.ArrayType(kind) if percentages.many else kind))
 
     def add_users(self, name: str, given: UserAggregate) -> None:
         """A user-defined one."""
@@ -165,7 +161,7 @@ class _Taking:
     def _part(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
         """The columns of a part: new ones, or those of an equal part."""
         panes, rows = self._texts(part, arguments, size)
-        return self._partials.get(panes) or self._new_part(part, panes, rows)
+        return self._partials.get((part.merge, *panes)) or self._new_part(part, panes, rows)
 
     def _new_part(self, part: Part, panes: tuple[str, ...], rows: tuple[str, ...]) -> tuple[str, ...]:
         taken = self.taken
@@ -174,7 +170,7 @@ class _Taking:
         taken.partials += zip(names, panes, strict=True)
         taken.of_rows += zip(names, rows, strict=False)
         taken.parts.append((part, names))
-        self._partials[panes] = names
+        self._partials[part.merge, *panes] = names
         return names
 
     def _texts(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -215,6 +211,13 @@ def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> Non
                 do="Cast the argument, or take one of its fields",
             )
         )
+
+
+def _result_kind(found: Aggregate, argument: T.DataType) -> T.DataType:
+    """The type of the result. Names of fields do not survive the way through text, so types stay types."""
+    if found.result in ("same", "array"):
+        return argument if found.result == "same" else T.ArrayType(argument)
+    return T._parse_datatype_string(result_type(found, argument.simpleString()))
 
 
 def _sizes(name: str, constants: Mapping[str, Constant]) -> dict[Merge, int]:

@@ -58,3 +58,8 @@ def test_late_rows_and_empty_batches_say_nothing() -> None:
     known = after(first_manifest({}, ["s"], {}, 0), rows=1000, stored=500, late=400)
     assert known.control[CONTROL]["ratio"] == {"window1": 1.2}
     assert after(known, rows=0, stored=0).control[CONTROL]["ratio"] == {"window1": 1.2}
+
+
+def test_rows_that_are_no_larger_as_they_are_always_go_so_where_they_may() -> None:
+    many = after(first_manifest({}, ["s"], {}, 0), rows=1000, stored=10)
+    assert by_row(many, ["window1", "window2"], always=["window2", "window3"]) == ("window2",)

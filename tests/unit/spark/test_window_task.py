@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from tests.oracle.plain_aggregates import KINDS, PlainAggregate, Row
+from tests.oracle.plain_aggregates import KINDS, USERS, PlainAggregate, Row
 from tests.oracle.plain_engine import small_steps
 from tests.oracle.plain_window import Codes, PlainWindow
 from tests.oracle.plain_window_engine import PlainWindows
 
+from tidegate.errors import BatchFailed
 from tidegate.window.spec import WindowSpec
 
 COUNT = PlainAggregate("count", ("flag",))
@@ -105,3 +107,64 @@ def test_an_average_of_decimals_has_the_scale_of_its_type_also_where_four_more_d
         engine = PlainWindows([window], {"rides": 0}, partitions=1)
         engine.run({"rides": [row(1, price=Decimal("0.25")), row(2, price=Decimal("0.5"))]}, flush=True)
     assert emitted(engine) == [(0, Decimal("0.375"))]
+
+
+# -- functions of users ------------------------------------------------------------------------------------
+
+
+def users(function: str, size: int, slide: int, **broken: Any) -> PlainWindows:
+    """An engine over a user-defined aggregate, parts of which are other than they should be."""
+    layout = USERS[function]
+    udaf = replace(layout.udaf, **broken)
+    with patch.dict(USERS, {function: replace(layout, udaf=udaf)}):
+        window = PlainWindow("window1", "rides", WindowSpec(size, slide), ("word",), (words(function),))
+        return PlainWindows([window], {"rides": 0}, partitions=1)
+
+
+def words(function: str) -> PlainAggregate:
+    return PlainAggregate(function, ("word",))
+
+
+def failed(engine: PlainWindows) -> str:
+    with pytest.raises(BatchFailed) as caught:
+        engine.run({"rides": [row(7_000_001, "a")]}, flush=True)
+    engine.close()
+    return str(caught.value)
+
+
+SECOND = 1_000_000
+
+
+def test_a_result_of_another_type_is_told_with_its_group_and_window() -> None:
+    said = failed(users("last_word", 2 * SECOND, 2 * SECOND, final=lambda state: [3]))
+    assert (
+        "last_word failed in final, for the group word='a' and the window from 1970-01-01 00:00:06 UTC"
+        in said
+    )
+    assert "Got: The result: list where string was declared" in said
+
+
+def test_a_state_of_another_type_is_told_with_the_windows_that_it_would_be_part_of() -> None:
+    said = failed(users("last_word", 3 * SECOND, SECOND, incr=lambda state, words: ("many", None)))
+    assert "failed in incr, for the group word='a' and the window from 1970-01-01 00:00:05 UTC" in said
+    assert (
+        "those that follow, up to the one from 1970-01-01 00:00:07 UTC. Got: Field n: str where int64" in said
+    )
+
+
+def test_what_functions_do_not_get_stays_as_it_was_and_is_there_for_the_mended_ones() -> None:
+    engine = users("last_word", 10, 10)
+    engine.run({"rides": [row(1, "a")]})
+    before = engine.manifest
+    layout = engine._window_layouts["window1"]
+    bad = {
+        name: replace(one, udaf=replace(one.udaf, merge=lambda one, other: ()))
+        for name, one in layout.udafs.items()
+    }
+    engine._window_layouts["window1"] = replace(layout, udafs=bad)
+    with pytest.raises(BatchFailed, match="failed in merge"):
+        engine.run({"rides": [row(2, "a")]}, flush=True)
+    assert engine.manifest == before
+    engine._window_layouts["window1"] = layout
+    engine.run({"rides": [row(2, "a")]}, flush=True)
+    assert emitted(engine) == [(0, "a", "a")]
