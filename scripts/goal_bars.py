@@ -3,7 +3,7 @@
 
     scripts/goal_bars.py [--stories 50] [--networks 20] [--first 0]     (with the Python that has Tidegate)
 
-Bars are those of `tidegate/sim/goal_bars.py`. Everything repeats exactly; `--first` is the first seed, so that
+Bars are those of `tidegate/sim/goal_bars.py`. All repeats exactly; `--first` is the first seed, so that
 other seeds than those that settings were chosen with can be tried.
 """
 

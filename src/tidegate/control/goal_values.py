@@ -21,8 +21,6 @@ class GoalSettings:
     batch_seconds: float
     #: Time from the arrival of a row to its results, where a batch after a long one is to be shorter for it.
     latency_seconds: float | None = None
-    #: The next batch begins when this one is over, and has the rows that came meanwhile.
-    back_to_back: bool = False
     #: By output: what its loss counts (1 unless said), and the largest share of its results that may be lost.
     weights: Mapping[str, float] = field(default_factory=dict)
     loss_max: Mapping[str, float] = field(default_factory=dict)
@@ -32,6 +30,8 @@ class GoalSettings:
     least_share: float = 0.1
     #: What a point does becomes at most so many times as much from one batch to the next.
     rise_max: float = 2.5
+    #: The next batch begins when this one is over, and has the rows that came meanwhile.
+    back_to_back: bool = False
     cost: CostSettings = field(default_factory=CostSettings)
 
     def __post_init__(self) -> None:

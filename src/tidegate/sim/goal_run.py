@@ -78,9 +78,13 @@ class Controlled:
     def __init__(self, network: GoalNetwork, told: Story, kinds: Collection[str] = KINDS) -> None:
         self._network, self._told = network, told
         self._offers = [o.believed for o in network.operators if o.kind in kinds]
-        self.goal = OneGoal(
-            GoalSettings(batch_seconds(told), told.latency_seconds, not told.trigger_seconds, network.weights)
+        settings = GoalSettings(
+            batch_seconds(told),
+            told.latency_seconds,
+            network.weights,
+            back_to_back=not told.trigger_seconds,
         )
+        self.goal = OneGoal(settings)
         self._arrivals = Arrivals()
         self.levels: Mapping[str, float] = {o.point: o.nothing for o in self._offers}
         self.keep_share = 1.0
