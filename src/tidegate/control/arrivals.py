@@ -82,7 +82,7 @@ class Arrivals:
         mean, count = float(np.mean(self._rates)), len(self._rates)
         bound = _MORE_THAN_CHANCE * self._usual() * (1 + 1 / count) ** 0.5
         off = (last - mean) / mean
-        self._steps = [*self._steps, abs(last - self._rates[-1]) / mean][-_STEPS_KEPT:]
+        self._steps = [*self._steps, (last - self._rates[-1]) / mean][-_STEPS_KEPT:]
         if abs(off) <= bound:
             self._rates, self._rise = [*self._rates, last][-_RATES_KEPT:], 0.0
             return float(np.mean(self._rates))
@@ -91,10 +91,12 @@ class Arrivals:
         return last * (1 + goes_on)
 
     def _usual(self) -> float:
-        """By what part rates differ though the input is the same: half of the steps are smaller."""
+        """By what part rates differ by chance: half of the steps are closer to the middle one."""
         if len(self._steps) < _STEPS_ENOUGH:
             return _AT_FIRST
-        return max(_LEAST, float(np.median(self._steps)) / _USUAL)
+        # A ramp has steps, too, but all of the same size.
+        steps = np.array(self._steps)
+        return max(_LEAST, float(np.median(np.abs(steps - np.median(steps)))) / _USUAL)
 
     def snapshot(self) -> dict[str, Any]:
         return {"rates": self._rates, "steps": self._steps, "rise": self._rise, "began_us": self._began_us}

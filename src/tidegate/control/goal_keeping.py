@@ -24,10 +24,11 @@ import numpy as np
 from tidegate.control import overload, sifting, window_dropping
 from tidegate.control.arrivals import Arrivals
 from tidegate.control.cost_model import Effort
+from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.join_prospects import foreseen
 from tidegate.control.load_model import uneven_seconds, wall_seconds
 from tidegate.control.offers import Offer, even_offer, regions_offer, rows_going, shut_offer, windows_offer
-from tidegate.control.one_goal import BatchSeen, Decided, GoalSettings, OneGoal, warnings
+from tidegate.control.one_goal import OneGoal
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.planning import Operator
 from tidegate.control.sifting import SiftSettings

@@ -61,9 +61,9 @@ class Prospect:
 
     @property
     def deepest(self) -> dict[str, float]:
-        """As far as every mechanism goes, whatever is lost; no output is shut off."""
+        """As far as every mechanism goes, whatever is lost; outputs that may be are shut off."""
         return {
-            point: offer.nothing if offer.whole else float(offer.levels[-1])
+            point: offer.nothing if offer.whole and self._bounded(offer) else float(offer.levels[-1])
             for point, offer in self.offers.items()
         }
 
@@ -162,11 +162,13 @@ class Prospect:
         """Of the outputs that may go as a whole, the one that is missed least for the time that it takes."""
         best, price = None, np.inf
         for point, offer in self.offers.items():
-            bounded = any(self.loss_max.get(output, 1.0) < 1 for output in offer.lost)
-            if not offer.whole or point in shut or bounded:
+            if not offer.whole or point in shut or self._bounded(offer):
                 continue
             gained = self.seconds(levels) - self.seconds({**levels, point: float(offer.levels[-1])})
             asked = sum(self.weights.get(output, 1.0) for output in offer.lost)
             if gained > 0 and asked / gained < price:
                 best, price = point, asked / gained
         return best
+
+    def _bounded(self, offer: Offer) -> bool:
+        return any(self.loss_max.get(output, 1.0) < 1 for output in offer.lost)

@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.control.cost_model import Effort
+from tidegate.control.goal_values import BatchSeen, GoalSettings
 from tidegate.control.headroom import HeadroomSettings
 from tidegate.control.load_model import LoadModel
 from tidegate.control.offers import rate_offer
-from tidegate.control.one_goal import BatchSeen, GoalSettings, OneGoal
+from tidegate.control.one_goal import OneGoal
+from tidegate.control.patience import PatienceSettings
 from tidegate.control.rate import Load
 from tidegate.control.yield_curve import YieldCurve
 
@@ -35,7 +37,9 @@ class RateModelSettings:
     headroom: float = 0.1
 
     def goal(self, seconds: float) -> GoalSettings:
-        return GoalSettings(seconds, headroom=HeadroomSettings.always(self.headroom), patience=1)
+        return GoalSettings(
+            seconds, headroom=HeadroomSettings.always(self.headroom), patience=PatienceSettings(first=1)
+        )
 
 
 class RateModel:

@@ -36,17 +36,17 @@ class Kept:
     on_time: float
     judged: int
     recall: float
-    recall_fixed: float
+    recall_fixed: float | None
     #: Changes of direction per 10 batches, of the level that does so most; None where input is not steady.
     turns: float | None
 
     @property
-    def of_fixed(self) -> float:
-        return self.recall / self.recall_fixed
+    def of_fixed(self) -> float | None:
+        return None if self.recall_fixed is None else self.recall / self.recall_fixed
 
 
-def kept(seed: int) -> Kept:
-    """One story, controlled, and by the best fixed plan."""
+def kept(seed: int, search: bool = True) -> Kept:
+    """One story, controlled, and by the best fixed plan where that is searched for."""
     network = generated(seed)
     told = story(seed, [operator.name for operator in network.operators])
     batches = run(network, told, Controlled(network, told))
@@ -58,7 +58,7 @@ def kept(seed: int) -> Kept:
         on_time(told, batches),
         len(judged),
         recall(network, batches),
-        best_fixed(network, told),
+        best_fixed(network, told) if search else None,
         turns([batch for batch in batches if batch.begin > _STEADY_FROM]) if steady else None,
     )
 

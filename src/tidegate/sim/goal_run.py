@@ -22,8 +22,9 @@ import numpy as np
 
 from tidegate.control.arrivals import Arrivals
 from tidegate.control.cost_model import Effort
+from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings
 from tidegate.control.load_model import LoadModel
-from tidegate.control.one_goal import BatchSeen, Decided, GoalSettings, OneGoal
+from tidegate.control.one_goal import OneGoal
 from tidegate.goals import Goal
 from tidegate.sim.goal_network import JOIN, KINDS, ROWS, WINDOWS, GoalNetwork, Operator
 from tidegate.sim.goal_story import SECONDS, Story
@@ -77,7 +78,13 @@ class Controlled:
     def __init__(self, network: GoalNetwork, told: Story, kinds: Collection[str] = KINDS) -> None:
         self._network, self._told = network, told
         self._offers = [o.believed for o in network.operators if o.kind in kinds]
-        self.goal = OneGoal(GoalSettings(batch_seconds(told), told.latency_seconds, network.weights))
+        settings = GoalSettings(
+            batch_seconds(told),
+            told.latency_seconds,
+            network.weights,
+            back_to_back=not told.trigger_seconds,
+        )
+        self.goal = OneGoal(settings)
         self._arrivals = Arrivals()
         self.levels: Mapping[str, float] = {o.point: o.nothing for o in self._offers}
         self.keep_share = 1.0

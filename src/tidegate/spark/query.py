@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.balance import Balance
 from tidegate.control.balancing import Balanced, BalanceSettings, check
 from tidegate.control.goal_keeping import KeepSettings
-from tidegate.control.one_goal import GoalSettings
+from tidegate.control.goal_values import GoalSettings
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings

@@ -1,0 +1,125 @@
+"""What one controller is given and gives back: the goal as numbers, a batch as it went, what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tidegate.control.cost_model import CostSettings, Effort
+from tidegate.control.headroom import HeadroomSettings
+from tidegate.control.patience import PatienceSettings
+from tidegate.control.prospect import Levels
+from tidegate.errors import FlowError, explain
+
+
+@dataclass(frozen=True)
+class GoalSettings:
+    """What is to be kept, and how calmly."""
+
+    #: Time that a batch may take.
+    batch_seconds: float
+    #: Time from the arrival of a row to its results, where a batch after a long one is to be shorter for it.
+    latency_seconds: float | None = None
+    #: By output: what its loss counts (1 unless said), and the largest share of its results that may be lost.
+    weights: Mapping[str, float] = field(default_factory=dict)
+    loss_max: Mapping[str, float] = field(default_factory=dict)
+    headroom: HeadroomSettings = field(default_factory=HeadroomSettings)
+    patience: PatienceSettings = field(default_factory=PatienceSettings)
+    #: Work that takes no more than this part of the time is always done.
+    least_share: float = 0.1
+    #: What a point does becomes at most so many times as much from one batch to the next.
+    rise_max: float = 2.5
+    #: The next batch begins when this one is over, and has the rows that came meanwhile.
+    back_to_back: bool = False
+    cost: CostSettings = field(default_factory=CostSettings)
+
+    def __post_init__(self) -> None:
+        if not (self.batch_seconds > 0 and 0 < self.least_share <= 1 and self.rise_max > 1):
+            raise FlowError(
+                explain(
+                    "A goal has some time, of which a part in (0, 1] is always used, and rise_max is above 1",
+                    got=self,
+                )
+            )
+
+
+@dataclass(frozen=True)
+class BatchSeen:
+    """What a batch did."""
+
+    busy_seconds: float
+    efforts: Mapping[str, Effort]
+    #: By operator whose time is measured: seconds that it took; and all that balance would save.
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    uneven_seconds: float = 0.0
+    #: Seconds that sources are behind.
+    behind_seconds: float = 0.0
+    #: False: it had no rows, or ran on cold workers, and says nothing that lasts.
+    teaches: bool = True
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the next batch does, and what is expected of it."""
+
+    #: By point: r, z, p, or 1 for an output that is shut off.
+    levels: Levels
+    #: Seconds: with these levels, with nothing left out, and of a batch that does nothing.
+    planned: float
+    full: float
+    fixed: float
+    #: By output: the largest share of its results that will be missing.
+    lost: Mapping[str, float]
+    #: Seconds that are missing in spite of everything, and the part of the rows, the freshest, that fits.
+    short: float = 0.0
+    keep_share: float = 1.0
+    headroom: float = 0.0
+    uneven_seconds: float = 0.0
+    behind_seconds: float = 0.0
+    #: What was predicted for the batch that has just run, and what it took.
+    predicted: float | None = None
+    took: float | None = None
+
+    def told(self) -> dict[str, Any]:
+        """For telemetry."""
+        return asdict(self)
+
+    @property
+    def sheds(self) -> bool:
+        return any(share > 0 for share in self.lost.values())
+
+
+def warnings(settings: GoalSettings, decided: Decided) -> list[str]:
+    """What only the run can tell of a goal that cannot be kept, with the numbers."""
+    said = []
+    if decided.fixed > settings.batch_seconds:
+        said.append(
+            explain(
+                "The goal cannot be met: a batch that does nothing takes longer than a batch may",
+                got=f"{decided.fixed:.3f} s of {settings.batch_seconds:.3f} s",
+                do="Allow a longer latency",
+            )
+        )
+    elif decided.short > 0:
+        said.append(
+            explain(
+                "The next batch is too long whatever may be left out of it",
+                got=f"{decided.planned:.3f} s planned of {settings.batch_seconds:.3f} s, "
+                f"{decided.full:.3f} s with nothing left out",
+                why=f"Only the freshest {decided.keep_share:.0%} of its rows are in time",
+                do="Allow a larger loss_max or a longer latency, or give the query more cores",
+            )
+        )
+    at_bound = [
+        name for name, most in settings.loss_max.items() if decided.lost.get(name, 0.0) >= 0.999 * most
+    ]
+    if decided.short > 0 and at_bound:
+        said.append(
+            explain(
+                "The loss_max of outputs is in the way of the latency",
+                got=", ".join(f"{name}: {settings.loss_max[name]:.1%}" for name in sorted(at_bound)),
+                do="Raise it for outputs that can bear it",
+            )
+        )
+    return said

@@ -1,0 +1,91 @@
+"""When levels are eased, and when another mix is taken: not at the first batch that has time to spare.
+
+Ours. Going deeper is urgent and never waits. Going back is a trial, and each that had to be taken back soon
+makes the next one wait twice as long; after a good while without, all is forgiven. Much time to spare is no
+trial: the rush is over, and then a few batches are enough.
+
+Guarantee: on steady input, whatever the noise, easing becomes as rare as once in `most` batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.errors import FlowError, explain
+
+#: Easing that is taken back within so many batches was too early; without that for so many, all is forgiven.
+_TOO_EARLY, _FORGIVEN = 25, 60
+#: A little time to spare must last so many times as long as more of it; below this part used, it is much.
+_LITTLE, _MUCH = 4, 0.75
+
+
+@dataclass(frozen=True)
+class PatienceSettings:
+    """More patience: fewer changes, and more time that is not used."""
+
+    #: Batches in a row that must have had time to spare: at first, and after easing was often taken back.
+    first: int = 2
+    most: int = 32
+    #: Parts of the target: using less than the first is time to spare, less than the second a little of it.
+    keep_above: float = 0.9
+    rest_above: float = 0.97
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.first <= self.most and 0 < self.keep_above <= self.rest_above <= 1):
+            raise FlowError(
+                explain(
+                    "Patience is a batch or more, and time is spared below some part of the target",
+                    got=self,
+                    do="Give 1 <= first <= most and 0 < keep_above <= rest_above <= 1",
+                )
+            )
+
+
+class Patience:
+    """Counts batches."""
+
+    def __init__(self, settings: PatienceSettings | None = None) -> None:
+        self.settings = settings or PatienceSettings()
+        self._needed = self.settings.first
+        #: Batches in a row with time to spare, with a little of it, and with a better mix at hand.
+        self._spare, self._little, self._regretted = 0, 0, 0
+        #: Batches since levels were eased.
+        self._since = _FORGIVEN
+
+    def deepened(self) -> None:
+        """Levels had to go deeper."""
+        if self._since < _TOO_EARLY:
+            self._needed = min(self.settings.most, 2 * self._needed)
+        self._since = max(self._since, _TOO_EARLY)
+        self._spare, self._little = 0, 0
+
+    def eases(self, used: float) -> bool:
+        """Whether to ease, now that a batch will use this part of the target."""
+        self._since += 1
+        if self._since > _FORGIVEN:
+            self._needed = self.settings.first
+        self._spare = self._spare + 1 if used < self.settings.keep_above else 0
+        self._little = self._little + 1 if used < self.settings.rest_above else 0
+        needed = self.settings.first if used < _MUCH else self._needed
+        if self._spare < needed and self._little < _LITTLE * self._needed:
+            return False
+        self._spare, self._little, self._since = 0, 0, 0
+        return True
+
+    def remixes(self, better: bool) -> bool:
+        """Whether to take another mix, which is better for this batch or not."""
+        self._regretted = self._regretted + 1 if better else 0
+        if self._regretted <= self._needed:
+            return False
+        self._regretted = 0
+        return True
+
+    def snapshot(self) -> list[int]:
+        return [self._needed, self._spare, self._little, self._regretted, self._since]
+
+    @classmethod
+    def restore(cls, raw: Any, settings: PatienceSettings | None = None) -> Patience:
+        restored = cls(settings)
+        restored._needed, restored._spare, restored._little, restored._regretted, restored._since = raw
+        return restored

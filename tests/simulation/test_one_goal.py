@@ -1,0 +1,53 @@
+"""One goal over networks of joins, matches and windows: some of the stories of `scripts/goal_bars.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidegate.sim.goal_bars import ON_TIME, kept, recall, together
+from tidegate.sim.goal_network import generated
+from tidegate.sim.goal_run import Controlled, Fixed, run
+from tidegate.sim.goal_story import story
+
+#: One of each kind.
+SEEDS = range(8)
+
+
+def test_stories_are_on_time_and_at_rest() -> None:
+    told = [kept(seed, search=False) for seed in SEEDS]
+    judged = sum(one.judged for one in told)
+    assert sum(one.on_time * one.judged for one in told) / judged >= ON_TIME
+    assert min(one.on_time for one in told) >= 0.97
+    assert max(one.turns for one in told if one.turns is not None) <= 1
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_no_plan_that_never_changes_finds_much_more(seed: int) -> None:
+    found = kept(seed).of_fixed
+    assert found is not None
+    assert found >= 0.95
+
+
+def test_choosing_among_all_mechanisms_beats_each_of_them() -> None:
+    gains = [together(seed).gain for seed in range(2)]
+    assert min(gains) > 1
+    assert np.median(gains) >= 1.15
+
+
+def test_the_same_seed_is_the_same_run_and_another_is_another() -> None:
+    runs = []
+    for seed in (3, 3, 11):
+        network = generated(seed)
+        told = story(seed, [operator.name for operator in network.operators])
+        runs.append(run(network, told, Controlled(network, told)))
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+def test_a_plan_that_leaves_out_nothing_would_be_noticed() -> None:
+    network = generated(0)
+    told = story(0, [operator.name for operator in network.operators])
+    batches = run(network, told, Fixed({o.name: o.truth.nothing for o in network.operators}))
+    assert np.mean([batch.latency <= told.latency_seconds for batch in batches]) < 0.5
+    assert recall(network, batches) == 1

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tidegate.control.cost_model import Effort
+from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
+from tidegate.control.headroom import HeadroomSettings
+from tidegate.control.offers import Offer, rate_offer, shut_offer, windows_offer
+from tidegate.control.one_goal import OneGoal
+from tidegate.control.patience import Patience, PatienceSettings
+from tidegate.errors import FlowError
+
+#: Seconds per row, comparison and output of each operator, and of a batch that does nothing.
+COSTS = {"join": np.array([1e-5, 1e-6, 1e-5, 0]), "window": np.array([1e-4, 0, 1e-5, 0])}
+OVERHEAD = 0.2
+OFFERS = [
+    rate_offer("join", {"pairs": 1.0}, 0.7),
+    windows_offer("window", ["counts"], 9, {"window": 0.8}, ["window"]),
+]
+
+
+class Machine:
+    """Batches of a join and a window that take what they take."""
+
+    def __init__(self, offers: list[Offer] = OFFERS, **settings: Any) -> None:
+        self.settings = GoalSettings(1.0, **settings)
+        self.goal, self.offers = OneGoal(self.settings), offers
+        self.levels = {offer.point: offer.nothing for offer in offers}
+        self.seconds: list[float] = []
+
+    def run(self, rate: float, batches: int = 1, overhead: float = OVERHEAD, cold: bool = False) -> Decided:
+        """At a rate of 1 the join takes 0.3 seconds, and so does the window."""
+        full = {
+            "join": Effort(3e3 * rate, 2e5 * rate, 7e3 * rate),
+            "window": Effort(3e3 * rate, 0, 10 * rate),
+        }
+        for _ in range(batches):
+            did = dict(full)
+            for offer in self.offers:
+                for name, kept in offer.kept_at(self.levels[offer.point]).items():
+                    did[name] = Effort(*(did[name].parts * kept).tolist())
+            took = {name: float(COSTS[name] @ effort.parts) for name, effort in did.items()}
+            self.seconds.append(overhead + sum(took.values()))
+            decided = self.goal.adapt(
+                BatchSeen(self.seconds[-1], did, took, teaches=not cold), full, self.offers
+            )
+            self.levels = dict(decided.levels)
+        return decided
+
+
+def test_nothing_is_left_out_while_there_is_time() -> None:
+    decided = Machine().run(0.9, 20)
+    assert decided.levels == {"join": 1.0, "window": 0.0}
+    assert not decided.sheds
+
+
+def test_the_batch_after_a_rush_begins_is_in_time_and_uses_its_time() -> None:
+    machine = Machine()
+    machine.run(0.9, 15)
+    machine.run(2.5, 15)
+    assert machine.seconds[15] > 1.4
+    assert all(0.75 <= took <= 1 for took in machine.seconds[16:])
+
+
+def test_what_was_predicted_is_what_it_took() -> None:
+    machine = Machine()
+    machine.run(0.9, 5)
+    machine.run(1.5, 5)
+    decided = machine.run(2.5, 15)
+    assert decided.predicted == pytest.approx(decided.took, rel=0.03)
+
+
+def test_everything_is_done_again_when_the_rush_is_over() -> None:
+    machine = Machine()
+    machine.run(2.5, 15)
+    assert not machine.run(0.9, 6).sheds
+
+
+def test_levels_rest_on_steady_input() -> None:
+    machine = Machine()
+    machine.run(2.5, 25)
+    before = dict(machine.levels)
+    machine.run(2.5, 20)
+    assert machine.levels == before
+
+
+def test_the_output_that_counts_more_loses_less() -> None:
+    plain, joins, counts = (
+        Machine(weights=weights).run(2.5, 30).lost for weights in ({}, {"pairs": 9.0}, {"counts": 9.0})
+    )
+    assert joins["pairs"] <= plain["pairs"] < counts["pairs"] or plain["pairs"] == joins["pairs"] == 0
+    assert counts["counts"] <= plain["counts"] <= joins["counts"]
+    assert joins["counts"] > counts["counts"]
+
+
+def test_no_output_loses_more_than_it_may_and_what_is_missing_is_said() -> None:
+    machine = Machine(loss_max={"pairs": 0.1, "counts": 0.2})
+    decided = machine.run(2.5, 20)
+    assert decided.lost["pairs"] <= 0.1 + 1e-9
+    assert decided.lost["counts"] <= 0.2 + 1e-9
+    assert decided.short > 0.2
+    assert 0.3 < decided.keep_share < 0.9
+    said = " ".join(warnings(machine.settings, decided))
+    assert "too long whatever may be left out" in said
+    assert "pairs: 10.0%" in said
+
+
+def test_a_goal_below_the_fixed_cost_of_a_batch_is_said_and_some_work_is_still_done() -> None:
+    machine = Machine()
+    decided = machine.run(1.0, 20, overhead=1.3)
+    assert decided.fixed > 1
+    assert decided.keep_share == 1, "fewer rows would be late just the same"
+    assert 0 < decided.levels["join"] < 1
+    (said,) = warnings(machine.settings, decided)
+    assert "a batch that does nothing takes longer" in said
+
+
+def test_a_slow_sink_is_made_up_for() -> None:
+    machine = Machine()
+    machine.run(1.2, 10)
+    machine.run(1.2, 15, overhead=0.6)
+    assert all(took <= 1 for took in machine.seconds[-10:])
+
+
+def test_cold_batches_teach_nothing() -> None:
+    machine = Machine()
+    machine.run(0.9, 5)
+    before = machine.goal.model.snapshot()
+    decided = machine.run(0.9, 3, overhead=5.0, cold=True)
+    assert machine.goal.model.snapshot() == before
+    assert not decided.sheds
+
+
+def test_an_output_is_shut_off_only_when_nothing_else_is_enough() -> None:
+    offers = [
+        windows_offer("window", ["counts"], 3, {"window": 1.0}, ["window"]),
+        shut_offer("pairs", ["join"]),
+    ]
+    assert Machine(offers).run(1.3, 20).levels["pairs"] == 0
+    rush = Machine(offers).run(3.0, 20)
+    assert rush.levels["pairs"] == 1
+    assert rush.lost["pairs"] == 1
+    kept = Machine(offers, loss_max={"pairs": 0.5}).run(3.0, 20)
+    assert kept.levels["pairs"] == 0
+    assert kept.short > 0
+
+
+def test_after_a_long_batch_the_next_is_shorter_if_that_saves_its_rows_and_only_then() -> None:
+    for took, shorter in ((1.4, True), (1.8, False)):
+        machine = Machine(latency_seconds=2.0)
+        machine.run(1.5, 30)
+        levels = dict(machine.levels)
+        usual = machine.run(1.5).planned
+        decided = machine.run(1.5, overhead=OVERHEAD + took - machine.seconds[-1])
+        assert (decided.planned < 0.7 * usual) == shorter
+        machine.run(1.5)
+        assert machine.levels == levels, "that was for once"
+
+
+def test_a_restored_controller_decides_as_the_one_that_ran_on() -> None:
+    machine = Machine()
+    machine.run(0.9, 5)
+    machine.run(2.5, 9)
+    other = Machine()
+    other.goal = OneGoal.restore(json.loads(json.dumps(machine.goal.snapshot())), machine.settings)
+    other.levels = dict(machine.levels)
+    assert machine.run(1.7, 5) == other.run(1.7, 5)
+    assert machine.goal.snapshot() == other.goal.snapshot()
+
+
+def test_each_easing_that_is_taken_back_makes_the_next_one_wait_longer() -> None:
+    patience, waits = Patience(), []
+    for _ in range(4):
+        patience.deepened()
+        waits.append(next(n for n in range(1, 100) if patience.eases(0.85)))
+    assert waits == [2, 4, 8, 16]
+    assert next(n for n in range(1, 100) if patience.eases(0.5)) == 2, "the rush is over"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: GoalSettings(0.0),
+        lambda: GoalSettings(1.0, rise_max=1.0),
+        lambda: GoalSettings(1.0, least_share=0.0),
+        lambda: HeadroomSettings(first=0.5),
+        lambda: PatienceSettings(first=0),
+        lambda: PatienceSettings(keep_above=0.99),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: Any) -> None:
+    with pytest.raises(FlowError):
+        wrong()
