@@ -33,7 +33,7 @@ def one_row_files(folder: Path, times: list[float], key: int = 1, first: int = 0
     add_files(folder, rows)
 
 
-def source(spark: SparkSession, folder: Path, **settings: str | None) -> tg.Stream:
+def source(spark: SparkSession, folder: Path, **settings: Any) -> tg.Stream:
     return tg.stream(read_files(spark, folder, STREAM_SCHEMA), time="ts", name=folder.name, **settings)
 
 
