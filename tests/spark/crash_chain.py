@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,12 +47,20 @@ def survive(home: Path, case: Case, kills: list[Kill], *more: str) -> None:
     """Kill and restart; at the end nothing is lost, nothing is there twice, and nothing is left behind."""
     prepare(home, case.seed)
     for kill in kills:
-        code, told = run(home, case, *more, *kill.arguments())
-        assert code == -signal.SIGKILL, f"{kill} did not happen (exit {code}):\n{told}"
-        check_left_behind(home, kill)
-    code, told = run(home, case, *more)
-    assert code == 0, f"after {kills}:\n{told}"
+        run_and_kill(home, kill, *case.arguments(), *more)
+    run_to_the_end(home, *case.arguments(), *more)
     check_result(home, case)
+
+
+def run_and_kill(home: Path, kill: Kill, *arguments: str, outputs: Sequence[str] = ("out",)) -> None:
+    code, told = run(home, *arguments, *kill.arguments())
+    assert code == -signal.SIGKILL, f"{kill} did not happen (exit {code}):\n{told}"
+    check_left_behind(home, kill, outputs)
+
+
+def run_to_the_end(home: Path, *arguments: str) -> None:
+    code, told = run(home, *arguments)
+    assert code == 0, told
 
 
 def check_result(home: Path, case: Case) -> None:
@@ -62,10 +71,15 @@ def check_result(home: Path, case: Case) -> None:
     assert not lost, f"{len(lost)} rows lost, such as {min(lost, key=str)}"
     assert not extra, f"{len(extra)} rows that are wrong, such as {min(extra, key=str)}"
     assert got == answer, "rows are there twice"
+    check_checkpoint(home)
+
+
+def check_checkpoint(home: Path, batches: int = BATCHES) -> None:
+    """Nothing unfinished is left, and both logs end together."""
     checkpoint = Checkpoint(str(home / "checkpoint"))
     manifest = checkpoint.manifests.load_latest()
     assert manifest is not None
-    check_logs(home, manifest.batch)
+    check_logs(home, manifest.batch, batches)
     receipts = checkpoint.receipts.read()
     assert [one["batch"] for one in receipts] == list(range(manifest.batch + 1)), (
         "a receipt is missing or twice"
@@ -74,7 +88,7 @@ def check_result(home: Path, case: Case) -> None:
     assert not checkpoint.store.list(temporary=True)
 
 
-def check_logs(home: Path, batch: int) -> None:
+def check_logs(home: Path, batch: int, batches: int) -> None:
     """Both logs end with the same batch, and every input file was taken, once.
 
     Not "one file a batch": killed alone, a driver may leave a JVM behind that has begun the source log of the
@@ -85,7 +99,7 @@ def check_logs(home: Path, batch: int) -> None:
     for source in ("0", "1"):
         lines = [line for log in (spark / "sources" / source).iterdir() for line in _entries(log)]
         taken = sorted(json.loads(line)["path"].rsplit("/", 1)[-1] for line in lines)
-        assert taken == sorted(f"{number}.parquet" for number in range(BATCHES)), source
+        assert taken == sorted(f"{number}.parquet" for number in range(batches)), source
 
 
 def _entries(log: Path) -> list[str]:
@@ -99,10 +113,9 @@ def unreferenced(home: Path) -> set[str]:
     return set(checkpoint.store.list("segments")) - referenced(manifest.pieces if manifest else ())
 
 
-def run(home: Path, case: Case, *more: str) -> tuple[int, str]:
+def run(home: Path, *arguments: str) -> tuple[int, str]:
     """One run to its end, whichever that is: exit code, and what it said. Nothing of it lives on."""
-    command = [sys.executable, "-m", "tests.spark.crash_runner", str(home), "--how", case.how, *more]
-    command += ["--where", case.where] if case.where else []
+    command = [sys.executable, "-m", "tests.spark.crash_runner", str(home), *arguments]
     log = home / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -143,25 +156,29 @@ def living_in_session(session: int) -> list[int]:
     return found
 
 
-def check_left_behind(home: Path, kill: Kill) -> None:
+def check_left_behind(home: Path, kill: Kill, outputs: Sequence[str]) -> None:
     """The run died where it was meant to: what stands is what had been done, and no more."""
     batch = kill.batch
+    step, _, name = kill.step.partition(" ")
     state = home / "checkpoint/tidegate"
     segments = watched_files(home, "writing", batch)
     spark_commit = watched_files(home, "spark-commit", batch)
     telemetry = list((state / "telemetry").glob(f"*{batch:010d}*"))
     manifest = (state / f"manifests/{batch:010d}.json").exists()
     plan = (state / f"plans/{batch:010d}.json").exists()
-    output = (home / f"out/batch={batch}/_SUCCESS").exists()
-    assert manifest == (kill.step in ("committed", "spark-commit")), kill
+    written = [(home / folder / f"batch={batch}/_SUCCESS").exists() for folder in outputs]
+    assert manifest == (step in ("committed", "spark-commit")), kill
     # The plan of a batch that has been tried before is there before it is planned again.
-    assert plan or kill.step == "planning", kill
-    if kill.step in ("writing", "materialised", "spilling", "sink", "sunk", "reported"):
+    assert plan or step == "planning", kill
+    if step in ("writing", "materialised", "spilling", "sink", "sunk", "reported"):
         assert segments, kill
-    if kill.step == "spilling" and not kill.only_driver:
-        assert not output, kill
-    if kill.step in ("sunk", "reported", "committed", "spark-commit"):
-        assert output, kill
-    if kill.step == "reported":
+    if step == "spilling" and not kill.only_driver:
+        assert not any(written), kill
+    if step == "sink" and name:
+        before = [Path(folder).name for folder in outputs].index(name)
+        assert written == [number < before for number in range(len(outputs))], kill
+    if step in ("sunk", "reported", "committed", "spark-commit"):
+        assert all(written), kill
+    if step == "reported":
         assert telemetry, kill
-    assert bool(spark_commit) == (kill.step == "spark-commit"), kill
+    assert bool(spark_commit) == (step == "spark-commit"), kill

@@ -19,14 +19,24 @@ import pyarrow.parquet as pq
 
 #: Batches 0 … BATCHES - 2 hold rows, the last one the row that closes everything.
 BATCHES = 7
-ROWS_PER_BATCH = 80
-KEYS = 12
 BATCH_US, LATENESS_US, WITHIN_US = 4_000_000, 2_000_000, 5_000_000
 FIRST_US = 1_700_000_000_000_000
 CLOSING_US = FIRST_US + 1_000 * BATCH_US
 SCHEMA = "id long, ts timestamp, k long, v double"
 #: Refuses about one pair in three, so that it also makes rows lonely.
 WHERE = "v + w > 0.6"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much there is of each stream."""
+
+    batches: int = BATCHES
+    rows_per_batch: int = 80
+    keys: int = 12
+
+
+USUAL = Size()
 
 
 @dataclass(frozen=True)
@@ -37,29 +47,33 @@ class Case:
     where: str | None
     seed: int
 
+    def arguments(self) -> list[str]:
+        return ["--how", self.how, *(["--where", self.where] if self.where else [])]
 
-def prepare(home: Path, seed: int) -> None:
+
+def prepare(home: Path, seed: int, size: Size = USUAL) -> None:
     """Write the files of both streams under `home`, in the order in which Spark shall take them."""
     random = np.random.default_rng(seed)
     for side, value in (("left", "v"), ("right", "w")):
         folder = home / side
         folder.mkdir(parents=True)
-        for batch in range(BATCHES):
+        for batch in range(size.batches):
             path = folder / f"{batch}.parquet"
-            pq.write_table(_rows(random, batch, value), path)
+            pq.write_table(_rows(random, batch, value, size), path)
             # Spark takes older files first; files of one second would come in any order.
             os.utime(path, (1_700_000_000 + 10 * batch,) * 2)
 
 
-def _rows(random: np.random.Generator, batch: int, value: str) -> pa.Table:
-    if batch == BATCHES - 1:
+def _rows(random: np.random.Generator, batch: int, value: str, size: Size) -> pa.Table:
+    if batch == size.batches - 1:
         ids, times, keys = np.array([-1]), np.array([CLOSING_US]), np.array([-1 if value == "v" else -2])
     else:
-        ids = np.arange(ROWS_PER_BATCH) + batch * ROWS_PER_BATCH
+        rows = size.rows_per_batch
+        ids = np.arange(rows) + batch * rows
         # The watermark stands at or below the start of the batch less the lateness.
-        offsets = random.integers(-LATENESS_US, BATCH_US, ROWS_PER_BATCH)
+        offsets = random.integers(-LATENESS_US, BATCH_US, rows)
         times = FIRST_US + batch * BATCH_US + offsets
-        keys = random.integers(0, KEYS, ROWS_PER_BATCH)
+        keys = random.integers(0, size.keys, rows)
     without_key = (keys == 0) & (random.random(len(keys)) < 0.5)
     return pa.table(
         {

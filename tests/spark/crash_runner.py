@@ -1,17 +1,19 @@
-"""One run of a join in a process of its own, which may be told where to die.
+"""One run of a flow in a process of its own, which may be told where to die.
 
     python -m tests.spark.crash_runner HOME --how left --kill sunk:3
 
 reads HOME/left and HOME/right, writes HOME/out, keeps its state in HOME/checkpoint and stops when all input
 is taken. With --kill it sends SIGKILL to itself and its JVM at the given step of the given batch:
 
-    planning, planned, materialised, sink, sunk, reported, committed    a step of the engine
+    planning, planned, materialised, sink, sunk, reported, committed    a step of the engine; `sink` is the
+                  first of them, "sink NAME" that of one output
     writing       a task of the batch has begun to write its state file
     spilling      the output files of the batch are there, but not yet as its output
     spark-commit  Spark's own commit of the batch stands
 
 `--only-driver` leaves the JVM alive: it must notice by itself that nobody is there any more.
 `--restless` moves partitions, keys and splits between instances in every batch.
+`--shedding` runs the flow of shedding_flow.py, under plans that nobody can foresee.
 `--failing-attempts` makes the first attempt of each join task fail after its state file is written (in
 some batches: each failure costs a new Python worker).
 """
@@ -28,10 +30,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark import TaskContext
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
-from tests.spark.crash_input import LATENESS_US, SCHEMA, WITHIN_US
+from pyspark.sql import SparkSession
+from tests.spark import shedding_flow
+from tests.spark.crash_flow import failing_at_first, joined
 from tests.spark.restless import Restless
 
 import tidegate as tg
@@ -40,7 +41,6 @@ from tidegate.spark import linked
 from tidegate.spark import query as query_module
 from tidegate.spark.engine import Engine
 
-FAILING_BATCHES = ("0", "3")
 STEPS = ("planning", "planned", "materialised", "sink", "sunk", "reported", "committed")
 
 
@@ -53,33 +53,6 @@ def watched_files(home: Path, kind: str, batch: int) -> list[Path]:
     return list((home / "checkpoint/spark/commits").glob(str(batch)))
 
 
-def joined(spark: SparkSession, home: Path, how: str, where: Any, within_us: int = WITHIN_US) -> tg.Stream:
-    """The flow under test."""
-    return source(spark, home, "left").join(
-        source(spark, home, "right"), on="k", within=f"{within_us} microseconds", how=how, where=where
-    )
-
-
-def source(spark: SparkSession, home: Path, side: str, schema: str | None = None) -> tg.Stream:
-    columns = schema or (SCHEMA if side == "left" else SCHEMA.replace("v double", "w double"))
-    frame = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(home / side))
-    return tg.stream(frame, time="ts", name=side, lateness=f"{LATENESS_US} microseconds")
-
-
-def failing_at_first() -> Column:
-    """WHERE as a function that raises, in some batches, wherever a task is run for the first time."""
-
-    def judged(v: float | None, w: float | None) -> bool | None:
-        task = TaskContext.get()
-        batch = None if task is None else task.getLocalProperty("streaming.sql.batchId")
-        if task is not None and task.attemptNumber() == 0 and str(batch) in FAILING_BATCHES:
-            time.sleep(0.5)  # the join, a step before us, has given its rows and closes its file
-            raise RuntimeError("the first attempt fails, as it was told to")
-        return None if v is None or w is None else v + w > 0.6
-
-    return F.udf(judged, "boolean")("v", "w")
-
-
 def main(arguments: list[str]) -> None:
     options = _options(arguments)
     home = options.home
@@ -90,8 +63,15 @@ def main(arguments: list[str]) -> None:
     if options.restless:
         balancing.strategy_of = lambda balance: Restless()
     where = failing_at_first() if options.failing_attempts else options.where
+    if options.shedding:
+        shedding_flow.replan_with(setattr, shedding_flow.unforeseen)
+        outputs = shedding_flow.outputs(spark, home)
+    else:
+        flow = joined(spark, home, options.how, where)
+        outputs = [flow.write_to("parquet", str(home / "out"), name="out")]
     query = tg.start(
-        joined(spark, home, options.how, where).write_to("parquet", str(home / "out"), name="out"),
+        *outputs,
+        goal=shedding_flow.GOAL if options.shedding else None,
         checkpoint=str(home / "checkpoint"),
         trigger="available now",
         partitions=4,
@@ -110,6 +90,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only-driver", action="store_true")
     parser.add_argument("--failing-attempts", action="store_true")
     parser.add_argument("--restless", action="store_true", help="partitions and keys move in every batch")
+    parser.add_argument("--shedding", action="store_true", help="the flow of shedding_flow instead of a join")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--conf", action="append", default=[], help="name=value")
     return parser.parse_args(arguments)
@@ -146,7 +127,7 @@ def _killer(only_driver: bool) -> Callable[[], None]:
 
 
 def _arm(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:
-    if kind in STEPS:
+    if kind.partition(" ")[0] in STEPS:
         _at_step(kind, batch, kill)
         return
     if kind == "spilling":
@@ -156,7 +137,7 @@ def _arm(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:
 
 def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:
     def on_step(step: str, at: int) -> None:
-        if step.partition(" ")[0] == kind and at == batch:
+        if kind in (step, step.partition(" ")[0]) and at == batch:
             kill()
 
     def engine(*given: Any) -> Engine:

@@ -46,7 +46,7 @@ def test_tasks_that_fail_after_they_have_written_are_retried_and_their_files_swe
     # test_attempts.py for that.
     home, case = tmp_path / "run", Case("left", None, seed=3)
     prepare(home, case.seed)
-    code, told = run(home, case, "--master", master, "--failing-attempts")
+    code, told = run(home, *case.arguments(), "--master", master, "--failing-attempts")
     assert code == 0, told
     check_result(home, Case("left", WHERE, seed=3))
     assert unreferenced(home), "no attempt has left a file behind, so nothing was shown"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.spark.crash_flow import source
 from tests.spark.crash_input import SCHEMA, WITHIN_US, Case, expected, prepare, written
-from tests.spark.crash_runner import source
 
 import tidegate as tg
 from tidegate.errors import CheckpointInUse, StateError

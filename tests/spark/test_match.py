@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, counted, read_files, seconds
@@ -125,7 +126,17 @@ SQUARES = [
 ]
 
 
-def test_a_stream_is_matched_in_files_that_are_linked_into_place(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_is_matched_in_files_that_are_linked_into_place(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Broadcast[Any]] = []
+    broadcast = spark.sparkContext.broadcast
+
+    def noted(value: Any) -> Broadcast[Any]:
+        sent.append(broadcast(value))
+        return sent[-1]
+
+    monkeypatch.setattr(spark.sparkContext, "broadcast", noted)
     frame = stream_of(spark, tmp_path / "in", files=3)
     query = tg.start(
         tg.stream(frame, time="ts", name="points").match(SQUARES).write_to("parquet", str(tmp_path / "out")),
@@ -138,6 +149,7 @@ def test_a_stream_is_matched_in_files_that_are_linked_into_place(spark: SparkSes
     assert counted(map(tuple, found.collect())) == expected(given, SQUARES)
     assert sum(p["offered"]["points"] for p in query.recent_progress) == 12_000
     assert all(p["sift"] == {} for p in query.recent_progress)
+    assert [one._jbroadcast.isValid() for one in sent] == [False], "the queries stay in the memory of workers"
 
 
 def test_late_and_impossible_rows_are_counted_and_left_out(spark: SparkSession, tmp_path: Path) -> None:

@@ -114,9 +114,11 @@ def learn(
         last = known.get("matches", {}).get(name)
         last = last if _fits(last, queries) else None
         stood = _stood(plan.sifters.get(name), queries, name)
-        matches[name] = _learnt(
-            settings, queries, name, last, stood, mine, entered, levels.get(name, rule.fraction), ahead
-        )
+        z = levels.get(name, rule.fraction)
+        learnt = _learnt(settings, queries, name, last, stood, mine, entered, z, ahead)
+        # Why the sifter in force was made, however long ago: for people.
+        made = {"batch": plan.batch, "why": learnt["why"]} if learnt["why"] else (last or {}).get("made")
+        matches[name] = {**learnt, "made": made}
     return {"rate": rule.snapshot(), "began_us": plan.now_us, "matches": matches}
 
 

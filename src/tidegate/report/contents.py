@@ -6,18 +6,16 @@ Times become ISO moments in UTC; a stream that has shown no row has none.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from tidegate.report.contents_operators import Row, sifter_rows, stored_bytes, window_rows
 from tidegate.report.receipts import totals
-from tidegate.values import BEGINNING_US, END_US, SIDES, Manifest, Piece, Plan
+from tidegate.report.units import iso
+from tidegate.values import SIDES, Manifest, Piece, Plan
 
-Row = dict[str, Any]
 T = TypeVar("T")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ def all_rows(contents: Contents) -> list[Row]:
         *({"kind": "stream", **row} for row in stream_rows(contents)),
         *({"kind": "routing", **row} for row in routing_rows(contents)),
         *({"kind": "segments", **row} for row in segment_rows(contents)),
+        *({"kind": "sifter", **row} for row in sifter_rows(contents.manifest)),
+        *({"kind": "window", **row} for row in window_rows(contents.manifest)),
         *({"kind": "plan", **plan.to_json()} for plan in contents.plans),
         *({"kind": "telemetry", "batch": b, **record} for b, record in contents.telemetry.items()),
         *({"kind": "receipt", **receipt} for receipt in last_of(contents.receipts, contents.last)),
@@ -66,7 +66,7 @@ def checkpoint_row(contents: Contents) -> Row:
         # Planned but not done: under way right now, or cut off by a crash and to be run again.
         "batch_under_way": planned if planned is not None and (done is None or planned > done) else None,
         "state_rows": sum(piece.rows for piece in pieces),
-        "state_bytes": _bytes(pieces),
+        "state_bytes": stored_bytes(pieces),
         "pieces": len(pieces),
         "flow": dict(manifest.flow) if manifest else None,
     }
@@ -115,6 +115,7 @@ def routing_rows(contents: Contents) -> list[Row]:
 def segment_rows(contents: Contents) -> list[Row]:
     """Per operator, side and slot: what is stored."""
     groups: defaultdict[tuple[str, int, int | None], list[Piece]] = defaultdict(list)
+    windows = {row["window"] for row in window_rows(contents.manifest)}
     for piece in contents.manifest.pieces if contents.manifest else ():
         groups[piece.operator, piece.side, piece.slot].append(piece)
     # A group without a slot spans several: it comes before those that have one.
@@ -122,33 +123,18 @@ def segment_rows(contents: Contents) -> list[Row]:
     return [
         {
             "operator": operator,
-            "side": SIDES[side],
+            # A window has one side only: what it stores are partials of its rows.
+            "side": "partials" if operator in windows else SIDES[side],
             "slot": slot,
             "pieces": len(pieces),
             "rows": sum(piece.rows for piece in pieces),
             "keyless_rows": sum(piece.rows for piece in pieces if piece.keyless),
-            "bytes": _bytes(pieces),
+            "bytes": stored_bytes(pieces),
             "first": iso(min(piece.first_us for piece in pieces)),
             "last": iso(max(piece.last_us for piece in pieces)),
         }
         for (operator, side, slot), pieces in ordered
     ]
-
-
-def iso(us: int) -> str | None:
-    """A moment in UTC; None where the time has not begun, `end` where everything is closed."""
-    if us == BEGINNING_US:
-        return None
-    if us == END_US:
-        return "end"
-    try:
-        return (_EPOCH + timedelta(microseconds=us)).isoformat()
-    except OverflowError:
-        return f"{us} us"
-
-
-def _bytes(pieces: Iterable[Piece]) -> int:
-    return sum(p.data.length + sum(bits.length for bits in p.matched.values()) for p in pieces)
 
 
 def last_of(batches: Sequence[T], count: int) -> Sequence[T]:

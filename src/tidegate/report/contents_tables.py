@@ -11,12 +11,12 @@ from tidegate.report import units
 from tidegate.report.contents import (
     Contents,
     checkpoint_row,
-    iso,
     last_of,
     routing_rows,
     segment_rows,
     stream_rows,
 )
+from tidegate.report.contents_operators import sifter_rows, window_rows
 from tidegate.report.receipts import receipt_rows, totals
 from tidegate.report.table import print_table
 from tidegate.report.tally import rows_out
@@ -39,6 +39,8 @@ def print_contents(console: Console, contents: Contents) -> None:
     _table(console, "Streams (UTC)", [_stream_line(row) for row in stream_rows(contents)], left=1)
     _table(console, "Routing", routing_rows(contents), left=1)
     _table(console, "Segments (UTC)", [_segment_line(row) for row in segment_rows(contents)], left=2)
+    _table(console, "Sifters", [_sifter_line(row) for row in sifter_rows(contents.manifest)], left=1)
+    _table(console, "Windows (UTC)", [_window_line(row) for row in window_rows(contents.manifest)], left=2)
     _table(console, "Plans (UTC)", [_plan_line(plan) for plan in contents.plans], left=0)
     _table(console, "Last batches", [_batch_line(b, r) for b, r in contents.telemetry.items()], left=0)
     newest = receipt_rows(last_of(contents.receipts, contents.last))
@@ -66,10 +68,39 @@ def _segment_line(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _sifter_line(row: Mapping[str, Any]) -> dict[str, Any]:
+    made = f"after batch {row['made_after_batch']}: {row['why']}" if row["why"] else "nothing was dropped yet"
+    return {
+        "match": row["match"],
+        "version": str(row["version"]),
+        "regions": row["regions"],
+        "passes (z)": f"{row['z']:.3f}",
+        "dropped by region": f"{row['threshold_least']:.2f} to {row['threshold_most']:.2f}",
+        "samples": row["samples"],
+        "quality": "-" if row["expected_quality"] is None else f"{row['expected_quality']:.3f}",
+        "last made": made,
+    }
+
+
+def _window_line(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "window": row["window"],
+        "by": ", ".join(row["by"]) or "-",
+        "size": units.seconds(row["size_us"] / 1e6),
+        "slide": units.seconds(row["slide_us"] / 1e6),
+        "partials each": len(row["partials"]),
+        "stored": row["stored"],
+        "rows per stored": "-" if row["rows_per_partial"] is None else f"{row['rows_per_partial']:.1f}",
+        "size on disk": units.size(row["bytes"]),
+        "oldest": units.date_and_time(row["first"]),
+        "closed before": units.date_and_time(row["closed_before"]),
+    }
+
+
 def _plan_line(plan: Plan) -> dict[str, Any]:
     return {
         "batch": plan.batch,
-        "decided": units.date_and_time(iso(plan.now_us)),
+        "decided": units.date_and_time(units.iso(plan.now_us)),
         "merges": sum(len(groups) for by in plan.merges.values() for groups in by.values()),
         "flush": "yes" if plan.flush else "no",
         "seed": str(plan.seed),

@@ -1,6 +1,12 @@
-"""Numbers as people read them: counts with separators, bytes and seconds with a unit."""
+"""Numbers as people read them: counts with separators, bytes and seconds with a unit, times as moments."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from tidegate.values import BEGINNING_US, END_US
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def count(n: float) -> str:
@@ -37,3 +43,15 @@ def date_and_time(iso: str | None) -> str:
     day, t, rest = iso.partition("T")
     clock, _, fraction = rest.partition("+")[0].partition(".")
     return f"{day} {clock}.{(fraction + '000')[:3]}" if t else iso
+
+
+def iso(us: int) -> str | None:
+    """A moment in UTC; None where the time has not begun, `end` where everything is closed."""
+    if us == BEGINNING_US:
+        return None
+    if us == END_US:
+        return "end"
+    try:
+        return (_EPOCH + timedelta(microseconds=us)).isoformat()
+    except OverflowError:
+        return f"{us} us"

@@ -255,6 +255,10 @@ class Engine:
         self._measure_outside(progress["duration_seconds"])
         self._on_progress(progress)
 
+    def close(self) -> None:
+        """Give back what workers were sent for the life of the query; no batch may follow."""
+        self._tasks.close()
+
     def _worth(self, one: Pass) -> overload.Worth:
         """What the pairs of a pass are worth, where the user says so."""
         settings = self.settings.overload

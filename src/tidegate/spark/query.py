@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -286,7 +286,8 @@ def _run_batch(compiled: Compiled, settings: Settings) -> Query:
         checkpoint.open(_owner())
         try:
             engine = Engine(compiled, checkpoint, settings, query._add_progress)
-            engine.run_batch(compiled.input_frame(), 0, flush=True)
+            with closing(engine):
+                engine.run_batch(compiled.input_frame(), 0, flush=True)
             kept = checkpoint.receipts.read()
         except Exception as error:
             ours = told(error, 0)
@@ -358,6 +359,7 @@ def _run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict
                 elif not query._stopping.is_set():
                     ended = error
             begun.set()
+            engine.close()
             checkpoint.close()
             query._end(ended)
 

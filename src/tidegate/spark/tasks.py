@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import Broadcast
 
 from tidegate.sift.query_index import QueryIndex
@@ -46,6 +48,13 @@ class Tasks:
                 for window in compiled.windows
             },
         }
+
+    def close(self) -> None:
+        """Give back what was broadcast; no batch may follow."""
+        for sent in self._queries.values():
+            # Where Spark itself has been stopped there is nothing left to give back.
+            with suppress(Py4JError):
+                sent.destroy()
 
     def _closing(self, window: CompiledWindow, plan: Plan, before: Manifest, passing: Passing) -> WindowBatch:
         name, stream = window.layout.operator, window.layout.stream

@@ -4,11 +4,11 @@ from tidegate.report.contents import (
     Contents,
     all_rows,
     checkpoint_row,
-    iso,
     last_of,
     routing_rows,
     segment_rows,
 )
+from tidegate.report.units import iso
 from tidegate.routing import together
 from tidegate.values import BEGINNING_US, END_US, ByteRange, Manifest, Piece, Plan, StreamClock
 

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from tidegate.report.contents import Contents, all_rows, segment_rows
+from tidegate.report.contents_operators import sifter_rows, window_rows
+from tidegate.report.contents_tables import print_contents
+from tidegate.sift.axes import Axis
+from tidegate.sift.regions import Domain, Regions
+from tidegate.sift.sifter import Sifter
+from tidegate.sifting import Sampled
+from tidegate.values import BEGINNING_US, ByteRange, Manifest, Piece
+
+BUSY = {
+    "size_us": 60_000_000,
+    "slide_us": 10_000_000,
+    "stream": "rides",
+    "by": ["cell"],
+    "partials": ["count(a)", "sum(b)"],
+    "output": "…",
+}
+
+
+def piece(rows: int, first_us: int) -> Piece:
+    return Piece(
+        operator="window1",
+        side=0,
+        slot=7,
+        level=0,
+        rows=rows,
+        first_us=first_us,
+        last_us=first_us + 1,
+        first_batch=0,
+        last_batch=0,
+        keyless=False,
+        partitions=(0,),
+        bounds=(0, rows),
+        data=ByteRange("segments/window1/a.arrow", first_us, 50, "aa"),
+    )
+
+
+def manifest(made: dict[str, Any] | None) -> Manifest:
+    regions = Regions(
+        Domain(np.zeros(1), np.ones(1)),
+        np.zeros(1, np.int32),
+        np.full(1, 0.5),
+        np.array([[~0, ~1]], np.int32),
+    )
+    sifter = Sifter((Axis("x"),), regions, np.array([0.1, 0.75]), version=3, z=0.625, sample_share=0.02)
+    match = {
+        "queries": "f",
+        "sample": Sampled(np.zeros((9, 1)), np.zeros(9, np.int32)).to_json(),
+        "sifter": sifter.to_json(),
+        "frequencies": [0.5, 0.5],
+        "quality": 0.875,
+        "why": "",
+        "made": made,
+    }
+    return Manifest(
+        batch=9,
+        flow={"operators": {"join1": {"how": "inner"}, "window1": BUSY}},
+        clocks={},
+        settled_us={"window1": 30_000_000},
+        routing={},
+        pieces=(piece(5, 40_000_000), piece(6, 20_000_000)),
+        control={"sift": {"matches": {"match1": match}}, "adding_up": {"ratio": {"window1": 12.5}}},
+    )
+
+
+def test_a_sifter_is_told_by_its_thresholds_and_why_it_was_made() -> None:
+    (row,) = sifter_rows(manifest({"batch": 4, "why": "z went from 1.000 to 0.625"}))
+    assert (row["match"], row["version"], row["regions"], row["z"]) == ("match1", 3, 2, 0.625)
+    assert (row["threshold_least"], row["threshold_most"]) == (0.1, 0.75)
+    assert (row["samples"], row["expected_quality"]) == (9, 0.875)
+    assert (row["made_after_batch"], row["why"]) == (4, "z went from 1.000 to 0.625")
+    assert sifter_rows(None) == []
+
+
+def test_a_window_is_told_by_what_it_stores() -> None:
+    (row,) = window_rows(manifest(None))
+    assert (row["window"], row["by"], row["partials"]) == ("window1", ["cell"], ["count(a)", "sum(b)"])
+    assert (row["stored"], row["bytes"], row["pieces"], row["rows_per_partial"]) == (11, 100, 2, 12.5)
+    assert (row["first"], row["closed_before"]) == ("1970-01-01T00:00:20+00:00", "1970-01-01T00:00:30+00:00")
+
+
+def test_a_window_that_stores_nothing_has_no_oldest_row() -> None:
+    empty = replace(manifest(None), pieces=(), settled_us={"window1": BEGINNING_US})
+    (row,) = window_rows(empty)
+    assert (row["stored"], row["first"], row["closed_before"]) == (0, None, None)
+
+
+def test_tables_and_lines_show_both() -> None:
+    found = Contents("ck", manifest({"batch": 4, "why": "data moved"}), (9,), (), {})
+    assert [row["side"] for row in segment_rows(found)] == ["partials"]
+    assert {"sifter", "window"} <= {row["kind"] for row in all_rows(found)}
+    text = StringIO()
+    print_contents(Console(file=text), found)
+    shown = " ".join(text.getvalue().split())
+    assert "match1 3 2 0.625 0.10 to 0.75 9 0.875 after batch 4: data moved" in shown
+    assert "window1 cell 60.0 s 10.0 s 2 11 12.5 100 B 1970-01-01 00:00:20.000" in shown
+    first = Contents("ck", manifest(None), (9,), (), {})
+    text = StringIO()
+    print_contents(Console(file=text), first)
+    assert "nothing was dropped yet" in text.getvalue()
