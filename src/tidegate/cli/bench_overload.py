@@ -1,106 +1,45 @@
-"""A join that suddenly gets several times the work it has time for, on an embedded Spark.
+"""A join that gets more than the machine can take, on an embedded Spark.
 
-Two streams of sets (the selective join paper's workload) are calm, then in a rush. All policies get the same
-rows and the same goal: results at most 2 seconds after their rows, a batch every second. The first policy
-runs alone, to see how late its results are; then all run side by side, to compare what is left of the output:
-a machine's speed changes from minute to minute. How much it can do is measured first, so that the rush is
-several times as much on any machine.
+day      One scripted day in minutes: calm, four times the rows, ten times, a ramp, a jump of the hot keys, a
+         slow sink. The same rows, one after the other, for this controller, for random drop to the same goal,
+         for Spark's own join, and for Spark's own with a limit of rows a batch. What was found is compared
+         with the exact answer, tick by tick: a table, the bars, a picture.
+steady   A rush that does not end, policy against policy (what tg.Shed(join=…) takes), side by side.
+
+How much the machine can do is measured first, so that a rush is a rush on any machine.
 """
 
 from __future__ import annotations
 
 import argparse
-from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tidegate.cli.arguments import positive_number, whole_number
-from tidegate.cli.quiet import console_beside_spark
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rich.console import Console
-
-    from tidegate.spark.bench.overload.run import Run
-
-POLICIES = "auto,random"
+CONTENDERS, POLICIES = "tidegate,random,spark,spark-capped", "auto,random"
+PLOTS = "bench-overload"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--policies", default=POLICIES, metavar="A,B", help="what tg.Shed(join=…) takes (%(default)s)")
-    add("--times", type=positive_number, default=4.2, metavar="X", help="work over capacity (%(default)g)")
-    add("--rate", type=positive_number, metavar="N", help="rows a second of each stream in the rush, instead")
-    add("--calm", type=positive_number, default=25.0, metavar="S", help="seconds (%(default)g)")
-    add("--rush", type=positive_number, default=70.0, metavar="S", help="seconds (%(default)g)")
+    add("--scenario", choices=("day", "steady"), default="day", help="(%(default)s)")
+    add("--rate", type=positive_number, metavar="N", help="rows a second of each stream (else measured)")
     add("--seed", type=whole_number, default=7, metavar="N", help="same seed, same rows (%(default)s)")
     add("--temp", type=Path, metavar="DIR", help="where data goes, and is removed (the system's)")
     add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
+    add = parser.add_argument_group("day").add_argument
+    add("--contenders", default=CONTENDERS, metavar="A,B", help="who plays it (%(default)s)")
+    add("--minutes", type=positive_number, default=4.0, metavar="X", help="of the day (%(default)g)")
+    add("--quick", action="store_true", help="half a minute of few rows: shows that all works")
+    add("--plots", type=Path, default=Path(PLOTS), metavar="DIR", help="for the picture (%(default)s)")
+    add = parser.add_argument_group("steady").add_argument
+    add("--policies", default=POLICIES, metavar="A,B", help="what tg.Shed(join=…) takes (%(default)s)")
+    add("--times", type=positive_number, default=4.2, metavar="X", help="work over capacity (%(default)g)")
+    add("--calm", type=positive_number, default=25.0, metavar="S", help="seconds (%(default)g)")
+    add("--rush", type=positive_number, default=70.0, metavar="S", help="seconds (%(default)g)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tidegate.report.bars import print_bars
-    from tidegate.report.frame import Frame, write_frame
-    from tidegate.spark.bench.overload.bars import overload_bars, rows_of_report
-    from tidegate.spark.bench.overload.capacity import rush_rate
+    from tidegate.cli import overload_day, overload_steady
 
-    with console_beside_spark(arguments.json) as console:
-        rate = arguments.rate or rush_rate(arguments.times, arguments.seed, arguments.temp, _teller(console))
-        alone, together = _runs(arguments, rate, console)
-    rows, bars = rows_of_report(alone, together), overload_bars(alone, together, GOAL_SECONDS)
-    _print_rows(console, rows)
-    print_bars(console, bars)
-    if arguments.json is not None:
-        write_frame(Frame("bench overload", arguments.seed, rows, bars), arguments.json)
-    return 0
-
-
-#: The goal of the runs, as text for the query and as a number for the bars.
-GOAL, GOAL_SECONDS = "2 seconds", 2.0
-
-
-def _runs(arguments: argparse.Namespace, rate: float, console: Console) -> tuple[Run, dict[str, Run]]:
-    """The first policy alone, for how late it is; then all of them side by side, for what they find."""
-    policies = arguments.policies.split(",")
-    alone = _played(arguments, [policies[0]], rate, console)[policies[0]]
-    # Each of n policies has an nth of the machine, and work grows with the square of the rate.
-    return alone, _played(arguments, policies, rate / sqrt(len(policies)), console)
-
-
-def _played(
-    arguments: argparse.Namespace, policies: list[str], rate: float, console: Console
-) -> dict[str, Run]:
-    from tidegate.report.outcome import say
-    from tidegate.spark.bench.overload.feed import Story
-    from tidegate.spark.bench.overload.run import play
-
-    # Calm is a sixteenth of the work of the rush: far below what the machine can do.
-    story = Story(rate / 4, rate, arguments.calm, arguments.rush, seed=arguments.seed)
-    say(console, f"{' and '.join(policies)}: {rate / 4:,.0f} rows/s of each stream, then {rate:,.0f}")
-    return play(story, policies, GOAL, arguments.temp, _teller(console))
-
-
-def _teller(console: Console) -> Callable[[str], None]:
-    from tidegate.report.outcome import say
-
-    return lambda text: say(console, "  " + text)
-
-
-def _print_rows(console: Console, rows: list[dict[str, object]]) -> None:
-    from tidegate.report.table import print_table
-
-    def text(value: object) -> str:
-        return f"{value:,.3g}" if isinstance(value, float) else str(value)
-
-    names = (
-        "policy",
-        "setting",
-        "batch_seconds",
-        "latency_p95",
-        "fraction",
-        "work_offered",
-        "pairs_per_second",
-    )
-    table = [tuple(text(row[name]) for name in names) for row in rows]
-    print_table(console, "in the rush, from 10 s after its beginning on", names, table)
+    return overload_day.run(arguments) if arguments.scenario == "day" else overload_steady.run(arguments)

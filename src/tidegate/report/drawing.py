@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+#: Logarithmic axes reach so many times beyond their curves.
+LOG_ROOM = 1.5
 _INK, _FAINT = "#222222", "#666666"
 _LOOK: Any = {
     "font.size": 10,
@@ -54,8 +56,9 @@ def _draw(plot: Plot, folder: Path) -> Path:
     count = len(plot.panels) + len(plot.maps)
     columns = plot.columns or count
     rows = -(-count // columns)
-    width = 7.6 if columns == 1 else 4.7 * columns
-    height = 5.0 if rows == 1 else 1.1 + 3.6 * rows
+    panel_width, panel_height = plot.panel_inches
+    width = 7.6 if columns == 1 else panel_width * columns
+    height = 5.0 if rows == 1 else 1.1 + panel_height * rows
     figure = NewFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     layout: Any = figure.get_layout_engine()
@@ -77,16 +80,17 @@ def _draw(plot: Plot, folder: Path) -> Path:
 
 
 def _draw_panels(figure: Figure, all_axes: Sequence[Axes], plot: Plot, legend_columns: int) -> None:
-    handles: list[Any] = []
+    handles: dict[str, Any] = {}
     for axes, panel in zip(all_axes, plot.panels, strict=False):
         tallest = _tallest(plot.panels if plot.same_height else [panel])
-        handles = _draw_panel(axes, panel, tallest, 0 if plot.one_legend else legend_columns)
+        drawn = _draw_panel(axes, panel, tallest, 0 if plot.one_legend else legend_columns)
+        handles |= {handle.get_label(): handle for handle in drawn}
         place: Any = axes.get_subplotspec()
         if plot.same_height and panel.y_label == plot.panels[0].y_label and not place.is_first_col():
             # They share an axis, and it has its name on the left.
             axes.set_ylabel("")
     if plot.one_legend:
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=len(handles))
 
 
 def _draw_maps(figure: Figure, all_axes: Sequence[Axes], plot: Plot) -> None:
@@ -103,7 +107,12 @@ def _draw_panel(axes: Axes, panel: Panel, tallest: float, columns: int) -> list[
     axes.set_ylabel(panel.y_label)
     # Room on top for the legend, so that it covers no curve.
     room = 1.06 + (0.08 * -(-len(panel.curves) // columns) if columns else 0)
-    axes.set_ylim(panel.y_from, panel.y_from + (tallest - panel.y_from) * room)
+    if panel.y_log:
+        axes.set_yscale("log")
+        axes.set_ylim(_lowest(panel) / LOG_ROOM, tallest * LOG_ROOM)
+        axes.yaxis.set_major_formatter("{x:g}")
+    else:
+        axes.set_ylim(panel.y_from, panel.y_from + (tallest - panel.y_from) * room)
     axes.margins(x=0.02)
     sides = {False: axes}
     if panel.right_label:
@@ -134,6 +143,10 @@ def _tallest(panels: Sequence[Panel]) -> float:
     return max((max(curve.high or curve.y, default=0.0) for curve in left), default=0.0) or 1.0
 
 
+def _lowest(panel: Panel) -> float:
+    return min((min(curve.y) for curve in panel.curves if curve.y), default=1.0)
+
+
 def _draw_spans(axes: Axes, panel: Panel) -> None:
     for number, (begin, end, name) in enumerate(panel.spans):
         axes.axvspan(begin, end, color=("#ECECEC", "#F5F5F5")[number % 2], zorder=0, linewidth=0)
@@ -158,6 +171,7 @@ def _draw_curve(axes: Axes, curve: Curve) -> Any:
         "points": {"linestyle": "-", "marker": MARKS[curve.colour % len(MARKS)], "markersize": 5},
         "steps": {"linestyle": "-", "drawstyle": "steps-post"},
         "dashed": {"linestyle": (0, (4, 2)), "marker": MARKS[curve.colour % len(MARKS)], "markersize": 5},
+        "dotted": {"linestyle": ":"},
     }
     (handle,) = axes.plot(
         curve.x, curve.y, color=colour, label=curve.name, linewidth=1.8, **styles[curve.style]

@@ -12,8 +12,9 @@ from typing import Any
 
 from tidegate.errors import FlowError, explain
 
-#: How a curve is drawn: joined points, a staircase (a value that holds until the next), or a dashed line.
-STYLES = ("line", "points", "steps", "dashed")
+#: How a curve is drawn: joined points, a staircase (a value that holds until the next), a dashed line with
+#: marks, or a dotted one without: a mark to be reached.
+STYLES = ("line", "points", "steps", "dashed", "dotted")
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Panel:
     ticks: Sequence[tuple[float, str]] = ()
     #: Where the left axis begins; anything but 0 only where no heights are to be compared.
     y_from: float = 0.0
+    #: Logarithmic height, for what differs by orders of magnitude; all values must be above 0.
+    y_log: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,10 @@ class Plot:
     same_height: bool = False
     #: Panels in a row; None: all of them.
     columns: int | None = None
-    #: Panels that have the same curves need only one legend, below all of them.
+    #: Panels that share curves need only one legend, below all of them.
     one_legend: bool = False
+    #: Width and height of a panel where there are several; wide ones suit long times.
+    panel_inches: tuple[float, float] = (4.7, 3.6)
     #: After the panels, where there are any.
     maps: Sequence[Map] = ()
 

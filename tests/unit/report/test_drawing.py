@@ -65,6 +65,25 @@ def test_panels_stand_in_rows_with_one_legend_for_all(tmp_path: Path) -> None:
     assert two.shape[1] < one.shape[1]
 
 
+def test_a_legend_for_all_names_every_curve_of_every_panel(tmp_path: Path) -> None:
+    first, last = Panel("x", "y", [STEPS]), Panel("x", "y", [Curve("a", [0, 1], [0, 0], colour=4)])
+    picture = pixels(draw(Plot("both", "t", "s", [first, last], one_legend=True), tmp_path))
+    alone = pixels(draw(Plot("one", "t", "s", [first, first], one_legend=True), tmp_path))
+    # A curve of zeros lies on the axis: what is seen of its colour is in the legend.
+    assert share_of(PALETTE[4], picture) > 0
+    assert share_of(PALETTE[4], alone) == 0
+
+
+def test_a_logarithmic_axis_shows_small_and_large_alike(tmp_path: Path) -> None:
+    curves = [Curve("small", [0, 1], [1, 2]), Curve("large", [0, 1], [1000, 2000], "dotted", colour=1)]
+    plain, log = (
+        pixels(draw(Plot(name, "t", "s", [Panel("x", "y", curves, y_log=y_log)]), tmp_path))
+        for name, y_log in (("plain", False), ("log", True))
+    )
+    # Rising by half of the height takes more ink than lying on the ground.
+    assert share_of(PALETTE[0], log) > share_of(PALETTE[0], plain)
+
+
 def test_a_map_has_shaded_areas_and_dots_of_their_size(tmp_path: Path) -> None:
     areas = [(0.0, 0.0, 0.5, 1.0, 0.0), (0.5, 0.0, 1.0, 1.0, 1.0)]
     blue = []

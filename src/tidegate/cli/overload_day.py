@@ -1,0 +1,137 @@
+"""`tidegate bench overload --scenario day`: one scripted day in minutes, under several contenders."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from tidegate.cli.quiet import console_beside_spark
+from tidegate.errors import FlowError, explain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rich.console import Console
+
+    from tidegate.papers.day import Day
+    from tidegate.papers.day_answer import Answer
+    from tidegate.spark.bench.day.contenders import Start
+    from tidegate.spark.bench.day.recorded import Recorded
+
+QUICK_SECONDS, QUICK_RATE = 24.0, 200.0
+#: How long batches with and without a goal are compared, as a part of the day.
+CALM_PART = 0.25
+COLUMNS = (
+    "contender",
+    "latency_p50",
+    "latency_p95",
+    "rows_in_time",
+    "recall_in_time",
+    "lost_too_late",
+    "lost_never",
+    "answer_at_the_end",
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tidegate.report.bars import print_bars
+    from tidegate.report.drawing import draw
+    from tidegate.report.frame import Frame, write_frame
+    from tidegate.report.outcome import say
+    from tidegate.spark.bench.bars import marked
+    from tidegate.spark.bench.day.bars import day_bars, rows_of_report
+    from tidegate.spark.bench.day.contenders import GOAL_SECONDS
+    from tidegate.spark.bench.day.plot import day_plot
+
+    starts = _chosen(arguments.contenders)
+    with console_beside_spark(arguments.json) as console:
+        day = _day(arguments, console)
+        answer, runs, calm = _played(arguments, day, starts, console)
+    rows = rows_of_report(runs, answer, calm, GOAL_SECONDS)
+    # A day that is too short to settle says nothing about how fast it does.
+    bars = marked(day_bars(runs, answer, calm, GOAL_SECONDS), 0 if arguments.quick else 1)
+    _print_rows(console, rows[: len(runs)])
+    print_bars(console, bars)
+    picture = draw(day_plot(runs, answer, GOAL_SECONDS), arguments.plots)
+    say(console, f"Picture: {picture}")
+    if arguments.json is not None:
+        write_frame(Frame("bench overload", arguments.seed, rows, bars), arguments.json)
+    return 0
+
+
+def _chosen(names: str) -> dict[str, Start]:
+    from tidegate.spark.bench.day.contenders import CONTENDERS
+
+    wanted = names.split(",")
+    unknown = [name for name in wanted if name not in CONTENDERS]
+    if unknown:
+        raise FlowError(
+            explain(f"Nobody is called {', '.join(unknown)}", do=f"Choose among {', '.join(CONTENDERS)}")
+        )
+    return {name: CONTENDERS[name] for name in wanted}
+
+
+def _day(arguments: argparse.Namespace, console: Console) -> Day:
+    from tidegate.papers.day import scripted
+    from tidegate.spark.bench.day.capacity import calm_rate
+
+    if arguments.quick:
+        return scripted(QUICK_SECONDS, arguments.rate or QUICK_RATE, arguments.seed)
+    rate = arguments.rate or calm_rate(arguments.seed, arguments.temp, _teller(console))
+    return scripted(60 * arguments.minutes, rate, arguments.seed)
+
+
+def _played(
+    arguments: argparse.Namespace, day: Day, starts: Mapping[str, Start], console: Console
+) -> tuple[Answer, dict[str, Recorded], dict[str, Recorded]]:
+    """The exact answer, the day of every contender, and a calm one with and without a goal."""
+    from tidegate.papers.day import streams_of
+    from tidegate.papers.day_answer import exact_answer
+    from tidegate.report.outcome import say
+    from tidegate.spark.bench.day.bars import OURS
+    from tidegate.spark.bench.day.feed import prepare
+    from tidegate.spark.bench.day.run import play
+
+    answer = exact_answer(day, *streams_of(day))
+    say(console, f"{day.seconds:.0f} s, {day.calm_rate:,.0f} rows/s of each stream in calm: ")
+    say(console, f"{answer.results.sum():,} results among {answer.pairs.sum():,} pairs")
+    runs: dict[str, Recorded] = {}
+    with TemporaryDirectory(prefix="tidegate-feed-", dir=arguments.temp) as folder:
+        feed = prepare(day, Path(folder))
+        for name, start in starts.items():
+            say(console, name)
+            runs |= play(feed, {name: start}, arguments.temp, _teller(console))
+    return answer, runs, _calm(arguments, day, console) if OURS in starts and not arguments.quick else {}
+
+
+def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> dict[str, Recorded]:
+    from tidegate.papers.day import Day, Segment
+    from tidegate.report.outcome import say
+    from tidegate.spark.bench.day.bars import OURS, WITHOUT_GOAL
+    from tidegate.spark.bench.day.contenders import tidegate, without_goal
+    from tidegate.spark.bench.day.feed import prepare
+    from tidegate.spark.bench.day.run import play
+
+    say(console, "calm, with and without a goal, side by side")
+    calm = Day(day.calm_rate, (Segment("calm", CALM_PART * day.seconds),), day.window_seconds, day.seed)
+    with TemporaryDirectory(prefix="tidegate-feed-", dir=arguments.temp) as folder:
+        feed = prepare(calm, Path(folder))
+        return play(feed, {OURS: tidegate, WITHOUT_GOAL: without_goal}, arguments.temp, _teller(console))
+
+
+def _teller(console: Console) -> Callable[[str], None]:
+    from tidegate.report.outcome import say
+
+    return lambda text: say(console, "  " + text)
+
+
+def _print_rows(console: Console, rows: list[dict[str, Any]]) -> None:
+    from tidegate.report.table import print_table
+
+    def text(value: object) -> str:
+        return f"{value:,.3g}" if isinstance(value, float) else str(value)
+
+    table = [tuple(text(row[name]) for name in COLUMNS) for row in rows]
+    print_table(console, "the day: seconds, and parts of all rows and results", COLUMNS, table)
