@@ -30,8 +30,8 @@ class GoalSettings:
     least_share: float = 0.1
     #: What a point does becomes at most so many times as much from one batch to the next.
     rise_max: float = 2.5
-    #: The next batch begins when this one is over, and has the rows that came meanwhile.
-    back_to_back: bool = False
+    #: Time between two triggers, 0 where batches follow each other; None where all batches are alike.
+    trigger_seconds: float | None = None
     cost: CostSettings = field(default_factory=CostSettings)
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ from tidegate.control.patience import Patience
 from tidegate.control.prospect import Levels, Prospect
 
 #: A point that does less than this part of what it could may always come up to it.
-_RISE_ALWAYS = 0.02
+_RISE_ALWAYS = 0.1
 #: A batch with less than this part of its time left is late anyway: nothing is gained by leaving out more.
 _WORTH_A_HURRY = 0.4
 #: Another mix is worth a change when it gives this much more than is given now.
@@ -68,7 +68,7 @@ class OneGoal:
         self._levels = {point: self._levels.get(point, level) for point, level in prospect.nothing.items()}
         if batch.teaches:
             self._move(prospect, batch.busy_seconds)
-        decided = self._decided(prospect, batch, predicted, self._next_levels(prospect, batch))
+        decided = self._decided(prospect, batch, predicted)
         self._predicted = decided.planned
         return decided
 
@@ -78,20 +78,30 @@ class OneGoal:
 
     def _move(self, prospect: Prospect, busy_seconds: float) -> None:
         """Deeper at once, easier after a while, another mix after a while; or as it is."""
-        target, planned = self._target(prospect), prospect.seconds(self._levels)
-        if planned > target + self._headroom.part / 2 * self.settings.batch_seconds:
+        target = self._target(prospect)
+        usual = self._usual_part(target, busy_seconds)
+        # What gathered during a long batch is no reason to go deeper for good.
+        now = prospect.times(min(1.0, usual))
+        if now.seconds(self._levels) > target + self._headroom.part / 2 * self.settings.batch_seconds:
             self._patience.deepened()
-            self._levels = prospect.fit(target, deeper=self._levels).levels
+            self._levels = now.fit(target, deeper=self._levels).levels
             return
         if self._levels == prospect.nothing:
             return
-        # Back to back, a short batch is followed by a small one: what counts is where that ends.
-        longer = max(1.0, target / busy_seconds) if self.settings.back_to_back else 1.0
-        if self._patience.eases((prospect.fixed + longer * (planned - prospect.fixed)) / target):
-            room = prospect.fixed + (target - prospect.fixed) / longer
-            self._levels = self._not_too_fast(prospect, prospect.fit(room, easier=self._levels).levels)
+        # And what did not gather during a short one, back to back, is no reason to go back.
+        settled = prospect.times(usual)
+        planned = settled.seconds(self._levels)
+        if self._patience.eases(planned / target):
+            self._levels = self._not_too_fast(prospect, settled.fit(target, easier=self._levels).levels)
         else:
-            self._mix(prospect, planned)
+            self._mix(settled, planned)
+
+    def _usual_part(self, target: float, busy_seconds: float) -> float:
+        """What a batch usually brings, of what the next one will: it begins when this one is over."""
+        trigger = self.settings.trigger_seconds
+        if trigger is None:
+            return 1.0
+        return trigger / max(trigger, busy_seconds) if trigger else target / max(busy_seconds, 1e-3)
 
     def _not_too_fast(self, prospect: Prospect, levels: Levels) -> dict[str, float]:
         """A model that errs must not undo in one batch what it took many to learn."""
@@ -113,25 +123,21 @@ class OneGoal:
             self._levels = self._not_too_fast(prospect, other)
 
     def _next_levels(self, prospect: Prospect, batch: BatchSeen) -> Levels:
-        """The levels in force; deeper, this once, where rows that waited long can be in time yet."""
-        whole, latency = self.settings.batch_seconds, self.settings.latency_seconds
-        if latency is None:
+        """The levels in force; deeper, this once, where the next batch has more rows or less time."""
+        time, latency = self.settings.batch_seconds, self.settings.latency_seconds
+        if latency is not None and latency - batch.busy_seconds >= _WORTH_A_HURRY * time:
+            time = min(time, latency - batch.busy_seconds)
+        least, part = self._least(prospect), self._headroom.part
+        if prospect.seconds(self._levels) <= max((1 - part / 2) * time, least):
             return self._levels
-        left = latency - batch.busy_seconds
-        if not _WORTH_A_HURRY * whole <= left < whole:
-            return self._levels
-        target = max((1 - self._headroom.part) * left, self._least(prospect))
-        if prospect.seconds(self._levels) <= target:
-            return self._levels
-        return prospect.fit(target, deeper=self._levels).levels
+        return prospect.fit(max((1 - part) * time, least), deeper=self._levels).levels
 
     def _least(self, prospect: Prospect) -> float:
         """Never so little time that nothing would be done."""
         return prospect.seconds(prospect.deepest) + self.settings.least_share * self.settings.batch_seconds
 
-    def _decided(
-        self, prospect: Prospect, batch: BatchSeen, predicted: float | None, levels: Levels
-    ) -> Decided:
+    def _decided(self, prospect: Prospect, batch: BatchSeen, predicted: float | None) -> Decided:
+        levels = self._next_levels(prospect, batch) if batch.teaches else self._levels
         planned, part = prospect.seconds(levels), self._headroom.part
         short = max(0.0, planned - (1 - part / 2) * self.settings.batch_seconds)
         return Decided(

@@ -13,6 +13,7 @@ none has to give more: one direction at a time, so that a batch that was a littl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,13 @@ class Prospect:
         #: By operator: seconds that its rows, comparisons, outputs and bytes take while nothing is left out.
         self._full = {name: model.rates(name) * effort.parts for name, effort in ahead.items()}
         self._saved = {point: self._savings(offer) for point, offer in self.offers.items()}
+
+    def times(self, part: float) -> Prospect:
+        """The same for a batch of so many times the rows."""
+        other = copy(self)
+        other._full = {name: part * one for name, one in self._full.items()}
+        other._saved = {point: part * one for point, one in self._saved.items()}
+        return other
 
     @property
     def nothing(self) -> dict[str, float]:

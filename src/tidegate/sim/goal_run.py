@@ -82,7 +82,7 @@ class Controlled:
             batch_seconds(told),
             told.latency_seconds,
             network.weights,
-            back_to_back=not told.trigger_seconds,
+            trigger_seconds=told.trigger_seconds,
         )
         self.goal = OneGoal(settings)
         self._arrivals = Arrivals()
@@ -126,48 +126,60 @@ def run(network: GoalNetwork, told: Story, chooser: Chooser) -> list[Batch]:
     before, begin = 0.0, max(told.trigger_seconds, 0.1)
     done: list[Batch] = []
     predicted: float | None = None
-    kept_before: list[tuple[float, float]] = []
     while begin < SECONDS:
         random = np.random.default_rng([told.seed, len(done)])
         rows = ROWS * told.rows(before, begin) * (1 + told.jitter * random.standard_normal())
-        levels, keep = chooser.levels, chooser.keep_share
-        kept_before.append((begin, keep))
-        efforts, seconds, possible, found = {}, {}, {}, {}
+        levels, keep = dict(chooser.levels), chooser.keep_share
+        stored = {o.name: _stored(told, o.window_seconds, begin, rows) for o in network.operators}
+        did = {}
         for operator in network.operators:
-            full = operator.effort(rows, _stored(told, operator.window_seconds, begin, rows))
-            kept = keep * _left(operator, kept_before)
-            kept_parts = np.array([keep, kept, kept, keep])
             level = levels.get(operator.name, operator.truth.nothing)
-            effort = Effort(
-                *(kept_parts * full.parts * operator.truth.kept_at(level)[operator.name]).tolist()
-            )
-            slower = told.slower.get(operator.name, 1.0) if begin >= told.from_second else 1.0
-            efforts[operator.name] = effort
-            seconds[operator.name] = slower * float(operator.rates @ effort.parts) * _noise(told, random)
-            possible[operator.name] = full.outputs
-            lost = operator.truth.lost_at(level)[operator.name]
-            whole = keep == 1 or operator.kind != WINDOWS
-            found[operator.name] = whole * kept * (1 - lost) * full.outputs
-        overhead = network.overhead + (told.added_overhead if begin >= told.from_second else 0.0)
-        outlier = 1 + random.uniform(0.2, 1) * (random.random() < told.outliers)
-        busy = outlier * (overhead * _noise(told, random) + sum(seconds.values()))
-        latency = begin - before + busy
-        done.append(Batch(begin, busy, latency, dict(levels), keep, possible, found, predicted))
-        following = begin + max(busy, told.trigger_seconds, _SECONDS_LEAST)
-        stored = {
-            o.name: _stored(told, o.window_seconds, begin, rows) if o.kind == JOIN else 0.0
+            met = keep * _let_in(operator, done, begin, keep)
+            did[operator.name] = _did(operator, level, rows, stored[operator.name], keep, met)
+        late = begin >= told.from_second
+        seconds = {
+            o.name: (told.slower.get(o.name, 1.0) if late else 1.0)
+            * float(o.rates @ did[o.name].effort.parts)
+            * _noise(told, random)
             for o in network.operators
         }
-        decided = chooser.after(BatchSeen(busy, efforts, seconds), rows, begin, stored)
+        overhead = (network.overhead + late * told.added_overhead) * _noise(told, random)
+        outlier = 1 + random.uniform(0.2, 1) * (random.random() < told.outliers)
+        busy = outlier * (overhead + sum(seconds.values()))
+        possible = {name: one.possible for name, one in did.items()}
+        found = {name: one.found for name, one in did.items()}
+        done.append(Batch(begin, busy, begin - before + busy, levels, keep, possible, found, predicted))
+        seen = BatchSeen(busy, {name: one.effort for name, one in did.items()}, seconds)
+        decided = chooser.after(seen, rows, begin, stored)
         predicted = None if decided is None else decided.planned
-        before, begin = begin, following
+        before, begin = begin, begin + max(busy, told.trigger_seconds, _SECONDS_LEAST)
     return done
 
 
-def _left(operator: Operator, kept: list[tuple[float, float]]) -> float:
-    """The part of the stored rows that were let in."""
-    since = kept[-1][0] - operator.window_seconds
-    return float(np.mean([share for at, share in kept if at >= since])) if operator.kind == JOIN else 1.0
+@dataclass(frozen=True)
+class _Did:
+    """What one operator did in a batch, the results that there were to be found, and those found."""
+
+    effort: Effort
+    possible: float
+    found: float
+
+
+def _did(operator: Operator, level: float, rows: float, stored: float, keep: float, met: float) -> _Did:
+    """At this level, with a part of the rows let in, and a part of the pairs still there to be met."""
+    full = operator.effort(rows, stored)
+    left = np.array([keep, met, met, keep]) * operator.truth.kept_at(level)[operator.name]
+    whole = keep == 1 or operator.kind != WINDOWS
+    share = whole * met * (1 - operator.truth.lost_at(level)[operator.name])
+    return _Did(Effort(*(full.parts * left).tolist()), full.outputs, share * full.outputs)
+
+
+def _let_in(operator: Operator, done: list[Batch], begin: float, keep: float) -> float:
+    """The part of the stored rows of a join that were let in when they came."""
+    if operator.kind != JOIN:
+        return 1.0
+    since = begin - operator.window_seconds
+    return float(np.mean([keep, *(batch.keep_share for batch in done if batch.begin >= since)]))
 
 
 def _noise(told: Story, random: np.random.Generator) -> float:
