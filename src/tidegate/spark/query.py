@@ -452,7 +452,6 @@ def _shedding(
             goal.latency_us / 1e6,
             {output_name(name): weight for name, weight in weights.items()},
             {output_name(name): most for name, most in loss_max.items()},
-            back_to_back=each_us == 0,
         ),
         seconds[1],
         network,
