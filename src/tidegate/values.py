@@ -150,7 +150,7 @@ class Skipping:
 
 
 class OwedCell(NamedTuple):
-    """Pairs of one batch's rows with one basic window, by age, that were left out. (A tuple: they are many.)"""
+    """Pairs of one batch's rows with one basic window, by age, that were left out. A tuple: they are many."""
 
     #: Side of the stored rows, and age of their basic window seen from the rows of the batch.
     window: int

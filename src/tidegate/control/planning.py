@@ -22,7 +22,7 @@ from tidegate.control.clock import unheard
 from tidegate.control.merging import choose_merges
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.routing import Cut, Routing
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Plan, Skipping
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Payment, Plan, Skipping
 from tidegate.window.lifetime import Lifetime
 
 
@@ -72,6 +72,9 @@ def next_plan(
     routing: Mapping[str, Routing] | None = None,
     cuts: Mapping[str, tuple[Cut, ...]] | None = None,
     balance: Mapping[str, Any] | None = None,
+    repair_bytes: int | None = None,
+    payments: Mapping[str, tuple[Payment, ...]] | None = None,
+    pay_all: bool = False,
 ) -> Plan:
     """The plan of a batch, from what the batches before it left behind; `routing`: None stays as it is."""
     settle_us = _settle(manifest, operators)
@@ -93,6 +96,9 @@ def next_plan(
         by_row=by_row,
         cuts=cuts or {},
         balance=balance or {},
+        repair_bytes=repair_bytes,
+        payments=payments or {},
+        pay_all=pay_all,
     )
 
 
@@ -102,7 +108,12 @@ def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator
     frees = any(
         _frees(operators[name], manifest.settled_us[name], at_us) for name, at_us in settle_us.items()
     )
-    return replace(plan, settle_us=settle_us, merges={}, cuts={}) if frees else None
+    return replace(plan, settle_us=settle_us, merges={}, cuts={}, payments={}) if frees else None
+
+
+def paying_plan(plan: Plan, manifest: Manifest, payments: Mapping[str, tuple[Payment, ...]]) -> Plan:
+    """The plan of another pass without rows that pays what is owed."""
+    return replace(plan, settle_us=dict(manifest.settled_us), merges={}, cuts={}, payments=payments)
 
 
 def output_watermark(operator: Operator, manifest: Manifest, operators: Mapping[str, Operator]) -> int:

@@ -266,6 +266,10 @@ def shares_by_age(order: Sequence[int], fraction: float, work: NDArray[np.float6
     """
     shares = np.zeros(work.size)
     chosen = np.asarray(order, np.int64)
+    if fraction >= 1:
+        # Exactly: a sum of parts may miss one by a rounding, and then something would seem to be left out.
+        shares[chosen] = 1.0
+        return tuple(shares.tolist())
     ordered = work[chosen]
     left = fraction * work.sum() - (np.cumsum(ordered) - ordered)
     shares[chosen] = np.where(ordered > 0, np.clip(left / np.where(ordered > 0, ordered, 1.0), 0, 1), 1.0)

@@ -61,7 +61,7 @@ def explore(
 
 
 #: What a lot is drawn for: a row that explores is no more likely to be dropped than any other.
-KEEP, OVERFLOW, EXPLORE, PLACE = 1, 2, 3, 4
+KEEP, OVERFLOW, EXPLORE, PLACE, PAY = 1, 2, 3, 4, 5
 
 
 def purpose(seed: int, use: int) -> int:
