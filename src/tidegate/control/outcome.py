@@ -10,7 +10,7 @@ of the state, and a replay under the same plan leaves the same behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tidegate.control.clock import ClockSettings, advance
 from tidegate.control.debts import Needs, owed_after, within_limit
@@ -29,6 +29,19 @@ def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, Operator]
     return newest
 
 
+def out_of_reach(plan: Plan, operators: Mapping[str, Operator]) -> Callable[[Piece], bool]:
+    """Which pieces hold no row that a later batch can match."""
+
+    def is_dead(piece: Piece) -> bool:
+        name, side = piece.operator, piece.side
+        dead_us = operators[name].within.dead_before(side, plan.settle_us[name])
+        if name in plan.skipping:
+            dead_us = max(dead_us, plan.skipping[name].forget_us[side])
+        return plan.flush or piece.last_us < dead_us
+
+    return is_dead
+
+
 def manifest_after(
     before: Manifest,
     plan: Plan,
@@ -39,13 +52,7 @@ def manifest_after(
 ) -> Manifest:
     """The state after a pass that saw these newest times (None: no row of that stream)."""
 
-    def is_dead(piece: Piece) -> bool:
-        name, side = piece.operator, piece.side
-        dead_us = operators[name].within.dead_before(side, plan.settle_us[name])
-        if name in plan.skipping:
-            dead_us = max(dead_us, plan.skipping[name].forget_us[side])
-        return plan.flush or piece.last_us < dead_us
-
+    is_dead = out_of_reach(plan, operators)
     # 1. What is owed. 2. All pieces that can still match or that a debt needs. 3. As far as bytes allow.
     ledger = owed_after(before, plan, reports, operators)
     needs = Needs(ledger.debts)
