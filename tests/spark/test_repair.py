@@ -66,37 +66,25 @@ def test_at_the_end_a_query_that_stops_pays_first(spark: SparkSession, home: Pat
     check_union(sink, query.recent_progress)
 
 
-def test_what_takes_what_is_there_owes_nothing_when_it_ends_wherever_rows_lie(
+def test_what_takes_what_is_there_owes_nothing_when_it_ends_and_may_go_on_without_repair(
     spark: SparkSession, home: Path
 ) -> None:
-    sink = Sink()
-    balance = tg.Balance(strategy="random", topology="biclique")
-    query = started(
-        spark, home, sink, tg.Shed(repair="when idle"), trigger="available now", balance=balance, instances=4
-    )
+    sink, later = Sink(), Sink()
+    more: dict[str, Any] = {
+        "trigger": "available now",
+        "balance": tg.Balance(strategy="random", topology="biclique"),
+        "instances": 4,
+    }
+    query = started(spark, home, sink, tg.Shed(repair="when idle"), **more)
     assert query.await_termination(PATIENCE_SECONDS)
     check_union(sink, query.recent_progress)
-
-
-def test_a_checkpoint_may_be_continued_without_repair_which_gives_up_what_is_owed(
-    spark: SparkSession, home: Path
-) -> None:
-    first, second = Sink(), Sink()
-    query = started(spark, home, first, tg.Shed(repair="when idle", repair_max="0 B"))
-    query.process_all_available()
-    told = query.recent_progress
-    query.stop()
-    forgiven = [debt for p in told for debt in p["debts"]["forgiven"]]
-    assert forgiven
-    assert sorted((n, other) for n, other, _ in first.rows) < sorted(exact())
+    add_files(home / "a", tables(0)[-1:])
     again = tg.start(
-        joined(spark, home).write_to(second),
-        checkpoint=str(home / "ck"),
-        goal=UNREACHABLE,
-        trigger="available now",
+        joined(spark, home).write_to(later), checkpoint=str(home / "ck"), goal=UNREACHABLE, **more
     )
     assert again.await_termination(PATIENCE_SECONDS)
-    assert again.recent_progress[-1]["debts"] == {}
+    assert "repaired_batch" not in later.columns
+    assert all(progress["debts"] == {} for progress in again.recent_progress)
 
 
 @pytest.mark.parametrize(
