@@ -12,7 +12,7 @@ is taken. With --kill it sends SIGKILL to itself and its JVM at the given step o
 
 `--only-driver` leaves the JVM alive: it must notice by itself that nobody is there any more.
 `--restless` moves partitions, keys and splits between instances in every batch.
-`--repair` gives a goal that no batch can meet, so that work is left out, and made up for when all input is taken.
+`--repair` gives a goal that no batch can meet: work is left out, and made up for when all input is taken.
 `--failing-attempts` makes the first attempt of each join task fail after its state file is written (in
 some batches: each failure costs a new Python worker).
 """

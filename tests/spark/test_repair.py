@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files
-from tests.spark.test_goals import FILES, UNREACHABLE, exact, joined, tables
+from pyspark.sql import functions as F
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files
+from tests.spark.test_goals import FILES, SCHEMA, UNREACHABLE, exact, joined, tables
 
 import tidegate as tg
 from tidegate.spark.query import Query
@@ -88,22 +89,16 @@ def test_what_takes_what_is_there_owes_nothing_when_it_ends_and_may_go_on_withou
 
 
 @pytest.mark.parametrize(
-    ("how", "where", "said"),
-    [("left_semi", "n > 3", "could be repaired"), ("left", None, "nothing in the flow may be left out")],
+    ("how", "named", "said"),
+    [("left_semi", "x", "could be repaired"), ("inner", "repaired_batch", "is in the way")],
 )
 def test_what_cannot_be_repaired_is_refused(
-    spark: SparkSession, home: Path, how: str, where: str | None, said: str
+    spark: SparkSession, home: Path, how: str, named: str, said: str
 ) -> None:
-    left, right = (joined(spark, home) for _ in range(2))
-    flow = (
-        left.join(right, on="k", within="1 second", how=how, where=where)
-        if where
-        else joined(spark, home, how)
+    left, right = (
+        tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name) for name in ("a", "b")
     )
+    flow = left.with_column(named, F.lit(1)).join(right, on="k", within="1 second", how=how, where="n > 3")
+    shed = tg.Shed(repair="when idle")
     with pytest.raises(tg.FlowError, match=said):
-        tg.start(
-            flow.write_to(Sink()),
-            checkpoint=str(home / "ck"),
-            goal=UNREACHABLE,
-            shed=tg.Shed(repair="when idle"),
-        )
+        tg.start(flow.write_to(Sink()), checkpoint=str(home / "ck"), goal=UNREACHABLE, shed=shed)
