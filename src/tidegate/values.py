@@ -308,9 +308,6 @@ class Manifest:
     debts: tuple[Debt, ...] = ()
     forgiven: tuple[Debt, ...] = ()
 
-    def with_pieces(self, pieces: tuple[Piece, ...]) -> Manifest:
-        return replace(self, pieces=pieces)
-
     def to_json(self) -> dict[str, Any]:
         return {
             **asdict(replace(self, pieces=(), routing={})),

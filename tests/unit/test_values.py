@@ -149,11 +149,6 @@ def test_a_piece_that_loses_its_last_partition_is_gone() -> None:
     assert spread((1, 0, 4), (2, 4, 10)).without({1, 2, 3}) is None
 
 
-def test_with_pieces_changes_only_the_pieces() -> None:
-    manifest, piece = a_manifest(5, a_piece("s/1")), a_piece("s/2")
-    assert manifest.with_pieces((piece,)) == a_manifest(5, piece)
-
-
 # -- routing -------------------------------------------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ from tidegate.values import (
 )
 from tidegate.window.lifetime import Lifetime
 
-#: Each debt is a few hundred bytes in every manifest: more of them are forgiven, however little they keep.
+#: Each debt is a kilobyte or two in the state: more of them are forgiven, however little else they keep.
 DEBTS_MAX = 1000
 #: First and last time of no row at all.
 NOTHING = (END_US, BEGINNING_US)
@@ -182,12 +182,14 @@ def within_limit(
     ledger: Ledger, pieces: Iterable[Piece], is_dead: Callable[[Piece], bool], bytes_max: int
 ) -> Ledger:
     """The ledger less what must be forgiven, so that not too much outlives its window for it."""
-    debts = sorted(ledger.debts, key=lambda debt: (debt.batch, debt.matches))
     dead = [piece for piece in pieces if is_dead(piece)]
-    forgiven = max(0, len(debts) - DEBTS_MAX)
-    while forgiven < len(debts) and _bytes(dead, Needs(debts[forgiven:])) > bytes_max:
-        forgiven += 1
-    return Ledger(tuple(debts[forgiven:]), ledger.forgiven + tuple(debts[:forgiven]))
+    debts = sorted(ledger.debts, key=lambda debt: (debt.batch, debt.matches))
+    count = max(0, len(debts) - DEBTS_MAX)
+    while count < len(debts) and _bytes(dead, Needs(debts[count:])) > bytes_max:
+        count += 1
+    forgiven = {(debt.operator, debt.batch) for debt in debts[:count]}
+    kept = tuple(debt for debt in ledger.debts if (debt.operator, debt.batch) not in forgiven)
+    return Ledger(kept, ledger.forgiven + tuple(debts[:count]))
 
 
 def _bytes(pieces: Iterable[Piece], needs: Needs) -> int:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import groupby
 from typing import Any
 
@@ -126,11 +127,13 @@ def _most_valuable(debts: Sequence[Debt], model: CostModel, room: Room) -> Itera
     fixed, per_debt, per_comparison, per_match = model.costs.tolist()
     seconds, comparisons = fixed, 0.0
     chosen: set[tuple[str, int]] = set()
-    cells = [(debt, cell) for debt in debts for cell in debt.cells]
+    # Those with the best cells come first in any case, so no others need to be looked at closely.
+    best = nsmallest(
+        DEBTS_PER_BATCH_MAX, debts, key=lambda debt: (-max(map(_density, debt.cells)), debt.batch)
+    )
+    cells = [(debt, cell) for debt in best for cell in debt.cells]
     for debt, cell in sorted(cells, key=lambda one: (-_density(one[1]), one[0].batch)):
         name, left = (debt.operator, debt.batch), 1 - cell.paid
-        if name not in chosen and len(chosen) == DEBTS_PER_BATCH_MAX:
-            continue
         begin = 0.0 if name in chosen else per_debt
         size, cost = left * cell.comparisons, per_comparison * cell.comparisons + per_match * cell.matches
         in_time = _part(room.seconds - seconds - begin, left * cost)
