@@ -33,9 +33,9 @@ CONTROL = "repair"
 FILLED = 0.75
 #: Batches whose longest stands for the next. More: a rush that has just ended is remembered longer.
 ORDINARY_KEPT = 4
-#: Comparisons that are taken on before anything is known, and at least when nothing arrives; from one batch
-#: to the next at most so many times as many.
-FIRST_COMPARISONS, RISE_MAX = 50_000.0, 4.0
+#: Comparisons that are taken on before anything is known, and at least when nothing arrives: milliseconds, or
+#: a tenth of a second where a Python function judges. From a batch to the next at most so many times as many.
+FIRST_COMPARISONS, RISE_MAX = 500_000.0, 4.0
 #: Debts of one batch: each takes some calls over all stored runs, however little it owes.
 DEBTS_PER_BATCH_MAX = 32
 

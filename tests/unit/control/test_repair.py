@@ -67,14 +67,14 @@ def test_nothing_is_paid_without_spare_time_or_while_work_is_left_out() -> None:
 
 
 def test_when_nothing_arrives_something_is_paid_whatever_the_models_say() -> None:
-    begun = chosen(owing(1, (100_000, 1.0)), ordinary=9.0, rows=0, skipping=HALF, per_comparison=1.0)
-    assert begun == [(1, 0, 0.0, pytest.approx(repair.FIRST_COMPARISONS / 100_000))]
+    begun = chosen(owing(1, (10**6, 1.0)), ordinary=9.0, rows=0, skipping=HALF, per_comparison=1.0)
+    assert begun == [(1, 0, 0.0, pytest.approx(repair.FIRST_COMPARISONS / 10**6))]
 
 
 def test_a_model_that_knows_little_is_not_believed_at_once() -> None:
-    (first,) = chosen(owing(1, (10**6, 1.0)), known=0)
-    assert first[3] == pytest.approx(repair.FIRST_COMPARISONS / 10**6)
-    (later,) = chosen(owing(1, (10**6, 1.0)), known=100_000)
+    (first,) = chosen(owing(1, (10**7, 1.0)), known=0)
+    assert first[3] == pytest.approx(repair.FIRST_COMPARISONS / 10**7)
+    (later,) = chosen(owing(1, (10**7, 1.0)), known=10**6)
     assert later[3] == pytest.approx(0.4)
 
 
