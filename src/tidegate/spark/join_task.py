@@ -119,6 +119,7 @@ class JoinInstance:
         """What earlier batches owe, with the batch that it belongs to."""
         self.counts.lap()
         self.counts.paying = True
+        read_before = self.cache.bytes_read
         payer = Payer(self.work, self.instance, self.held, self.cache, self.counts)
         for batch, parts in payer.chunks():
             if self.layout.emits_pairs:
@@ -132,6 +133,8 @@ class JoinInstance:
                     yield self.assembler.lonely(part.left_run, rows, batch)
         self.counts.lap()
         self.counts.paying = False
+        # What the batch itself read says what its rows cost.
+        self._read_before += self.cache.bytes_read - read_before
 
     def _candidates(self) -> Iterator[pa.RecordBatch]:
         references = References(self)
