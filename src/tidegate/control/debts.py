@@ -11,7 +11,8 @@ windows by age), and a cell into rows by lot, so that any spare moment can pay s
 
 What is needed to pay outlives its window. Where that takes more bytes than the user allows, debts are
 forgiven: oldest first, since they are what keeps old segments; and of a debt the most valuable cells have
-been paid by then (control/repair.py), so what is lost is the least valuable of the oldest.
+been paid by then (control/repair.py), so what is lost is the least valuable of the oldest. So are debts that
+need rows which are given up to keep the whole state small (`Skipping.forget_us`).
 
 Guarantee: pure. A cell is paid for each lot exactly once, and no stored row that a debt needs is given up.
 """
@@ -86,7 +87,7 @@ def recorded(
         return None
     # For people only, and many: the shares say it all.
     said = replace(skipping, fractions=(1.0, 1.0), orders=((), ()))
-    spans = _spans(operator, new, [*stored, *new])
+    spans = _spans(operator, new, [*stored, *new], skipping.forget_us)
     return Debt(operator.name, plan.batch, said, plan.seed, spans, cells)
 
 
@@ -116,7 +117,9 @@ def _cells(skipping: Skipping, reports: Sequence[TaskReport]) -> tuple[OwedCell,
     return tuple(cells)
 
 
-def _spans(operator: Operator, new: Sequence[Piece], stored: Sequence[Piece]) -> tuple[Span, Span]:
+def _spans(
+    operator: Operator, new: Sequence[Piece], stored: Sequence[Piece], forget_us: tuple[int, int]
+) -> tuple[Span, Span]:
     """Per side: times of the rows that came, and of all that they have in reach and that were there."""
     within = operator.within
     assert not isinstance(within, Lifetime | RowsLifetime), "windows have no pairs to skip"
@@ -128,7 +131,8 @@ def _spans(operator: Operator, new: Sequence[Piece], stored: Sequence[Piece]) ->
         if other != NOTHING:
             low, high = within.partner_range(1 - side, np.array(other, np.int64))
             newest = _hull([piece for piece in stored if piece.side == side and not piece.keyless])[1]
-            first, last = min(first, int(low[0])), max(last, min(newest, int(high[1])))
+            first = min(first, max(int(low[0]), forget_us[side]))
+            last = max(last, min(newest, int(high[1])))
         needed.append((first, last))
     return needed[LEFT], needed[RIGHT]
 
@@ -176,6 +180,22 @@ def _united(spans: Iterable[Span]) -> list[Span]:
             first, last = united[-1][0], max(last, united.pop()[1])
         united.append((first, last))
     return united
+
+
+def without_given_up(ledger: Ledger, pieces: Iterable[Piece], skipping: Mapping[str, Skipping]) -> Ledger:
+    """The ledger less debts that need rows which this batch gives up."""
+    gone = [
+        piece
+        for piece in pieces
+        if piece.operator in skipping and piece.last_us < skipping[piece.operator].forget_us[piece.side]
+    ]
+    if not gone:
+        return ledger
+    kept, forgiven = [], list(ledger.forgiven)
+    for debt in ledger.debts:
+        needs = Needs([debt])
+        (forgiven if any(map(needs.has, gone)) else kept).append(debt)
+    return Ledger(tuple(kept), tuple(forgiven))
 
 
 def within_limit(

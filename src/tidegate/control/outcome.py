@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tidegate.control.clock import ClockSettings, advance
-from tidegate.control.debts import Needs, owed_after, within_limit
+from tidegate.control.debts import Needs, owed_after, within_limit, without_given_up
 from tidegate.control.planning import Operator
 from tidegate.state.pieces import after_batch
 from tidegate.values import END_US, Manifest, Piece, Plan, TaskReport
@@ -54,7 +54,7 @@ def manifest_after(
 
     is_dead = out_of_reach(plan, operators)
     # 1. What is owed. 2. All pieces that can still match or that a debt needs. 3. As far as bytes allow.
-    ledger = owed_after(before, plan, reports, operators)
+    ledger = without_given_up(owed_after(before, plan, reports, operators), before.pieces, plan.skipping)
     needs = Needs(ledger.debts)
     pieces = after_batch(
         before.pieces, reports, plan.routing, lambda piece: is_dead(piece) and not needs.has(piece)

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.control.test_outcome import OPERATORS, a_report
 from tests.unit.state.samples import a_piece
 
-from tidegate.control.debts import NOTHING, Ledger, Needs, owed_after, within_limit
+from tidegate.control.debts import NOTHING, Ledger, Needs, owed_after, within_limit, without_given_up
 from tidegate.control.planning import first_manifest
 from tidegate.routing import together
 from tidegate.values import Debt, Looks, Manifest, OwedCell, PaidCell, Payment, Piece, Plan, Skipping
@@ -115,3 +115,15 @@ def test_the_oldest_are_forgiven_until_what_outlives_its_window_fits() -> None:
     assert within_limit(Ledger(debts), pieces, lambda one: True, 4 * each) == Ledger(debts)
     assert within_limit(Ledger(debts), pieces, lambda one: False, 0) == Ledger(debts)
     assert within_limit(Ledger(debts), pieces, lambda one: True, 0) == Ledger((), debts)
+
+
+def test_debts_that_need_rows_which_are_given_up_are_forgiven_and_new_ones_do_not_ask_for_them() -> None:
+    forgetting = replace(HALF, forget_us=(35, 0))
+    old, young = debt(5, ((20, 38), (20, 38))), debt(6, ((36, 40), (36, 40)))
+    stored = (piece(0, 20, 34, 5), piece(0, 35, 38, 6, "s/2"))
+    ledger = without_given_up(Ledger((old, young)), stored, {"near": forgetting})
+    assert ledger == Ledger((young,), (old,))
+    report = replace(a_report(), added=(piece(1, 40, 44, 7),), looks=looks())
+    before = replace(manifest(), pieces=stored)
+    (owed,) = owed_after(before, plan(skipping={"near": forgetting}), [report], OPERATORS).debts
+    assert owed.spans == ((35, 38), (40, 44))
