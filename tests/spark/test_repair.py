@@ -46,6 +46,9 @@ def test_idle_time_makes_up_for_the_rush(spark: SparkSession, home: Path) -> Non
     told = query.recent_progress
     query.stop()
     check_union(sink, told)
+    receipts = query.receipts(total=True).set_index("kind").loc["output"]
+    paid = sum(p["debts"]["paid"]["comparisons"] for p in told)
+    assert (receipts["mode"], receipts.debt, receipts.paid, receipts.forgiven) == ("SUBSET", 0, paid, 0)
     assert max(p["debts"]["count"] for p in told) > 1
     # Owed work was done in batches without rows, or at r = 1: never while something was left out.
     paying = [p for p in told if p["debts"]["paid"]["comparisons"]]

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
@@ -191,11 +192,9 @@ def without_given_up(ledger: Ledger, pieces: Iterable[Piece], skipping: Mapping[
     ]
     if not gone:
         return ledger
-    kept, forgiven = [], list(ledger.forgiven)
-    for debt in ledger.debts:
-        needs = Needs([debt])
-        (forgiven if any(map(needs.has, gone)) else kept).append(debt)
-    return Ledger(tuple(kept), tuple(forgiven))
+    lost = [any(map(Needs([debt]).has, gone)) for debt in ledger.debts]
+    kept = tuple(debt for debt, is_lost in zip(ledger.debts, lost, strict=True) if not is_lost)
+    return Ledger(kept, ledger.forgiven + tuple(compress(ledger.debts, lost)))
 
 
 def within_limit(
