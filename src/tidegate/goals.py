@@ -20,6 +20,9 @@ from tidegate.sizes import size_bytes
 
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")
 RATE_RULES = ("model", "paper")
+#: Policies that store every row: only what they leave out can be made up for.
+KEEPING_POLICIES = ("auto", "selective", "adaptive", "partial", "none")
+WHEN_IDLE, AT_THE_END = "when idle", "at the end"
 SIFT_POLICIES = ("auto", "flexp", "dedp", "qedp", "ugrid", "volume", "count", "random", "none")
 WINDOW_POLICIES = ("auto", "none")
 REGIONS_MAX = 10_000
@@ -156,6 +159,12 @@ class Shed:
     queries ask about may differ: 0 all lose the same, 1 whatever serves all queries together best.
     `window`: which share of windows is dropped, of outputs with a `max_gap`: `auto` (as many as it takes),
     `none`, or a share that is dropped always, in 0 … 1.
+    `repair`: what joins leave out is made up for in spare time (`when idle`), when the query stops (`at the
+    end`), or never (None). It takes a policy that keeps rows, and is done for joins whose results go straight
+    to outputs; with it only those leave out work. Their rows get a column `repaired_batch`: null in rows that
+    came in time, otherwise the batch they should have come in. With "available now" every batch pays what it
+    owes before it ends. `repair_max`: bytes that may outlive their windows for it; beyond that the oldest
+    debts are given up, and told.
     """
 
     join: str = "auto"
@@ -168,8 +177,15 @@ class Shed:
     time_correlation: bool = True
     direction: bool = True
     sampling: float = 0.1
+    repair: str | None = None
+    repair_max: str = "1 GB"
+
+    @property
+    def repair_bytes(self) -> int:
+        return size_bytes(self.repair_max, "repair_max")
 
     def __post_init__(self) -> None:
+        self._check_repair()
         for name, known in (("join", JOIN_POLICIES), ("rate", RATE_RULES), ("sift", SIFT_POLICIES)):
             if getattr(self, name) not in known:
                 raise FlowError(
@@ -202,3 +218,22 @@ class Shed:
             raise FlowError(
                 explain("The sample of Shed must be some of the rows", got=self.sampling, do="Give 0 … 1")
             )
+
+    def _check_repair(self) -> None:
+        if self.repair not in (None, WHEN_IDLE, AT_THE_END):
+            raise FlowError(
+                explain(
+                    f"Shed does not know repair={self.repair!r}",
+                    do=f"Use {WHEN_IDLE!r}, {AT_THE_END!r} or None",
+                )
+            )
+        if self.repair is not None and self.join not in KEEPING_POLICIES:
+            raise FlowError(
+                explain(
+                    "What this policy leaves out cannot be repaired",
+                    got=f"join={self.join!r}, repair={self.repair!r}",
+                    why="It gives up rows, and what is not stored cannot be looked at later",
+                    do="Use join='selective', 'adaptive' or 'partial', or repair=None",
+                )
+            )
+        _ = self.repair_bytes  # said now, not in the first rush

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegate.routing import Cut, Routing
 
@@ -149,6 +149,75 @@ class Skipping:
         return cls(**{**raw, **pairs, "shares": (left, right), "orders": (first, second)})
 
 
+class OwedCell(NamedTuple):
+    """Pairs of one batch's rows with one basic window, by age, that were left out. A tuple: they are many."""
+
+    #: Side of the stored rows, and age of their basic window seen from the rows of the batch.
+    window: int
+    age: int
+    #: An estimate where rows are found by key; with it, what the pairs are expected to give.
+    comparisons: int
+    matches: float
+    #: Rows of the batch whose lot lies below this have been made up for.
+    paid: float = 0.0
+
+
+@dataclass(frozen=True)
+class Debt:
+    """Work that a join left out in one batch: rows of the batch × what was stored by then; join/owed.py."""
+
+    operator: str
+    batch: int
+    #: What the plan of that batch said, and the seed that it drew lots with.
+    skipping: Skipping
+    seed: int
+    #: Per side: first and last time of the stored rows that are needed to pay it.
+    spans: tuple[tuple[int, int], tuple[int, int]]
+    #: What is still owed.
+    cells: tuple[OwedCell, ...]
+
+    @property
+    def comparisons(self) -> float:
+        return sum((1 - cell.paid) * cell.comparisons for cell in self.cells)
+
+    @property
+    def matches(self) -> float:
+        return sum((1 - cell.paid) * cell.matches for cell in self.cells)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Debt:
+        left, right = ((span[0], span[1]) for span in raw["spans"])
+        return cls(
+            raw["operator"],
+            raw["batch"],
+            Skipping.from_json(raw["skipping"]),
+            raw["seed"],
+            (left, right),
+            tuple(OwedCell(*cell) for cell in raw["cells"]),
+        )
+
+
+class PaidCell(NamedTuple):
+    """A cell of a debt, for the rows of its batch whose lots lie in [since, until)."""
+
+    window: int
+    age: int
+    since: float
+    until: float
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What one batch makes up for of the debt of an earlier one."""
+
+    batch: int
+    cells: tuple[PaidCell, ...]
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Payment:
+        return cls(raw["batch"], tuple(PaidCell(*cell) for cell in raw["cells"]))
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything that may differ from batch to batch, decided and written before the batch runs."""
@@ -183,6 +252,12 @@ class Plan:
     dropping: Mapping[str, Any] = field(default_factory=dict)
     #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
     balance: Mapping[str, Any] = field(default_factory=dict)
+    #: What is skipped is owed, and so many bytes may outlive their windows for it; None: it is lost.
+    repair_bytes: int | None = None
+    #: Per operator: owed work that this batch does.
+    payments: Mapping[str, tuple[Payment, ...]] = field(default_factory=dict)
+    #: True: after the rows, all that is owed is paid, because no other batch may come to do it.
+    pay_all: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(replace(self, routing={})), "routing": _routing_json(self.routing)}
@@ -200,6 +275,7 @@ class Plan:
                 "skipping": {k: Skipping.from_json(v) for k, v in raw.get("skipping", {}).items()},
                 "cuts": {k: tuple(map(Cut.from_json, v)) for k, v in raw.get("cuts", {}).items()},
                 "by_row": tuple(raw.get("by_row", ())),
+                "payments": {k: tuple(map(Payment.from_json, v)) for k, v in raw.get("payments", {}).items()},
             }
         )
 
@@ -230,9 +306,9 @@ class Manifest:
     pieces: tuple[Piece, ...] = ()
     #: What the controllers have learnt, as they wrote it down.
     control: Mapping[str, Any] = field(default_factory=dict)
-
-    def with_pieces(self, pieces: tuple[Piece, ...]) -> Manifest:
-        return replace(self, pieces=pieces)
+    #: Work that joins still owe, oldest first, and what was given up in this batch.
+    debts: tuple[Debt, ...] = ()
+    forgiven: tuple[Debt, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -251,6 +327,8 @@ class Manifest:
             routing={k: Routing.from_json(v) for k, v in raw["routing"].items()},
             pieces=tuple(Piece.from_json(p) for p in raw["pieces"]),
             control=raw.get("control", {}),
+            debts=tuple(map(Debt.from_json, raw.get("debts", ()))),
+            forgiven=tuple(map(Debt.from_json, raw.get("forgiven", ()))),
         )
 
 
@@ -316,6 +394,15 @@ class Looks:
 
 
 @dataclass(frozen=True)
+class Paid:
+    """Owed work that an instance did in one batch; no other count of its report has it, but `emitted`."""
+
+    comparisons: int = 0
+    matches: int = 0
+    cpu_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class TaskReport:
     """The one telemetry row of an operator's instance in a batch, with the state changes it made."""
 
@@ -353,6 +440,7 @@ class TaskReport:
     recut_seconds: float = 0.0
     #: Keys that make up much of the work.
     keys: tuple[KeyLoad, ...] = ()
+    paid: Paid = Paid()
 
     def to_json(self) -> dict[str, Any]:
         # Keys are many, and `asdict` is slow: they become JSON by hand.
@@ -375,5 +463,6 @@ class TaskReport:
                 "looks": tuple(Looks.from_json(one) for one in raw["looks"]),
                 "recut": {k: tuple(map(tuple, v)) for k, v in raw["recut"].items()},
                 "keys": tuple(map(KeyLoad.from_json, raw["keys"])),
+                "paid": Paid(**raw["paid"]),
             }
         )

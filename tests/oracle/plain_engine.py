@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tests.oracle.plain_join import Cell, PlainJoin
 from tests.oracle.plain_routing import copies
 
-from tidegate.control import balancing, merging, planning
+from tidegate.control import balancing, merging, planning, repair
 from tidegate.control.balancing import BalanceSettings
 from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
@@ -39,7 +39,7 @@ from tidegate.spark.layout import CODE, OK, REPORT, ROLE, ROW, TAG, TIME
 from tidegate.spark.residual import SettleInstance
 from tidegate.state import memory
 from tidegate.state.memory import MemoryStore
-from tidegate.values import Manifest, Plan, Skipping, TaskReport
+from tidegate.values import Manifest, Payment, Plan, Skipping, TaskReport
 
 #: (time, key, number, value); a row without a time is rejected.
 Row = tuple[int | None, Cell, int, int]
@@ -111,6 +111,9 @@ class PlainEngine:
         settle_after: bool = False,
         attempts: int = 1,
         skipping: Mapping[str, Skipping] | None = None,
+        repair_bytes: int | None = None,
+        payments: Mapping[str, tuple[Payment, ...]] | None = None,
+        pay_all: bool = False,
     ) -> None:
         """One batch, from plan to manifest."""
         wanted: dict[str, Any] = {}
@@ -128,8 +131,13 @@ class PlainEngine:
             routing={**self.manifest.routing, **self._routing},
             cuts=self._cuts,
             balance=wanted,
+            repair_bytes=repair_bytes,
+            payments=payments,
+            pay_all=pay_all,
         )
         self._routing, self._cuts = {}, {}
+        # As a replay would read it.
+        plan = Plan.from_json(json.loads(json.dumps(plan.to_json())))
         tried = [self._attempt(plan, rows) for _ in range(attempts)]
         emitted, reports, after = tried[-1]
         for other, _, _ in tried:
@@ -162,6 +170,11 @@ class PlainEngine:
                 break
             more = self._pass(again, after, {}, emitted)
             after = self._after(after, again, more)
+            reports += more
+        if plan.pay_all and after.debts:
+            paying = planning.paying_plan(plan, after, repair.everything(after.debts))
+            more = self._pass(paying, after, {}, emitted)
+            after = self._after(after, paying, more)
             reports += more
         return emitted, reports, after
 

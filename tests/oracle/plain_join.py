@@ -21,6 +21,7 @@ from tidegate.spark.layout import (
     CODE,
     LEFT_ROW,
     LEFT_RUN,
+    REPAIRED,
     REPORT,
     RIGHT_ROW,
     RIGHT_RUN,
@@ -77,6 +78,8 @@ class PlainJoin:
     condition: OnCondition | None = None
     #: There is no key: rows lie anywhere, by their number.
     spread: bool = False
+    #: Rows say which batch they should have come in, between the columns and the time.
+    repaired: bool = False
 
     @property
     def shown_columns(self) -> tuple[str, ...]:
@@ -100,6 +103,7 @@ class PlainJoin:
             OutputColumn("k", "k", "k"),
             *(OutputColumn(c, c, None) for c in self.left_columns),
             *(OutputColumn(c, None, c) for c in self.right_columns if c in self.shown_columns),
+            *([OutputColumn(REPAIRED, None, None)] if self.repaired else []),
             OutputColumn(TIME, TIME, TIME),
         ]
         return JoinLayout(

@@ -14,15 +14,15 @@ from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flippe
 from tidegate.errors import StateError
 from tidegate.state.manifest import ManifestLog
 from tidegate.state.memory import MemoryStore
-from tidegate.values import ByteRange, Manifest, Piece
+from tidegate.values import ByteRange, Debt, Manifest, OwedCell, Piece, Skipping
 
 NAMES = itertools.count()
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Manifest]:
-    """Manifests of increasing batches: pieces come, go, change and trade places."""
-    batch, pieces = 0, list[Piece]()
+    """Manifests of increasing batches: pieces come, go, change and trade places; debts are paid and come."""
+    batch, pieces, debts = 0, list[Piece](), list[Debt]()
     manifests = []
     for step in range(draw(st.integers(1, 12))):
         pieces = [p for p in pieces if draw(st.integers(0, 3))]
@@ -31,8 +31,19 @@ def histories(draw: st.DrawFn) -> list[Manifest]:
         if draw(st.booleans()):
             pieces = draw(st.permutations(pieces))
         batch += draw(st.integers(1, 3))
-        manifests.append(a_manifest(batch, *pieces))
+        debts = [_paid(debt) if draw(st.booleans()) else debt for debt in debts if draw(st.integers(0, 3))]
+        debts += [_debt(operator, batch) for operator in ("far", "near") if draw(st.booleans())]
+        manifests.append(replace(a_manifest(batch, *pieces), debts=tuple(debts)))
     return manifests
+
+
+def _debt(operator: str, batch: int) -> Debt:
+    skipping = Skipping(0.5, ((0.5,), (1.0,)))
+    return Debt(operator, batch, skipping, 1, ((0, 1), (2, 3)), (OwedCell(0, 0, 9, 1.5),))
+
+
+def _paid(debt: Debt) -> Debt:
+    return replace(debt, cells=tuple(cell._replace(paid=(cell.paid + 1) / 2) for cell in debt.cells))
 
 
 def _touched(piece: Piece, step: int) -> Piece:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
-from tests.spark.crash_chain import Kill, check_result, run, survive, unreferenced
+from tests.spark.crash_chain import Kill, check_result, check_rows, run, survive, unreferenced
 from tests.spark.crash_input import BATCHES, WHERE, Case, prepare
 from tests.spark.crash_runner import STEPS
 
@@ -33,6 +34,20 @@ def test_a_join_survives_kills_after_its_plan_its_task_writes_and_its_manifest_w
 def test_a_left_join_survives_kills_around_its_output_one_of_them_in_a_replay(tmp_path: Path) -> None:
     kills = [Kill("materialised", 1), Kill("sunk", 1), Kill("spark-commit", 4)]
     survive(tmp_path / "run", Case("left", WHERE, seed=2), kills)
+
+
+def test_owed_work_survives_kills_in_the_rush_and_while_it_is_paid_and_keys_move(tmp_path: Path) -> None:
+    home, case = tmp_path / "run", Case("inner", None, seed=4)
+    prepare(home, case.seed)
+    for kill in (Kill("sunk", 3), Kill("materialised", BATCHES + 1)):
+        code, told = run(home, *case.arguments(), "--repair", "--restless", *kill.arguments())
+        assert code == -signal.SIGKILL, f"{kill} did not happen (exit {code}):\n{told}"
+        manifest = Checkpoint(str(home / "checkpoint")).manifests.load_latest()
+        assert manifest is not None
+        assert manifest.debts
+    code, told = run(home, *case.arguments(), "--repair", "--restless")
+    assert code == 0, told
+    check_rows(home, case)
 
 
 @pytest.mark.parametrize(

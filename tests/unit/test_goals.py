@@ -75,3 +75,24 @@ def test_a_goal_that_lets_no_output_lose_anything_is_refused() -> None:
 def test_a_way_to_shed_that_does_not_exist_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(FlowError):
         Shed(**wrong)
+
+
+def test_repair_is_asked_for_by_name_and_bounded_in_bytes() -> None:
+    assert Shed().repair is None
+    assert Shed(repair="when idle", repair_max="1.5 GiB").repair_bytes == 3 << 29
+    assert Shed(repair="at the end").repair_bytes == 10**9
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"repair": "later"}, "does not know repair='later'"),
+        ({"repair": "when idle", "join": "random"}, "gives up rows"),
+        ({"repair": "at the end", "join": "window-reduction"}, "gives up rows"),
+        ({"repair_max": "much"}, "repair_max is not a size"),
+        ({"repair_max": "3"}, "not a size"),
+    ],
+)
+def test_a_repair_that_cannot_be_is_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(FlowError, match=said):
+        Shed(**settings)  # type: ignore[arg-type]

@@ -11,10 +11,16 @@ from tidegate.routing import Routing, together
 from tidegate.values import (
     BEGINNING_US,
     END_US,
+    Debt,
     Manifest,
+    OwedCell,
+    Paid,
+    PaidCell,
     PartitionLoad,
+    Payment,
     Piece,
     Plan,
+    Skipping,
     StreamClock,
     TaskReport,
 )
@@ -59,11 +65,19 @@ def a_report() -> TaskReport:
     )
 
 
+def a_debt(batch: int) -> Debt:
+    skipping = Skipping(0.5, ((1.0, 0.5), (0.0, 1.0)), explore_share=0.1, filled_us=(3, END_US))
+    cells = (OwedCell(0, 1, 100, 2.5), OwedCell(1, 0, 7, 0.0, paid=0.5))
+    return Debt("near", batch, skipping, 9, ((1, 2), (END_US, BEGINNING_US)), cells)
+
+
 # -- what is written comes back equal ------------------------------------------------------------------------
 
 
 def test_a_plan_comes_back_equal_from_json() -> None:
+    payment = Payment(2, (PaidCell(0, 1, 0.0, 0.5), PaidCell(1, 0, 0.25, 1.0)))
     plan = replace(a_plan(5), flush=True, settle_after=True, settle_us={"near": END_US})
+    plan = replace(plan, repair_bytes=7, payments={"near": (payment,)}, pay_all=True)
     assert Plan.from_json(through_json(plan.to_json())) == plan
 
 
@@ -75,12 +89,14 @@ def test_a_manifest_comes_back_equal_from_json() -> None:
             "orders": StreamClock(END_US, END_US, 1),
             "drivers": StreamClock(BEGINNING_US, BEGINNING_US, 2),
         },
+        debts=(a_debt(4), a_debt(5)),
+        forgiven=(a_debt(3),),
     )
     assert Manifest.from_json(through_json(manifest.to_json())) == manifest
 
 
 def test_a_report_comes_back_equal_from_json() -> None:
-    report = a_report()
+    report = replace(a_report(), paid=Paid(5, 2, 0.25))
     assert TaskReport.from_json(through_json(report.to_json())) == report
 
 
@@ -131,11 +147,6 @@ def test_a_partition_that_leaves_takes_its_bounds_and_nothing_else() -> None:
 
 def test_a_piece_that_loses_its_last_partition_is_gone() -> None:
     assert spread((1, 0, 4), (2, 4, 10)).without({1, 2, 3}) is None
-
-
-def test_with_pieces_changes_only_the_pieces() -> None:
-    manifest, piece = a_manifest(5, a_piece("s/1")), a_piece("s/2")
-    assert manifest.with_pieces((piece,)) == a_manifest(5, piece)
 
 
 # -- routing -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What is in a checkpoint: batches, plans, routing, segments, sifters, windows, telemetry, receipts.
+"""What is in a checkpoint: batches, plans, routing, segments, debts, sifters, windows, telemetry, receipts.
 
 Reads only, and takes no lock, so a running query may be looked at. It goes on writing and purging meanwhile:
 what was listed and is gone a moment later is left out. What is there and damaged is an error.

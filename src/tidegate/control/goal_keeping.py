@@ -261,7 +261,8 @@ def _efforts(ran: Ran) -> dict[str, Effort]:
     for report in ran.reports:
         looked = sum(overload.looked_at(looks) for looks in report.looks)
         rows = sum(report.offered) - sum(report.dropped)
-        outputs = report.matches or report.emitted
+        # What is paid comes out, too, and only of joins whose every row is a match.
+        outputs = report.matches or (0 if report.paid.matches else report.emitted)
         done = Effort(rows, looked or report.comparisons, outputs, report.bytes_read)
         parts.setdefault(report.operator, []).append(done)
     for match in ran.matched:

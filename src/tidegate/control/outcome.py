@@ -1,7 +1,7 @@
 """Decides what a pass leaves behind: the manifest that follows, from its plan and its tasks' reports alone.
 
     manifest b-1 ─┐
-    plan b        ├─▶ manifest b: clocks moved by what was seen, pieces added, merged, expired
+    plan b        ├─▶ manifest b: clocks moved by what was seen, pieces added, merged, expired, work owed
     reports of b ─┘
 
 Guarantee: a pure function, so an engine that runs without Spark and one that runs on it agree on every byte
@@ -10,9 +10,10 @@ of the state, and a replay under the same plan leaves the same behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tidegate.control.clock import ClockSettings, advance
+from tidegate.control.debts import Needs, owed_after, within_limit, without_given_up
 from tidegate.control.planning import Operator
 from tidegate.state.pieces import after_batch
 from tidegate.values import END_US, Manifest, Piece, Plan, TaskReport
@@ -28,6 +29,19 @@ def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, Operator]
     return newest
 
 
+def out_of_reach(plan: Plan, operators: Mapping[str, Operator]) -> Callable[[Piece], bool]:
+    """Which pieces hold no row that a later batch can match."""
+
+    def is_dead(piece: Piece) -> bool:
+        name, side = piece.operator, piece.side
+        dead_us = operators[name].within.dead_before(side, plan.settle_us[name])
+        if name in plan.skipping:
+            dead_us = max(dead_us, plan.skipping[name].forget_us[side])
+        return plan.flush or piece.last_us < dead_us
+
+    return is_dead
+
+
 def manifest_after(
     before: Manifest,
     plan: Plan,
@@ -38,19 +52,25 @@ def manifest_after(
 ) -> Manifest:
     """The state after a pass that saw these newest times (None: no row of that stream)."""
 
-    def is_dead(piece: Piece) -> bool:
-        name, side = piece.operator, piece.side
-        dead_us = operators[name].within.dead_before(side, plan.settle_us[name])
-        if name in plan.skipping:
-            dead_us = max(dead_us, plan.skipping[name].forget_us[side])
-        return plan.flush or piece.last_us < dead_us
-
+    is_dead = out_of_reach(plan, operators)
+    # 1. What is owed. 2. All pieces that can still match or that a debt needs. 3. As far as bytes allow.
+    ledger = without_given_up(owed_after(before, plan, reports, operators), before.pieces, plan.skipping)
+    needs = Needs(ledger.debts)
+    pieces = after_batch(
+        before.pieces, reports, plan.routing, lambda piece: is_dead(piece) and not needs.has(piece)
+    )
+    if ledger.debts and plan.repair_bytes is not None:
+        ledger = within_limit(ledger, pieces, is_dead, plan.repair_bytes)
+        needs = Needs(ledger.debts)
+        pieces = tuple(piece for piece in pieces if needs.has(piece) or not is_dead(piece))
     return Manifest(
         batch=plan.batch,
         flow=before.flow,
         clocks=advance(before.clocks, seen_us, clocks, plan.now_us, plan.awake_us),
         settled_us=dict.fromkeys(before.settled_us, END_US) if plan.flush else dict(plan.settle_us),
         routing=plan.routing,
-        pieces=after_batch(before.pieces, reports, plan.routing, is_dead),
+        pieces=pieces,
         control=before.control,
+        debts=ledger.debts,
+        forgiven=ledger.forgiven,
     )

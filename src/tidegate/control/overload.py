@@ -181,8 +181,9 @@ def _skipping(
     decision = policy_of(settings.shed, shape, rule, known).decision
     work = manifest.control.get("work", {}).get(operator.name)
     left, right = (np.array(one) for one in work) if work else shape.work
+    # With r = 1 nothing is left out: the fractions of the two windows may miss it by a rounding.
     first, second = (
-        shares_by_age(probing.order, probing.fraction, one)
+        shares_by_age(probing.order, probing.fraction if rule.fraction < 1 else 1.0, one)
         for probing, one in zip(decision.windows, (left, right), strict=True)
     )
     return Skipping(

@@ -24,7 +24,7 @@ from tidegate.control.clock import unheard
 from tidegate.control.merging import choose_merges
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.routing import Cut, Routing
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Piece, Plan, Skipping
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Payment, Piece, Plan, Skipping
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 
@@ -75,6 +75,9 @@ def next_plan(
     routing: Mapping[str, Routing] | None = None,
     cuts: Mapping[str, tuple[Cut, ...]] | None = None,
     balance: Mapping[str, Any] | None = None,
+    repair_bytes: int | None = None,
+    payments: Mapping[str, tuple[Payment, ...]] | None = None,
+    pay_all: bool = False,
 ) -> Plan:
     """The plan of a batch, from what the batches before it left behind; `routing`: None stays as it is."""
     settle_us = _settle(manifest, operators)
@@ -97,6 +100,9 @@ def next_plan(
         dropping=dropping or {},
         cuts=cuts or {},
         balance=balance or {},
+        repair_bytes=repair_bytes,
+        payments=payments or {},
+        pay_all=pay_all,
     )
 
 
@@ -104,7 +110,12 @@ def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator
     """The plan of another pass without rows; None when no waiting row can be set free by it."""
     settle_us = _settle(manifest, operators)
     frees = any(_frees(operators[name], manifest, at_us) for name, at_us in settle_us.items())
-    return replace(plan, settle_us=settle_us, merges={}, cuts={}) if frees else None
+    return replace(plan, settle_us=settle_us, merges={}, cuts={}, payments={}) if frees else None
+
+
+def paying_plan(plan: Plan, manifest: Manifest, payments: Mapping[str, tuple[Payment, ...]]) -> Plan:
+    """The plan of another pass without rows that pays what is owed."""
+    return replace(plan, settle_us=dict(manifest.settled_us), merges={}, cuts={}, payments=payments)
 
 
 def output_watermark(operator: Operator, manifest: Manifest, operators: Mapping[str, Operator]) -> int:

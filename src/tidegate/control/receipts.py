@@ -14,6 +14,11 @@ missing. Modes:
     SUBSET      some of these rows, all of them right
     ESTIMATED   values are estimates (of aggregates over a sample)
 
+A join with repair makes up for what it skipped (`debts.py`). Its output stays a SUBSET in the batch that
+skipped, with the recall of what came in time: later batches pay, and say so. `debt` is what is owed after a
+batch, `paid` and `forgiven` what it made up for and gave up, in comparisons. Where nothing is owed in the end
+and nothing was ever forgiven, no pair is missing from all batches together for having been skipped.
+
 Guarantee: a pure function, the same for a replayed batch; every ledger balances (`unexplained` is 0), and
 where it does not, the receipt says by how much. The recall is that of pairs, before any filter behind the
 join; none is given where no sound estimate is known, and `why` tells the reason.
@@ -147,7 +152,21 @@ def _output(outlet: Outlet, told: Told, lines: Mapping[Reader, Line], losses: Lo
         "emitted": _emitted(outlet, line, told),
         "why": why,
         "missing": [list(run) for run in missing],
+        **_debts(outlet.source, told),
     }
+
+
+def _debts(name: str, told: Told) -> Row:
+    """What a join owes, paid and gave up; nothing where nothing is repaired."""
+    owed, forgiven = (
+        [debt.comparisons for debt in debts if debt.operator == name]
+        for debts in (told.after.debts, told.after.forgiven)
+    )
+    repairs = told.plan.repair_bytes is not None and name in told.plan.skipping
+    if not repairs and not forgiven:
+        return {}
+    paid = sum(report.paid.comparisons for report in told.reports if report.operator == name)
+    return {"debt": round(sum(owed)), "paid": paid, "forgiven": round(sum(forgiven))}
 
 
 def _found(name: str, ways: Ways, told: Told, losses: Losses) -> Row:

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -174,6 +174,27 @@ def looks(
     if not ages.slot_us:
         yield from _some_rows(new, shares[0])
         return
+    for sight in in_sight(ages, new, stored):
+        share = shares[sight.age]
+        # Of a run that lies in one basic window all may be seen: there is nothing to cut.
+        cut = not sight.alone or share < 1
+        yield from _looks(new, sight, share, cut=cut, filled=sight.end_us <= filled_us)
+
+
+class Sight(NamedTuple):
+    """New rows of one basic window (None: all of them), and a basic window of stored rows in their reach."""
+
+    rows: NDArray[np.int64] | None
+    age: int
+    #: First and last time of the basic window of stored rows.
+    begin_us: int
+    end_us: int
+    #: The run of stored rows lies in no other.
+    alone: bool
+
+
+def in_sight(ages: Ages, new: NewRows, stored: tuple[int, int]) -> Iterator[Sight]:
+    """Which basic windows of stored rows, of these first and last times, which new rows have in reach."""
     slots = new.times // ages.slot_us if new.first_us // ages.slot_us < new.last_us // ages.slot_us else None
     owns = [new.first_us // ages.slot_us] if slots is None else np.unique(slots).tolist()
     first, last = stored[0] // ages.slot_us, stored[1] // ages.slot_us
@@ -183,29 +204,17 @@ def looks(
     for own in owns:
         rows = None if slots is None else np.flatnonzero(slots == own)
         for slot in range(near, far + 1):
-            age = ages.number(own, slot)
-            edges = slot * ages.slot_us, (slot + 1) * ages.slot_us - 1
-            # Of a run that lies in one basic window all may be seen: there is nothing to cut.
-            cut = first < last or shares[age] < 1
-            yield from _looks(new, rows, age, shares[age], edges, slot, cut=cut, filled=edges[1] <= filled_us)
+            begin_us = slot * ages.slot_us
+            yield Sight(rows, ages.number(own, slot), begin_us, begin_us + ages.slot_us - 1, first == last)
 
 
-def _looks(
-    new: NewRows,
-    rows: NDArray[np.int64] | None,
-    age: int,
-    share: float,
-    edges: tuple[int, int],
-    slot: int,
-    *,
-    cut: bool,
-    filled: bool,
-) -> Iterator[Look]:
+def _looks(new: NewRows, sight: Sight, share: float, *, cut: bool, filled: bool) -> Iterator[Look]:
     """The looks of new rows at one basic window."""
-    for group, explores in _groups(new, rows):
+    age, edges = sight.age, (sight.begin_us, sight.end_us)
+    for group, explores in groups(new, sight.rows):
         part = share
-        if not filled and 0 < share < 1 and explores is None and new.lots is not None:
-            group, part = _drawn(new, group, share), 1.0
+        if draws(new, share, explores, filled):
+            group, part = drawn(new, group, share), 1.0
         if group is None and explores is None and not cut:
             yield Look(None, new.low, new.high, age, False, uncut=True)
             continue
@@ -213,12 +222,26 @@ def _looks(
             continue
         low, high = (new.low, new.high) if group is None else (new.low[group], new.high[group])
         if explores is not None and share < 1:
-            begin, end = explores.parts(edges, share, _places(new, group, slot))
+            begin, end = explored_part(new, group, explores, sight, share)
             low = np.maximum(np.maximum(low, edges[0]), begin)
             high = np.minimum(np.minimum(high, edges[1]), end)
         elif cut:
-            low, high = _newest_part(np.maximum(low, edges[0]), np.minimum(high, edges[1]), part)
-        yield from _nonempty(Look(group, low, high, age, explores is not None))
+            low, high = newest_part(np.maximum(low, edges[0]), np.minimum(high, edges[1]), part)
+        yield from nonempty(Look(group, low, high, age, explores is not None))
+
+
+def explored_part(
+    new: NewRows, rows: NDArray[np.int64] | None, explores: Exploring, sight: Sight, share: float
+) -> tuple[NDArray[np.int64] | int, NDArray[np.int64] | int]:
+    """Begin and end of the part of a basic window that each of the rows that explore sees."""
+    edges = sight.begin_us, sight.end_us
+    slot = sight.begin_us // (sight.end_us - sight.begin_us + 1)
+    return explores.parts(edges, share, _places(new, rows, slot))
+
+
+def draws(new: NewRows, share: float, explores: Exploring | None, filled: bool) -> bool:
+    """Is it by lot whether a row looks at all of a basic window or at nothing, because it is still filled?"""
+    return not filled and 0 < share < 1 and explores is None and new.lots is not None
 
 
 def _places(new: NewRows, rows: NDArray[np.int64] | None, slot: int) -> NDArray[np.float64]:
@@ -228,7 +251,7 @@ def _places(new: NewRows, rows: NDArray[np.int64] | None, slot: int) -> NDArray[
     return lots((new.lots if rows is None else new.lots[rows]).view(np.uint64), slot)
 
 
-def _drawn(new: NewRows, rows: NDArray[np.int64] | None, share: float) -> NDArray[np.int64]:
+def drawn(new: NewRows, rows: NDArray[np.int64] | None, share: float) -> NDArray[np.int64]:
     """So large a part of the rows. Not the same ones as explore: other digits of the same lot decide."""
     if new.lots is None:
         return np.zeros(0, np.int64)
@@ -246,7 +269,7 @@ def _some_rows(new: NewRows, share: float) -> Iterator[Look]:
         yield Look(rows, new.low[rows], new.high[rows], 0, False)
 
 
-def _groups(
+def groups(
     new: NewRows, rows: NDArray[np.int64] | None
 ) -> list[tuple[NDArray[np.int64] | None, Exploring | None]]:
     """Those who look as the plan says, and those who explore."""
@@ -257,7 +280,7 @@ def _groups(
     return [(everyone[~explores], None), (everyone[explores], new.exploring)]
 
 
-def _newest_part(
+def newest_part(
     begin: NDArray[np.int64], end: NDArray[np.int64], share: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if share >= 1:
@@ -265,7 +288,7 @@ def _newest_part(
     return end - np.rint(share * (end - begin + 1)).astype(np.int64) + 1, end
 
 
-def _nonempty(look: Look) -> Iterator[Look]:
+def nonempty(look: Look) -> Iterator[Look]:
     """Rows whose range holds nothing are left out: the probe need not step over them."""
     some = look.high >= look.low
     if some.all():
@@ -284,7 +307,7 @@ def shares_by_age(order: Sequence[int], fraction: float, work: NDArray[np.float6
     shares = np.zeros(work.size)
     chosen = np.asarray(order, np.int64)
     if fraction >= 1:
-        # Exactly: a part of almost 1 would be looked at as a part, and told as one.
+        # Exactly: a sum of parts may miss one by a rounding, and then something would seem to be left out.
         shares[chosen] = 1.0
         return tuple(shares.tolist())
     ordered = work[chosen]

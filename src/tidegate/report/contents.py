@@ -45,6 +45,7 @@ def all_rows(contents: Contents) -> list[Row]:
         *({"kind": "segments", **row} for row in segment_rows(contents)),
         *({"kind": "sifter", **row} for row in sifter_rows(contents.manifest)),
         *({"kind": "window", **row} for row in window_rows(contents.manifest)),
+        *({"kind": "debt", **row} for row in debt_rows(contents)),
         *({"kind": "plan", **plan.to_json()} for plan in contents.plans),
         *({"kind": "telemetry", "batch": b, **record} for b, record in contents.telemetry.items()),
         *({"kind": "receipt", **receipt} for receipt in last_of(contents.receipts, contents.last)),
@@ -134,6 +135,26 @@ def segment_rows(contents: Contents) -> list[Row]:
             "last": iso(max(piece.last_us for piece in pieces)),
         }
         for (operator, side, slot), pieces in ordered
+    ]
+
+
+def debt_rows(contents: Contents) -> list[Row]:
+    """Work that joins left out and still owe, and what the last batch gave up; counts are estimates."""
+    manifest = contents.manifest
+    if manifest is None:
+        return []
+    owed = [(debt, "owed") for debt in manifest.debts] + [(debt, "forgiven") for debt in manifest.forgiven]
+    return [
+        {
+            "operator": debt.operator,
+            "batch": debt.batch,
+            "state": state,
+            "cells": len(debt.cells),
+            "comparisons": round(debt.comparisons),
+            "matches": round(debt.matches, 1),
+            "needed_from": [iso(first) if first <= last else None for first, last in debt.spans],
+        }
+        for debt, state in owed
     ]
 
 

@@ -11,6 +11,7 @@ from tidegate.report import units
 from tidegate.report.contents import (
     Contents,
     checkpoint_row,
+    debt_rows,
     last_of,
     routing_rows,
     segment_rows,
@@ -41,6 +42,7 @@ def print_contents(console: Console, contents: Contents) -> None:
     _table(console, "Segments (UTC)", [_segment_line(row) for row in segment_rows(contents)], left=2)
     _table(console, "Sifters", [_sifter_line(row) for row in sifter_rows(contents.manifest)], left=1)
     _table(console, "Windows (UTC)", [_window_line(row) for row in window_rows(contents.manifest)], left=2)
+    _table(console, "Debts (UTC)", [_debt_line(row) for row in debt_rows(contents)], left=1)
     _table(console, "Plans (UTC)", [_plan_line(plan) for plan in contents.plans], left=0)
     _table(console, "Last batches", [_batch_line(b, r) for b, r in contents.telemetry.items()], left=0)
     newest = receipt_rows(last_of(contents.receipts, contents.last))
@@ -94,6 +96,18 @@ def _window_line(row: Mapping[str, Any]) -> dict[str, Any]:
         "size on disk": units.size(row["bytes"]),
         "oldest": units.date_and_time(row["first"]),
         "closed before": units.date_and_time(row["closed_before"]),
+    }
+
+
+def _debt_line(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "operator": row["operator"],
+        "batch": str(row["batch"]),
+        "state": row["state"],
+        "comparisons": row["comparisons"],
+        "matches": f"{row['matches']:,.0f}",
+        "left rows from": units.date_and_time(row["needed_from"][0]),
+        "right rows from": units.date_and_time(row["needed_from"][1]),
     }
 
 

@@ -10,6 +10,8 @@
     recall, recall_low, recall_high the part of the true result that was found, with its 95 % interval; None
                                     where no sound estimate is known, and then `why` says what was left out
     by_lag                          the same by how far the rows of a pair lie apart
+    debt, paid, forgiven            joins with repair: comparisons that are owed after the batch, that it
+                                    made up for, and that it gave up; None where nothing is repaired
     missing                         windows: runs of [first start, last start, slide] in microseconds
 
 `control/receipts.py` says what each of them counts.
@@ -48,9 +50,13 @@ COLUMNS = (
     "recall_low",
     "recall_high",
     "by_lag",
+    "debt",
+    "paid",
+    "forgiven",
     "missing",
     "why",
 )
+_OF_REPAIR = ("debt", "paid", "forgiven")
 
 
 def receipt_rows(receipts: Sequence[Receipt]) -> list[Row]:
@@ -82,9 +88,8 @@ def frame(rows: Sequence[Row]) -> Any:
     import pandas as pd
 
     made = pd.DataFrame(rows, columns=list(COLUMNS))
-    return made.astype(
-        {"emitted": "Int64", **dict.fromkeys(("recall", "recall_low", "recall_high"), "float64")}
-    )
+    whole = dict.fromkeys(("emitted", *_OF_REPAIR), "Int64")
+    return made.astype({**whole, **dict.fromkeys(("recall", "recall_low", "recall_high"), "float64")})
 
 
 def _total(rows: Sequence[Mapping[str, Any]], last: int | None) -> Row:
@@ -98,10 +103,19 @@ def _total(rows: Sequence[Mapping[str, Any]], last: int | None) -> Row:
         **{name: sum(row.get(name) or 0 for row in rows) for name in _ADDED_UP},
         "shed_by": {reason: sum(row["shed_by"][reason] for row in rows) for reason in rows[-1]["shed_by"]},
         "emitted": None if None in emitted else sum(emitted),
+        **_repaired(rows),
         "missing": [run for row in rows for run in row.get("missing") or ()],
         "why": sorted({reason for row in rows for reason in row.get("why") or ()}),
     }
     return total | (_recall(rows, modes) if rows[-1]["kind"] == OUTPUT else {})
+
+
+def _repaired(rows: Sequence[Mapping[str, Any]]) -> Row:
+    """What is owed in the end, and all that was paid and given up; nothing where nothing was repaired."""
+    told = [row for row in rows if "debt" in row]
+    if not told:
+        return {}
+    return {"debt": told[-1]["debt"], **{of: sum(row[of] for row in told) for of in ("paid", "forgiven")}}
 
 
 def _recall(rows: Sequence[Mapping[str, Any]], modes: set[str]) -> Row:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.spark.layout import REPORT, TIME, JoinLayout
+from tidegate.spark.layout import REPAIRED, REPORT, TIME, JoinLayout
 from tidegate.spark.runs import Run, one_array
 
 Positions = NDArray[np.int64]
@@ -41,21 +41,28 @@ class Assembler:
         self._columns = layout.output
         self.schema = pa.ipc.read_schema(pa.py_buffer(layout.schema))
 
-    def pairs(self, parts: Sequence[Pairs], extra: Iterable[pa.Array] = ()) -> pa.RecordBatch:
-        """Joined rows for these pairs; `extra` fills the columns between the output and the report."""
+    def pairs(
+        self, parts: Sequence[Pairs], extra: Iterable[pa.Array] = (), repaired: int | None = None
+    ) -> pa.RecordBatch:
+        """Joined rows for these pairs; `extra` fills the columns between the output and the report.
+
+        `repaired`: the batch that they should have come in.
+        """
         lefts = _grouped([(p.left_run, p.left) for p in parts])
         rights = _grouped([(p.right_run, p.right) for p in parts])
         arrays = []
         for column in self._columns:
             if column.name == TIME:
                 arrays.append(pa.array(np.maximum(_times(lefts), _times(rights))))
+            elif column.name == REPAIRED:
+                arrays.append(_same(repaired, sum(map(len, parts))))
             elif column.left is not None:
                 arrays.append(_gather(lefts, column.left, self._type(column.name)))
             else:
                 arrays.append(_gather(rights, column.right or "", self._type(column.name)))
         return self._batch([*arrays, *extra])
 
-    def lonely(self, run: Run, rows: Positions) -> pa.RecordBatch:
+    def lonely(self, run: Run, rows: Positions, repaired: int | None = None) -> pa.RecordBatch:
         """Rows of one side on their own, the other side's columns null."""
         groups = [(run, rows)]
         arrays = []
@@ -63,6 +70,8 @@ class Assembler:
             source = column.right if run.side else column.left
             if column.name == TIME:
                 arrays.append(pa.array(run.times[rows]))
+            elif column.name == REPAIRED:
+                arrays.append(_same(repaired, len(rows)))
             elif source is None:
                 arrays.append(pa.nulls(len(rows), self._type(column.name)))
             else:
@@ -80,6 +89,10 @@ class Assembler:
     def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:
         arrays.append(pa.nulls(len(arrays[0]), pa.string()))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _same(batch: int | None, count: int) -> pa.Array:
+    return pa.array([batch], pa.int64()).take(pa.array(np.zeros(count, np.int64)))
 
 
 def cells_of(parts: Sequence[Pairs]) -> pa.Array:

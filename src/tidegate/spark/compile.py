@@ -31,6 +31,7 @@ from tidegate.spark.condition_checks import check_condition, is_null, spreading_
 from tidegate.spark.flow_checks import (
     all_streaming_or_none,
     check_outputs,
+    joins_that_may_repair,
     operators_whose_time_counts,
     same_time_type,
     sources_of,
@@ -43,9 +44,19 @@ from tidegate.spark.joined_row import (
     stored_columns,
     time_name,
     visible,
+    with_repaired_batch,
 )
 from tidegate.spark.keys import Keys, match_keys, quoted
-from tidegate.spark.layout import CELL, REPORT, TIME, JoinLayout, MatchLayout, SideLayout, WindowLayout
+from tidegate.spark.layout import (
+    CELL,
+    REPAIRED,
+    REPORT,
+    TIME,
+    JoinLayout,
+    MatchLayout,
+    SideLayout,
+    WindowLayout,
+)
 from tidegate.spark.match_columns import check_mark, kinds_of, match_schema
 from tidegate.spark.ports import Port
 from tidegate.spark.window_aggregates import taken_apart
@@ -56,19 +67,25 @@ from tidegate.windowed import Window
 
 
 def compile_flow(
-    outputs: Sequence[Output], partitions: int, cells: bool = False, sifts: bool = False
+    outputs: Sequence[Output],
+    partitions: int,
+    cells: bool = False,
+    sifts: bool = False,
+    repairs: bool = False,
 ) -> Compiled:
     """Check the flow and work out everything that stays the same for the life of a query.
 
     `cells`: rows of inner joins say where they were found, for whoever values them. `sifts`: rows may be
-    dropped in front of matches, so that Spark must count them.
+    dropped in front of matches, so that Spark must count them. `repairs`: rows may come later than they
+    should, and say so.
     """
-    return _Compiler(outputs, partitions, cells, sifts).compile()
+    return _Compiler(outputs, partitions, cells, sifts, repairs).compile()
 
 
 class _Compiler:
-    def __init__(self, outputs: Sequence[Output], partitions: int, cells: bool, sifts: bool):
+    def __init__(self, outputs: Sequence[Output], partitions: int, cells: bool, sifts: bool, repairs: bool):
         check_outputs(outputs)
+        self._repaired = joins_that_may_repair(outputs) if repairs else set()
         self._partitions, self._cells, self._sifts = partitions, cells, sifts
         self._tags = iter(range(0, 2**15 - 1, 2))
         #: Rows of each port before projection, to be projected once all lanes are known.
@@ -118,6 +135,8 @@ class _Compiler:
         columns = output_columns(node, left, right, keys, timed=id(node) in self._feeding)
         sides = [self._input(node, left, keys, 0), self._input(node, right, keys, 1)]
         shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
+        if id(node) in self._repaired:
+            shown = with_repaired_batch(shown)
         cells = self._cells and node.how == "inner"
         schema = spark_schema(shown, cells=cells)
         layout = JoinLayout(
@@ -322,7 +341,8 @@ def _join_fingerprint(join: CompiledJoin) -> dict[str, Any]:
         **({} if join.node.condition is None else {"condition": join.node.condition.describe()}),
         "left": {"stream": layout.left.stream, "columns": list(layout.left.columns)},
         "right": {"stream": layout.right.stream, "columns": list(layout.right.columns)},
-        "output": T.StructType([f for f in join.schema.fields if f.name != CELL]).simpleString(),
+        # What is added for this run alone may differ in the next.
+        "output": T.StructType([f for f in join.schema if f.name not in (CELL, REPAIRED)]).simpleString(),
     }
 
 

@@ -4,7 +4,7 @@
     2  the plan: read it (a replay) or decide and write it, before anything runs
     3  data frames for all operators, under the plan
     4  one action: kernels run, state files are written, output is materialised, reports come back
-    5  settle passes, where the plan asks for them: rows that the moved watermark sets free
+    5  more passes, where the plan asks for them: rows that the moved watermark sets free, work that is owed
     6  sinks read the materialised output
     7  telemetry, the receipt, then the manifest: from here on the batch is done
 
@@ -15,25 +15,28 @@ crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import adding_up, balancing, completeness, goal_keeping, overload, planning
+from tidegate.control import adding_up, balancing, completeness, goal_keeping, overload, planning, repair
 from tidegate.control.balance_told import balance_told
 from tidegate.control.balancing import BalanceSettings
+from tidegate.control.debts_told import debts_told
 from tidegate.control.goal_keeping import KeepSettings, Ran
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.receipts import Told, receipt_of
+from tidegate.control.repair import RepairSettings
 from tidegate.control.sift_told import sift_told
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
 from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Match, Node, Source
+from tidegate.goals import WHEN_IDLE
 from tidegate.route.load import Load
 from tidegate.sifting import MatchReport
 from tidegate.spark import linked, observed, sinks
@@ -53,7 +56,7 @@ from tidegate.spark.window_network import feeding
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.local import LocalStore
 from tidegate.state.next_batch import is_done
-from tidegate.values import Manifest, Plan, TaskReport
+from tidegate.values import Manifest, Plan, Skipping, TaskReport
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 from tidegate.window.spec import RowsSpec
 from tidegate.windowed import Window
@@ -88,6 +91,8 @@ class Settings:
     balance: BalanceSettings
     #: The goal, and what may be left out to keep it; None: nothing, ever.
     goal: KeepSettings | None = None
+    #: How what joins left out is made up for; None: it is not.
+    repair: RepairSettings | None = None
 
     @property
     def overload(self) -> OverloadSettings | None:
@@ -149,6 +154,8 @@ class Engine:
         self._batches_run = 0
         #: How many instances the next batch is to have, and what the last one did.
         self.instances = settings.instances
+        #: The query is about to stop: the next batch pays all that is owed.
+        self.closing = False
         self._loads: dict[str, tuple[Load, ...]] | None = None
         #: Do tasks tell which keys make their work?
         self._watching = settings.balance.moves
@@ -209,6 +216,14 @@ class Engine:
                 settled += more
                 matched += matched_later
                 after = self._after(after, again, more, {})
+            #    And what is owed, where no other batch may come to pay it.
+            if plan.pay_all and after.debts:
+                paying = planning.paying_plan(plan, after, repair.everything(after.debts))
+                with self._timed("repair"):
+                    more, matched_later = self._run_pass(None, paying, after, passes)
+                settled += more
+                matched += matched_later
+                after = self._after(after, paying, more, {})
             # 6. Sinks.
             with self._timed("sinks"):
                 self._write_outputs(passes, plan, [*settled, *matched], batch)
@@ -218,15 +233,15 @@ class Engine:
                 progress = progress_of(batch, after, settled, matched, self._layouts, seen, late)
                 progress["shed"] = shed_of(plan, settled)
                 progress["balance"] = balance_told(self.manifest, plan, reports)
+                repairs = plan.repair_bytes is not None or after.forgiven
+                progress["debts"] = debts_told(plan, after, settled, self._operators) if repairs else {}
                 progress["started"] = started
-                # False: the next batch, even one without rows, will set waiting rows free.
-                progress["settled"] = planning.settle_plan(plan, after, self._operators) is None
+                progress["settled"] = self._is_settled(plan, after)
                 progress["output_rows"] = self._output_rows([*settled, *matched])
                 progress["timings"] = dict(self._timings)
                 progress["duration_seconds"] = self._clock() - started
-                busy_seconds = self._clock() - started + self._outside_seconds
-                cold = self._batches_run < COLD_BATCHES
-                ran = Ran(settled, matched, entered.rows, busy_seconds, cold, worth)
+                busy_seconds = self._ordinary_seconds(started, plan, settled)
+                ran = Ran(settled, matched, entered.rows, busy_seconds, self._is_cold, worth)
                 after = self._learnt(plan, ran, after)
                 windows = self._plain_windows
                 learnt = self._matching.remembered(entered)
@@ -274,7 +289,31 @@ class Engine:
             return after
         with self._timed("goal"):
             learnt = goal_keeping.learn(self.settings.goal, self.manifest, plan, ran, after, self._operators)
+        if self.settings.repair is not None:
+            learnt[repair.CONTROL] = repair.learn(
+                self.settings.repair, self.manifest, plan, ran.reports, ran.busy_seconds, ran.cold
+            )
         return replace(after, control={**after.control, **learnt})
+
+    def _ordinary_seconds(self, started: float, plan: Plan, reports: list[TaskReport]) -> float:
+        """How long the batch has taken, less what it made up for."""
+        seconds = self._clock() - started + self._outside_seconds
+        if self.settings.repair is None:
+            return seconds
+        if plan.pay_all:
+            return seconds - self._timings.get("repair", 0.0)
+        return seconds - repair.paid_seconds(reports, self.settings.repair.parallelism)
+
+    @property
+    def _is_cold(self) -> bool:
+        return self._batches_run < COLD_BATCHES
+
+    def _is_settled(self, plan: Plan, after: Manifest) -> bool:
+        """False: the next batch, even one without rows, will set waiting rows free, or pay what is owed."""
+        repairs = self.settings.repair is not None and self.settings.repair.when == WHEN_IDLE
+        if repairs and after.debts:
+            return False
+        return planning.settle_plan(plan, after, self._operators) is None
 
     def _balanced(self, plan: Plan, reports: Sequence[TaskReport], after: Manifest) -> dict[str, Any]:
         """Where rows should lie from the next batch on."""
@@ -308,15 +347,17 @@ class Engine:
         loads = self._loads or balancing.measured(balance, (), self.manifest)
         with self._timed("reroute"):
             routing, cuts, wanted = balancing.reroute(balance, self.manifest, self.instances, loads)
+        skipping = {} if settings is None else overload.decide(settings, self.manifest, self._operators)
+        settle_after = self.settings.settle_after and not flush
         plan = planning.next_plan(
             batch,
             self.manifest,
             self._operators,
             self._now_us(),
-            skipping=None if settings is None else overload.decide(settings, self.manifest, self._operators),
+            skipping=skipping,
             awake_us=self._awake_us,
             flush=flush,
-            settle_after=self.settings.settle_after and not flush,
+            settle_after=settle_after,
             seed=self.settings.seed,
             sifters=self._matching.sifters(self.manifest),
             by_row=adding_up.by_row(self.manifest, self._plain_windows, self._row_windows),
@@ -324,15 +365,27 @@ class Engine:
             routing=routing,
             cuts=cuts,
             balance=wanted,
+            **self._repairing(skipping, settle_after),
         )
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
         self._matching.publish(plan)
         return plan
 
+    def _repairing(self, skipping: Mapping[str, Skipping], last: bool) -> dict[str, Any]:
+        """What the plan says about owed work; `last`: there may be no other batch to do it."""
+        settings = self.settings.repair
+        if settings is None:
+            return {}
+        pay_all = last or self.closing
+        waits = pay_all or self._is_cold
+        payments = {} if waits else repair.choose(settings, self.manifest, skipping)
+        return {"repair_bytes": settings.bytes_max, "payments": payments, "pay_all": pay_all}
+
     def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._timed("build"):
-            again = plan.settle_after and any(any(o.lonely) for o in self._operators.values())
+            lonely = any(any(operator.lonely) for operator in self._operators.values())
+            again = plan.pay_all or (plan.settle_after and lonely)
             works = self._tasks.works(plan, before, self._dropping.passing(plan), self._watching)
             one = build_pass(self.compiled, frame, works, again)
         passes.append(one)

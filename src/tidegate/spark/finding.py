@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
-from tidegate.join.reach import Exploring, Look, NewRows, cell_number, looks
-from tidegate.join.selection import EXPLORE, lots, purpose, row_identity, sample_groups
+from tidegate.join.planned import planned
+from tidegate.join.reach import Look, NewRows, cell_number, looks
+from tidegate.join.selection import sample_groups
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
-from tidegate.spark.assemble import Pairs, same_keys
+from tidegate.spark.assemble import Pairs
 from tidegate.spark.join_batch import Counts, JoinBatch
-from tidegate.spark.judging import Places, by_time, judge_of, places_of
+from tidegate.spark.meeting import Meeting, chunks
 from tidegate.spark.runs import NewRun, Run, StoredRun
-from tidegate.values import LEFT, Skipping
+from tidegate.values import LEFT
 
 #: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
 PAIRS_PER_CHUNK = 1 << 18
@@ -53,22 +54,12 @@ class Finder:
         new: Sequence[NewRun],
         counts: Counts,
     ) -> None:
-        self._work, self._layout, self._judge = work, work.layout, judge_of(work)
+        self._work, self._layout, self._meeting = work, work.layout, Meeting(work)
         self._stored, self._new, self._counts = stored, new, counts
-        self._by_time: dict[int, Places] = {}
 
     def chunks(self) -> Iterator[list[Pairs]]:
         """Pairs in lists of about PAIRS_PER_CHUNK, keys verified."""
-        waiting: list[Pairs] = []
-        size = 0
-        for pairs in self._pairs():
-            waiting.append(pairs)
-            size += len(pairs)
-            if size >= PAIRS_PER_CHUNK:
-                yield waiting
-                waiting, size = [], 0
-        if waiting:
-            yield waiting
+        return chunks(self._pairs(), PAIRS_PER_CHUNK)
 
     def _pairs(self) -> Iterator[Pairs]:
         for run in self._new:
@@ -82,8 +73,9 @@ class Finder:
     def _probing(self, run: NewRun) -> Probing:
         low, high = self._layout.within.partner_range(run.side, run.times)
         rows = told = NewRows(run.times, low, high, run.first_us, run.last_us)
-        if self._work.skipping is not None:
-            told = self._told(rows, run, self._work.skipping)
+        skipping, seed, batch = self._work.skipping, self._work.seed, self._work.batch
+        if skipping is not None:
+            told = planned(rows, run.codes, 1 - run.side, skipping, seed, batch)
         return Probing(run, told, rows, *partition_bounds(run.codes, self._layout.partitions))
 
     def _sampled(self, probing: Probing) -> Probing:
@@ -101,51 +93,15 @@ class Finder:
         counts.count_rows(rows.lots.size, groups[sample])
         return replace(probing, groups=groups)
 
-    def _told(self, rows: NewRows, run: NewRun, skipping: Skipping) -> NewRows:
-        """The rows with what the plan says about them."""
-        window = 1 - run.side
-        if skipping.forget_us[window] > rows.extent[0]:
-            rows = replace(rows, low=np.maximum(rows.low, skipping.forget_us[window]))
-        if not skipping.explore_share and min(skipping.shares[window]) >= 1:
-            return rows
-        identity = row_identity(run.codes, run.times, self._work.batch)
-        lot = lots(identity, purpose(self._work.seed, EXPLORE))
-        return replace(rows, lots=lot, exploring=Exploring(skipping.explore_share, skipping.explore_depth))
-
     def _meet(self, probing: Probing, other: Run) -> Iterator[Pairs]:
         """Pairs of new rows with the rows of one run, as far as the plan lets them look."""
         for look in self._looks(probing, other):
-            for ranges in self._candidates(probing.run, look, other):
+            for ranges in self._meeting.candidates(probing.run, look, other):
+                if self._layout.spread:
+                    self._count_seen(other.side, look, ranges.total)
                 for pairs in self._found(probing, other, ranges):
                     self._count_found(probing, other.side, look, pairs)
                     yield replace(pairs, cell=cell_number(other.side, look.exploring, look.age))
-
-    def _candidates(self, run: NewRun, look: Look, other: Run) -> Iterator[kernel.Ranges]:
-        """Per new row the rows of the other run that key and time allow."""
-        if self._layout.spread:
-            ranges = by_time(self._places(other), look.rows, look.low, look.high)
-            self._count_seen(other.side, look, ranges.total)
-            yield ranges
-            return
-        codes = run.codes if look.rows is None else run.codes[look.rows]
-        for start, stop in other.slices:
-            # Only rows whose codes lie in the slice: where slices are many and small, looking at all new rows
-            # for each of them would cost more than the pairs.
-            first = int(np.searchsorted(codes, other.codes[start])) if start else 0
-            behind = int(np.searchsorted(codes, other.codes[stop - 1], side="right"))
-            if first == behind:
-                continue
-            low, high = look.low[first:behind], look.high[first:behind]
-            mine, in_order = codes[first:behind], not look.exploring
-            ranges = kernel.probe(mine, low, high, other.codes, other.times, start, stop, in_order)
-            rows = ranges.rows + first if first else ranges.rows
-            yield replace(ranges, rows=rows if look.rows is None else look.rows[rows])
-
-    def _places(self, run: Run) -> Places:
-        """The rows of a run by time, sorted once a batch."""
-        if id(run) not in self._by_time:
-            self._by_time[id(run)] = places_of(run)
-        return self._by_time[id(run)]
 
     def _looks(self, probing: Probing, other: Run) -> Iterator[Look]:
         skipping, rows = self._work.skipping, probing.rows
@@ -169,23 +125,7 @@ class Finder:
             yield look
 
     def _size(self, probing: Probing, look: Look, other: Run) -> float:
-        """How many pairs a look takes in: exactly, where rows are sorted by time."""
-        if self._layout.spread:
-            return by_time(self._places(other), look.rows, look.low, look.high).total
-        # Counting them would cost a probe; as if rows lay evenly in time.
-        if look.exploring:
-            seen = np.minimum(look.high, other.last_us) - np.maximum(look.low, other.first_us) + 1.0
-            return self._part(other, float(np.maximum(seen, 0.0).sum()))
-        middle = (
-            probing.unhindered.middle if look.uncut else (float(look.low.mean()), float(look.high.mean()))
-        )
-        low, high = max(middle[0], other.first_us), min(middle[1], other.last_us)
-        return self._part(other, look.low.size * max(0.0, high - low + 1))
-
-    def _part(self, other: Run, seen_us: float) -> float:
-        """How many rows of a run lie in so many microseconds of it."""
-        stored = sum(stop - start for start, stop in other.slices)
-        return stored * seen_us / (other.last_us - other.first_us + 1)
+        return self._meeting.size(look, other, probing.unhindered.middle if look.uncut else None)
 
     def _count_seen(self, side: int, look: Look, pairs: float) -> None:
         if self._work.skipping is not None:
@@ -227,14 +167,10 @@ class Finder:
         counts.comparisons[probing.owned] += per_partition
         if self._work.watch_keys:
             run.pairs[ranges.rows] += ranges.count
-        judged = layout.verify or layout.condition is not None
+        judged = self._meeting.judges
         if not judged:
             counts.matches[probing.owned] += per_partition
-        places = self._places(other) if layout.spread else None
-        for mine, theirs in self._judge.pairs(run, other, places, ranges, PAIRS_PER_CHUNK):
-            found = Pairs(run, mine, other, theirs) if run.side == LEFT else Pairs(other, theirs, run, mine)
-            if layout.verify:
-                found = found.only(same_keys(found, layout.verify))
+        for found in self._meeting.pairs(run, other, ranges, PAIRS_PER_CHUNK):
             if judged:
                 rows = found.left if run.side == LEFT else found.right
                 np.add.at(counts.matches, partition_of(run.codes[rows], layout.partitions), 1)

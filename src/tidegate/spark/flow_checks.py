@@ -108,6 +108,32 @@ def joins_that_may_skip(outputs: Sequence[Output]) -> set[int]:
     return {join for join, allowed in may_skip.items() if allowed}
 
 
+def joins_that_may_repair(outputs: Sequence[Output]) -> set[int]:
+    """Joins whose left out results may come later: nothing behind them minds how old a row is.
+
+    A join or a window behind them would take such rows for late ones. A left semi join with a condition that
+    only Spark can judge emits its rows in a second step, which does not know what batch they belong to.
+    """
+    may_skip = joins_that_may_skip(outputs)
+    straight: dict[int, bool] = {}
+
+    def visit(node: Node, to_an_output: bool) -> None:
+        base, _ = ports.boxes_of(node)
+        if isinstance(base, Join):
+            judged_later = base.how == "left_semi" and base.where is not None
+            straight[id(base)] = straight.get(id(base), True) and to_an_output and not judged_later
+            visit(base.left, False)
+            visit(base.right, False)
+        elif isinstance(base, Match):
+            visit(base.parent, to_an_output)
+        elif isinstance(base, Window):
+            visit(base.parent, False)
+
+    for output in outputs:
+        visit(output.node, True)
+    return {join for join, allowed in straight.items() if allowed and join in may_skip}
+
+
 def matches_that_may_sift(outputs: Sequence[Output]) -> set[int]:
     """Matches of a source whose rows may be dropped: nothing behind shows a lonely row for want of them."""
     may_sift: dict[int, bool] = {}

@@ -3,8 +3,8 @@
 Nearly always both are the ranges of its partitions, and nothing has to be opened to know them. There are
 two exceptions. Where the plan cuts a key out of a partition, the rows of the key are searched for and the
 piece is listed anew (every instance that is concerned finds the same ranges, so any of them may report it).
-And in a semi join a left row that lies at one of several instances must see every right row of its key
-there.
+And a left row that lies at one of several instances must see every right row of its key there, in a semi join
+and where owed work is made up for: files are everybody's to read.
 """
 
 from __future__ import annotations
@@ -50,12 +50,17 @@ class Work(Protocol):
 class Held:
     """The stored runs of one instance in one batch; see the module docstring."""
 
-    def __init__(self, work: Work, instance: int, cache: SegmentCache) -> None:
+    def __init__(
+        self, work: Work, instance: int, cache: SegmentCache, lent: frozenset[int] | None = None
+    ) -> None:
+        """`lent`: right partitions to look at besides its own; None: as the join itself needs them."""
         self._work, self._cache = work, cache
         self.owned = tuple(placement.owned_by(instance) for placement in work.routing.sides)
-        whole = self._whole_places(instance)
+        if lent is None:
+            semi = work.layout.how == "left_semi"
+            lent = partly_here(work.routing.right, instance) if semi else frozenset()
         #: Per side: partitions to look at. The very same set as `owned` where there are no others.
-        self._seen = (self.owned[LEFT], self.owned[RIGHT] | whole if whole else self.owned[RIGHT])
+        self._seen = (self.owned[LEFT], self.owned[RIGHT] | lent if lent else self.owned[RIGHT])
         #: Piece name → its ranges, where the plan cut it.
         self.recut: dict[str, tuple[tuple[int, int, int], ...]] = {}
         self.recut_seconds = 0.0
@@ -103,14 +108,6 @@ class Held:
         self.recut[piece.name] = tuple(ranges)
         return piece.with_ranges(ranges)
 
-    def _whole_places(self, instance: int) -> frozenset[int]:
-        """Right partitions of places that lie here in part, where left rows must see all of them."""
-        if self._work.layout.how != "left_semi":
-            return frozenset()
-        placement = self._work.routing.right
-        here = [place for place in placement.places if instance in placement.on(place)]
-        return frozenset(partition for place in here for partition in place.holds)
-
     def _mark_runs(self, instance: int) -> Iterator[StoredRun]:
         pieces = [piece for piece in self._work.pieces if piece.marks]
         if not pieces:
@@ -123,6 +120,12 @@ class Held:
             slices = piece.slices(bases[piece.side])
             if slices:
                 yield StoredRun(piece, slices, self._cache, piece.slices(self.owned[piece.side]))
+
+
+def partly_here(placement: Placement, instance: int) -> frozenset[int]:
+    """All partitions of the places that lie on an instance, be it in part."""
+    here = [place for place in placement.places if instance in placement.on(place)]
+    return frozenset(partition for place in here for partition in place.holds)
 
 
 def _bases_here(placement: Placement, instance: int, partitions: int) -> set[int]:

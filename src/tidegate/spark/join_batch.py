@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.control.debts import Needs
 from tidegate.join.reach import Ages, ages_of
 from tidegate.join.selection import GROUPS
 from tidegate.routing import Cut, Routing
@@ -16,8 +18,10 @@ from tidegate.values import (
     END_US,
     LEFT,
     RIGHT,
+    Debt,
     Looks,
     Manifest,
+    Payment,
     Piece,
     Plan,
     Skipping,
@@ -59,11 +63,21 @@ class JoinBatch:
     watch_keys: bool = False
     #: Per side: times of rows that a kept window behind the join may need; None: all.
     needed: tuple[Intervals | None, Intervals | None] = (None, None)
+    #: Owed work of earlier batches that is done in this one.
+    payments: tuple[tuple[Debt, Payment], ...] = ()
+    #: Per side: rows from here on are needed by somebody who owes.
+    owed_since_us: tuple[int, int] = (END_US, END_US)
+
+    def alive_from_us(self, side: int) -> int:
+        """Rows below this time are needed by nobody any more."""
+        return min(self.layout.within.dead_before(side, self.settle_us), self.owed_since_us[side])
 
 
 def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:
     """What the plan of a batch, on top of what was before it, asks of one join."""
     name = layout.operator
+    needs = Needs(before.debts)
+    owed = {debt.batch: debt for debt in before.debts if debt.operator == name}
     late = [BEGINNING_US if side.stream is None else plan.watermarks_us[side.stream] for side in layout.sides]
     return JoinBatch(
         layout=layout,
@@ -79,6 +93,8 @@ def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str)
         skipping=plan.skipping.get(name),
         seed=plan.seed,
         cuts=plan.cuts.get(name, ()),
+        payments=tuple((owed[payment.batch], payment) for payment in plan.payments.get(name, ())),
+        owed_since_us=(needs.since_us(name, LEFT), needs.since_us(name, RIGHT)),
     )
 
 
@@ -90,11 +106,27 @@ class Counts:
         self.dropped = [0, 0]
         self.seen_us: list[int | None] = [None, None]
         self.emitted = 0
-        self.cpu_seconds = 0.0
+        #: Processor time of the batch's own work, and of owed work: `paying` says which of them is done now.
+        self.cpu_seconds, self.paid_seconds, self.paying = 0.0, 0.0, False
+        self.paid_comparisons, self.paid_matches = 0.0, 0
+        self._since = 0.0
         self.probed, self.comparisons, self.matches = np.zeros((3, layout.partitions), np.int64)
         #: New rows that were stored, left and right.
         self.stored: NDArray[np.int64] = np.zeros((2, layout.partitions), np.int64)
         self.looks = tuple(LookCounts(ages_of(layout.within, side)) for side in (LEFT, RIGHT))
+
+    def begin(self) -> None:
+        """From now on processor time is ours."""
+        self._since = time.thread_time()
+
+    def lap(self) -> None:
+        """Count the time since the last look at the clock."""
+        now = time.thread_time()
+        if self.paying:
+            self.paid_seconds += now - self._since
+        else:
+            self.cpu_seconds += now - self._since
+        self._since = now
 
 
 class LookCounts:

@@ -4,6 +4,7 @@
                          │
                          ├─▶ probe stored runs of the other side ─▶ pairs ─▶ settle (settle_task.py) ─▶ out
                          └─▶ probe new runs of the other side    ─▶ pairs ─┘
+    stored runs ─▶ pairs that earlier batches owe (paying.py) ─────────────────────────────────────▶ out
 
 `finding.py` says how each pair is found exactly once. Nothing here imports Spark: the class runs on any
 iterator of Arrow batches, which is how it is tested.
@@ -12,7 +13,6 @@ iterator of Arrow batches, which is how it is tested.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +31,7 @@ from tidegate.spark.held import Held
 from tidegate.spark.join_batch import Counts, JoinBatch
 from tidegate.spark.key_loads import key_loads
 from tidegate.spark.layout import CODE, MARKER, REPORT, ROLE, TAG, TIME
+from tidegate.spark.paying import Payer
 from tidegate.spark.runs import NewRun, new_runs, write_run
 from tidegate.spark.settle_task import Settling
 from tidegate.spark.stage_file import StageWriter
@@ -39,7 +40,7 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, PartitionLoad, TaskReport
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Paid, PartitionLoad, TaskReport
 
 
 class JoinInstance:
@@ -70,30 +71,30 @@ class JoinInstance:
         """All result batches, the report last."""
         keep_freed_memory()
         received = list(batches)
-        started = time.thread_time()
+        self.counts.begin()
         self._accept(received)
         self._store()
         settling = Settling(self)
         if self.work.stage_root is not None:
-            yield self._stage(self._direct(settling), settling, started)
+            yield self._stage(self._direct(settling), settling)
             return
         step = self._candidates() if self.layout.residual else self._direct(settling)
         while True:
             result = next(step, None)
-            self.counts.cpu_seconds += time.thread_time() - started
+            self.counts.lap()
             if result is None:
                 break
             yield result
-            started = time.thread_time()
+            self.counts.begin()
         yield self.assembler.report(report_json(self.report(settling)))
 
-    def _stage(self, results: Iterator[pa.RecordBatch], settling: Settling, started: float) -> pa.RecordBatch:
+    def _stage(self, results: Iterator[pa.RecordBatch], settling: Settling) -> pa.RecordBatch:
         """Write the results where sinks will read them; only the report goes back through Spark."""
         stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
         for result in results:
             stage.write(result)
         staged = self._staged if stage.close() else None
-        self.counts.cpu_seconds += time.thread_time() - started
+        self.counts.lap()
         report = replace(self.report(settling), staged=staged)
         return pa.RecordBatch.from_arrays([pa.array([report_json(report)])], names=[REPORT])
 
@@ -110,7 +111,30 @@ class JoinInstance:
         for run, rows in settling.leaving():
             self.counts.emitted += len(rows)
             yield self.assembler.lonely(run, rows)
+        if self.work.payments:
+            yield from self._repaired(settling)
         settling.write()
+
+    def _repaired(self, settling: Settling) -> Iterator[pa.RecordBatch]:
+        """What earlier batches owe, with the batch that it belongs to."""
+        self.counts.lap()
+        self.counts.paying = True
+        read_before = self.cache.bytes_read
+        payer = Payer(self.work, self.instance, self.held, self.cache, self.counts)
+        for batch, parts in payer.chunks():
+            if self.layout.emits_pairs:
+                self.counts.emitted += sum(map(len, parts))
+                yield self.assembler.pairs(parts, [cells_of(parts)] if self.layout.cells else (), batch)
+                continue
+            for part in parts:
+                rows = settling.newly_matched(part)
+                if len(rows):
+                    self.counts.emitted += len(rows)
+                    yield self.assembler.lonely(part.left_run, rows, batch)
+        self.counts.lap()
+        self.counts.paying = False
+        # What the batch itself read says what its rows cost.
+        self._read_before += self.cache.bytes_read - read_before
 
     def _candidates(self) -> Iterator[pa.RecordBatch]:
         references = References(self)
@@ -259,6 +283,7 @@ class JoinInstance:
             recut=self.held.recut,
             recut_seconds=self.held.recut_seconds,
             keys=key_loads(self.work, self.instance, self.stored, [*self.new, *self.borrowed]),
+            paid=Paid(round(counts.paid_comparisons), counts.paid_matches, counts.paid_seconds),
         )
 
 

@@ -19,7 +19,17 @@ from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN, Join, Node, Source
 from tidegate.spark import ports
 from tidegate.spark.keys import Keys, quoted
-from tidegate.spark.layout import CELL, LEFT_ROW, LEFT_RUN, REPORT, RIGHT_ROW, RIGHT_RUN, TIME, OutputColumn
+from tidegate.spark.layout import (
+    CELL,
+    LEFT_ROW,
+    LEFT_RUN,
+    REPAIRED,
+    REPORT,
+    RIGHT_ROW,
+    RIGHT_RUN,
+    TIME,
+    OutputColumn,
+)
 
 
 def output_columns(
@@ -58,6 +68,21 @@ def output_columns(
     if timed:
         columns.append((OutputColumn(TIME, TIME, TIME), T.LongType()))
     return columns
+
+
+def with_repaired_batch(
+    columns: Sequence[tuple[OutputColumn, T.DataType]],
+) -> list[tuple[OutputColumn, T.DataType]]:
+    """The columns of a joined row, and the batch that it should have come in."""
+    if any(column.name.lower() == REPAIRED for column, _ in columns):
+        raise FlowError(
+            explain(
+                f"A column {REPAIRED!r} is in the way",
+                why="With repair, joined rows say in it which batch they should have come in",
+                do="Rename it with select or with_column before the join, or use repair=None",
+            )
+        )
+    return [*columns, (OutputColumn(REPAIRED, None, None), T.LongType())]
 
 
 def _stored(column: str, node: Node) -> str:

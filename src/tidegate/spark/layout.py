@@ -36,6 +36,9 @@ ROLE = "_tidegate_role"
 ROW = "_tidegate_row"
 #: The visible column that a match adds.
 QUERY_ID = "query_id"
+#: The visible column that a join adds where left out work is made up for: the batch that the row should have
+#: come in, null in rows that came in time.
+REPAIRED = "repaired_batch"
 #: Carries one task report per operator and instance beside the result rows, null in every other row.
 REPORT = "_tidegate_report"
 #: Between the two steps of a join with a residual condition: where a pair's rows lie, and the verdict.
@@ -70,7 +73,7 @@ class SideLayout:
 class OutputColumn:
     """One column of the joined row: taken from the left row, or the right, or (keys) whichever is there.
 
-    `left` and `right` name stored columns; TIME stands for the event time.
+    `left` and `right` name stored columns; TIME stands for the event time. REPAIRED is taken from neither.
     """
 
     name: str

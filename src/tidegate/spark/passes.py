@@ -93,7 +93,14 @@ class Pass:
         for join in valued:
             # Null, NaN and negative are worth nothing: to look for such pairs would be a waste of time.
             worth = F.sum(F.greatest(F.nanvl(utility.cast("double"), F.lit(0.0)), F.lit(0.0)))
-            rows = result(join, self.results).groupBy(CELL).agg(worth.alias("worth")).collect()
+            # What is made up for was found in no cell of this batch.
+            rows = (
+                result(join, self.results)
+                .where(F.col(CELL) >= 0)
+                .groupBy(CELL)
+                .agg(worth.alias("worth"))
+                .collect()
+            )
             found[join.layout.operator] = {row[CELL]: float(row["worth"] or 0.0) for row in rows}
         return found
 

@@ -20,18 +20,19 @@ from tidegate.control.balancing import Balanced, BalanceSettings, check
 from tidegate.control.goal_keeping import KeepSettings
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.overload import OverloadSettings
+from tidegate.control.repair import RepairSettings
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
 from tidegate.durations import duration_us
 from tidegate.errors import BatchFailed, FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
-from tidegate.goals import Goal, Shed
+from tidegate.goals import AT_THE_END, Goal, Shed
 from tidegate.report import receipts as receipt_tables
 from tidegate.route.hash import first_table
 from tidegate.spark.compile import compile_flow
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.engine import CONF, Engine, Settings
-from tidegate.spark.flow_checks import joins_that_may_skip, matches_that_may_sift
+from tidegate.spark.flow_checks import joins_that_may_repair, joins_that_may_skip, matches_that_may_sift
 from tidegate.spark.progress import Progress
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.utility import check_utility
@@ -78,6 +79,7 @@ def start(
         parts,
         cells=goal is not None and shed.utility is not None,
         sifts=goal is not None and shed.sift != "none",
+        repairs=goal is not None and shed.repair is not None,
     )
     if not compiled.streaming:
         # Everything of a batch run is settled in one pass, which sees no copies of rows.
@@ -89,7 +91,8 @@ def start(
         )
     keep = _shedding(compiled, goal, shed, trigger, seed)
     balancing = _balancing(compiled, balance or Balance(), parts, count, _batch_seconds(goal, trigger))
-    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, keep)
+    repairing = None if keep is None else _repairing(shed, keep.overload)
+    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, keep, repairing)
     return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
 
 
@@ -193,9 +196,13 @@ class Query:
         self._engine.instances = wanted
 
     def stop(self) -> None:
-        """Stop after the running batch; the state stays for the next start."""
+        """Stop after the running batch; the state stays for the next start.
+
+        With repair="at the end" there is one more batch, which makes up for all that was left out.
+        """
         if self._inner is None:
             return
+        self._pay_at_the_end()
         self._stopping.set()
         # Spark stops by cancelling whatever runs. A batch that runs tells Spark to stop when it is done.
         if self._in_batch.acquire(blocking=False):
@@ -204,6 +211,24 @@ class Query:
             finally:
                 self._in_batch.release()
         self._ended.wait()
+
+    def _pay_at_the_end(self) -> None:
+        """Wait until a batch has paid what is owed, where that was left for the end."""
+        engine = self._engine
+        if engine is None or engine.settings.repair is None or engine.settings.repair.when != AT_THE_END:
+            return
+        asked = time.time()
+        engine.closing = True
+        if not engine.manifest.debts and not self._in_batch.locked():
+            return
+
+        def paid() -> bool:
+            last = self.last_progress
+            return last is not None and last["started"] > asked and not last["debts"].get("count")
+
+        with self._changed:
+            while not self._ended.is_set() and not paid():
+                self._changed.wait(0.5)
 
     @contextmanager
     def _running(self, batch: int) -> Iterator[None]:
@@ -424,6 +449,8 @@ def _shedding(
     names = [output.name for output in compiled.outputs]
     weights, loss_max = goal.weights(names), goal.bounds(names)
     may_skip, may_sift = joins_that_may_skip(compiled.outputs), matches_that_may_sift(compiled.outputs)
+    if shed.repair is not None and may_skip and shed.join != "none":
+        may_skip = _that_may_repair(compiled)
     joins = tuple(join.layout.operator for join in compiled.joins if id(join.node) in may_skip)
     matches = {m.layout.operator: m.queries for m in compiled.matches if id(m.node) in may_sift}
     at_sources = frozenset(m.layout.operator for m in compiled.matches if m.node.sources is not None)
@@ -460,6 +487,28 @@ def _shedding(
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
         DropSettings(shed, network, *seconds, seed) if drops else None,
     )
+
+
+def _that_may_repair(compiled: Compiled) -> set[int]:
+    """With repair only joins leave out work that can make up for it; there must be one."""
+    may_repair = joins_that_may_repair(compiled.outputs)
+    if not may_repair:
+        raise FlowError(
+            explain(
+                "Nothing that may be left out here could be repaired",
+                got=", ".join(f"a {join.node.how} join" for join in compiled.joins),
+                why="Results that come later may feed no join or window, where they would be late; and the "
+                "`where` of a left semi join is judged too late to say which batch a row belongs to",
+                do="Use repair=None, or write the results of an inner join to an output",
+            )
+        )
+    return may_repair
+
+
+def _repairing(shed: Shed, overload: OverloadSettings | None) -> RepairSettings | None:
+    if shed.repair is None or overload is None:
+        return None
+    return RepairSettings(shed.repair, shed.repair_bytes, overload.batch_seconds, overload.parallelism)
 
 
 def _trigger(given: str | None) -> dict[str, Any]:

@@ -90,6 +90,13 @@ class Settling:
             if len(rows):
                 yield run, rows
 
+    def newly_matched(self, pairs: Pairs) -> NDArray[np.int64]:
+        """Left rows of these pairs that have found no partner before; from now on they have."""
+        run, rows = pairs.left_run, np.unique(pairs.left)
+        fresh: NDArray[np.int64] = rows[np.unpackbits(run.bits, bitorder="little")[rows] == 0]
+        self.set(run, fresh)
+        return fresh
+
     def _lonely(self, run: Run) -> NDArray[np.int64]:
         work, within = self.task.work, self.layout.within
         until = END_US if work.flush else within.dead_before(run.side, work.settle_us)
@@ -140,9 +147,9 @@ class Settling:
         return [group for group in groups if group]
 
     def _merge(self, group: Sequence[StoredRun]) -> Piece | None:
-        """One piece out of several, less the rows that are settled."""
+        """One piece out of several, less the rows that nobody needs any more."""
         side = group[0].side
-        alive = self.layout.within.dead_before(side, self.task.work.settle_us)
+        alive = self.task.work.alive_from_us(side)
         rows = [_alive(run, alive) for run in group]
         if not sum(map(len, rows)):
             return None

@@ -1,8 +1,8 @@
 """What changed from one manifest to the next, as plain values, and the way back.
 
-Only the pieces are compared: they are many, and few of them change in a batch. Everything else in a
+Only pieces and debts are compared: they are many, and few of them change in a batch. Everything else in a
 manifest is small and goes into each delta whole. Law, for any two lists of pieces a and b:
-`applied(a, difference(a, b)) == b`.
+`applied(a, difference(a, b)) == b`; and the same for debts, which stay in the order they came in.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidegate.errors import StateError, explain
-from tidegate.values import Manifest, Piece
+from tidegate.values import Debt, Manifest, Piece
 
 
 def small_fields(manifest: Manifest) -> dict[str, Any]:
-    """A manifest as JSON without its pieces."""
-    return {**vars(manifest), "pieces": []}
+    """A manifest as JSON without its pieces and debts."""
+    return {**vars(manifest), "pieces": [], "debts": []}
 
 
 def difference(previous: Sequence[Piece], current: Sequence[Piece]) -> dict[str, Any]:
@@ -51,6 +51,27 @@ def applied(previous: Sequence[Piece], delta: Mapping[str, Any]) -> tuple[Piece,
         pieces[piece.name] = piece
     natural = tuple(pieces.values())
     return tuple(natural[i] for i in delta["order"]) if "order" in delta else natural
+
+
+def debts_difference(previous: Sequence[Debt], current: Sequence[Debt]) -> dict[str, Any]:
+    """Debts that are gone, and those that are new or not what they were."""
+    old, new = ({(debt.operator, debt.batch): debt for debt in debts} for debts in (previous, current))
+    return {
+        "removed": [name for name in old if name not in new],
+        "changed": [
+            debt for name, debt in new.items() if old.get(name) is not debt and old.get(name) != debt
+        ],
+    }
+
+
+def debts_applied(previous: Sequence[Debt], delta: Mapping[str, Any]) -> tuple[Debt, ...]:
+    """The debts after the change; the delta is as JSON gave it back."""
+    debts = {(debt.operator, debt.batch): debt for debt in previous}
+    for operator, batch in delta.get("removed", ()):
+        del debts[operator, batch]
+    for debt in map(Debt.from_json, delta.get("changed", ())):
+        debts[debt.operator, debt.batch] = debt
+    return tuple(debts.values())
 
 
 def by_name(pieces: Sequence[Piece]) -> dict[str, Piece]:

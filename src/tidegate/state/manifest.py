@@ -15,10 +15,18 @@ an older manifest by itself: Spark may have moved on, and results would be lost 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tidegate.errors import StateError, explain
-from tidegate.state.delta import applied, by_name, difference, small_fields
+from tidegate.state.delta import (
+    applied,
+    by_name,
+    debts_applied,
+    debts_difference,
+    difference,
+    small_fields,
+)
 from tidegate.state.paths import batch_of, batch_path
 from tidegate.state.sealed import seal, unseal
 from tidegate.state.store import Store
@@ -71,7 +79,8 @@ class ManifestLog:
         while bodies:
             body = bodies.pop()
             fields = Manifest.from_json(body["fields"])
-            manifest = fields.with_pieces(applied(manifest.pieces, body["pieces"]))
+            debts = debts_applied(manifest.debts, body.get("debts", {}))
+            manifest = replace(fields, pieces=applied(manifest.pieces, body["pieces"]), debts=debts)
         return manifest
 
     def latest_batch(self) -> int | None:
@@ -99,10 +108,13 @@ class ManifestLog:
         previous = self._previous
         start, deltas = self._chains[previous.batch] if previous else (0, 0)
         if previous is None or deltas + 1 >= self._snapshot_every:
-            snapshot = {**small_fields(manifest), "pieces": list(by_name(manifest.pieces).values())}
+            pieces = list(by_name(manifest.pieces).values())
+            snapshot = {**small_fields(manifest), "pieces": pieces, "debts": manifest.debts}
             return {"base": None, "snapshot": snapshot}, (manifest.batch, 0)
         changes = difference(previous.pieces, manifest.pieces)
-        body = {"base": previous.batch, "fields": small_fields(manifest), "pieces": changes}
+        owed = debts_difference(previous.debts, manifest.debts)
+        fields = small_fields(manifest)
+        body = {"base": previous.batch, "fields": fields, "pieces": changes, "debts": owed}
         return body, (start, deltas + 1)
 
     def _read(self, batch: int, wanted: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tidegate.join.reach import ages_of
 from tidegate.join.selection import GROUPS
 from tidegate.join.within import Within
 from tidegate.routing import together
-from tidegate.values import ByteRange, Looks, Manifest, Piece, Skipping, TaskReport
+from tidegate.values import ByteRange, Debt, Looks, Manifest, OwedCell, Paid, Piece, Skipping, TaskReport
 
 NEAR = {"join1": replace(OPERATORS["near"], name="join1")}
 WAYS = Ways(
@@ -169,3 +169,16 @@ def test_ten_outputs_cost_little() -> None:
     best = min(timeit.repeat(lambda: receipt_of(ways, given), number=5, repeat=5)) / 5
     # A millisecond where nothing else runs; machines that test are slower and busy.
     assert best < 0.01
+
+
+def test_a_join_with_repair_tells_what_it_owes_paid_and_gave_up() -> None:
+    half = Skipping(0.5, ((0.5,) * AGES, (0.5,) * AGES))
+    given = told(half, replace(joined(8), probed=8, paid=Paid(40, 3, 0.1)), replace(joined(4, side=1)))
+    owed = Debt("join1", 3, half, 0, ((0, 9), (0, 9)), (OwedCell(0, 1, 100, 5.0, paid=0.25),))
+    other = replace(owed, operator="join2")
+    after = replace(given.after, debts=(owed, other), forgiven=(replace(owed, batch=1),))
+    repairing = replace(given, plan=replace(given.plan, repair_bytes=1000), after=after)
+    output = rows_of(repairing)["output pairs"]
+    assert (output["mode"], output["debt"], output["paid"], output["forgiven"]) == (SUBSET, 75, 40, 75)
+    assert "debt" not in rows_of(given)["output pairs"]
+    assert "debt" not in rows_of(repairing)["output c"]

@@ -1,16 +1,30 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate.report.contents import (
     Contents,
     all_rows,
     checkpoint_row,
+    debt_rows,
     last_of,
     routing_rows,
     segment_rows,
 )
 from tidegate.report.units import iso
 from tidegate.routing import together
-from tidegate.values import BEGINNING_US, END_US, ByteRange, Manifest, Piece, Plan, StreamClock
+from tidegate.values import (
+    BEGINNING_US,
+    END_US,
+    ByteRange,
+    Debt,
+    Manifest,
+    OwedCell,
+    Piece,
+    Plan,
+    Skipping,
+    StreamClock,
+)
 
 
 def piece(slot: int | None, rows: int, *, side: int = 0, keyless: bool = False, at: int = 0) -> Piece:
@@ -98,3 +112,18 @@ def test_the_last_batches_are_the_newest() -> None:
     assert list(last_of([1, 2, 3], 2)) == [2, 3]
     assert list(last_of([1, 2, 3], 9)) == [1, 2, 3]
     assert list(last_of([1, 2, 3], 0)) == []
+
+
+def test_debts_are_listed_with_what_is_left_of_them_and_what_was_given_up() -> None:
+    left, right = (1_000_000, 2_000_000), (END_US, BEGINNING_US)
+    cells = (OwedCell(0, 1, 100, 3.0, paid=0.5), OwedCell(1, 0, 10, 1.0))
+    owed = Debt("near", 2, Skipping(0.5, ((0.5,), (0.5,))), 0, (left, right), cells)
+    found = contents()
+    assert found.manifest is not None
+    manifest = replace(found.manifest, debts=(owed,), forgiven=(replace(owed, batch=1),))
+    first, second = debt_rows(replace(found, manifest=manifest))
+    assert (first["operator"], first["batch"], first["state"]) == ("near", 2, "owed")
+    assert (first["comparisons"], first["matches"], first["cells"]) == (60, 2.5, 2)
+    assert first["needed_from"] == ["1970-01-01T00:00:01+00:00", None]
+    assert (second["batch"], second["state"]) == (1, "forgiven")
+    assert debt_rows(replace(found, manifest=None)) == []

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from tidegate.flow import Stream, stream
-from tidegate.spark.flow_checks import joins_that_may_skip
+from tidegate.queries import Query
+from tidegate.spark.flow_checks import joins_that_may_repair, joins_that_may_skip
 
 
 @dataclass
@@ -44,3 +45,20 @@ def test_a_join_that_feeds_one_with_lonely_rows_may_not_skip() -> None:
 def test_one_reader_that_would_be_wrong_is_enough() -> None:
     near = joined(source("a"), source("b"), "inner")
     assert allowed(near.filter("k > 0"), joined(near, source("c"), "left_anti")) == 0
+
+
+def repaired(*streams: Stream) -> int:
+    return len(joins_that_may_repair([one.write_to("noop", name=f"o{i}") for i, one in enumerate(streams)]))
+
+
+def test_only_joins_whose_results_go_straight_to_outputs_may_repair() -> None:
+    near = joined(source("a"), source("b"), "inner")
+    assert repaired(near.filter("k > 0")) == 1
+    assert repaired(near.match([Query("all", where="k > 0")])) == 1
+    assert repaired(joined(source("a"), source("b"), "left_semi")) == 1
+    # The first join would hand late rows to the second, which alone may repair.
+    assert repaired(joined(near, source("c"), "inner")) == 1
+    assert repaired(near, joined(near, source("c"), "inner")) == 1
+    assert repaired(joined(source("a"), source("b"), "left")) == 0
+    where = source("a").join(source("b"), on="k", within="1 second", how="left_semi", where="k > 0")
+    assert repaired(where) == 0

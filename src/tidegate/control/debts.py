@@ -1,0 +1,215 @@
+"""The ledger of skipped work: what a batch left out is written down, paid in parts, forgiven if it must be.
+
+Ours; no paper has it. A debt is (rows of batch b) × (what was stored by then), less what the plan of b let
+them look at. It names no file and no instance: stored rows carry their batch and `join/owed.py` finds the
+pairs from times and identities, so a debt survives merges, moves and splits. It is split into *cells* (basic
+windows by age), and a cell into rows by lot, so that any spare moment can pay some of it:
+
+    debt of batch 7    age 0  ████████████   paid
+                       age 1  ██████░░░░░░   paid for rows whose lot is below 0.5
+                       age 2  ░░░░░░░░░░░░   owed
+
+What is needed to pay outlives its window. Where that takes more bytes than the user allows, debts are
+forgiven: oldest first, since they are what keeps old segments; and of a debt the most valuable cells have
+been paid by then (control/repair.py), so what is lost is the least valuable of the oldest. So are debts that
+need rows which are given up to keep the whole state small (`Skipping.forget_us`).
+
+Guarantee: pure. A cell is paid for each lot exactly once, and no stored row that a debt needs is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+
+import numpy as np
+
+from tidegate.control.planning import Operator
+from tidegate.values import (
+    BEGINNING_US,
+    END_US,
+    LEFT,
+    RIGHT,
+    Debt,
+    Manifest,
+    OwedCell,
+    Payment,
+    Piece,
+    Plan,
+    Skipping,
+    TaskReport,
+)
+from tidegate.window.lifetime import Lifetime, RowsLifetime
+
+#: Each debt is a kilobyte or two in the state: more of them are forgiven, however little else they keep.
+DEBTS_MAX = 1000
+#: First and last time of no row at all.
+NOTHING = (END_US, BEGINNING_US)
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What is owed after a pass, and what was given up in its batch."""
+
+    debts: tuple[Debt, ...]
+    forgiven: tuple[Debt, ...] = ()
+
+
+def owed_after(
+    before: Manifest, plan: Plan, reports: Sequence[TaskReport], operators: Mapping[str, Operator]
+) -> Ledger:
+    """The ledger with what a pass paid and what it left out; nothing is owed where nothing is repaired."""
+    forgiven = before.forgiven if before.batch == plan.batch else ()
+    if plan.repair_bytes is None:
+        return Ledger((), forgiven + before.debts)
+    debts = [left for debt in before.debts if (left := _less(debt, plan.payments)) is not None]
+    for name, skipping in plan.skipping.items():
+        mine = [report for report in reports if report.operator == name]
+        stored = [piece for piece in before.pieces if piece.operator == name]
+        left_out = recorded(plan, operators[name], skipping, mine, stored)
+        if left_out is not None:
+            debts.append(left_out)
+    return Ledger(tuple(debts), forgiven)
+
+
+def recorded(
+    plan: Plan,
+    operator: Operator,
+    skipping: Skipping,
+    reports: Sequence[TaskReport],
+    stored: Sequence[Piece],
+) -> Debt | None:
+    """What a join left out in a pass; None where it looked at everything, or nothing came."""
+    new = [piece for report in reports for piece in report.added if _is_new(piece, plan.batch)]
+    cells = _cells(skipping, reports)
+    if not new or not cells:
+        return None
+    # For people only, and many: the shares say it all.
+    said = replace(skipping, fractions=(1.0, 1.0), orders=((), ()))
+    spans = _spans(operator, new, [*stored, *new], skipping.forget_us)
+    return Debt(operator.name, plan.batch, said, plan.seed, spans, cells)
+
+
+def _is_new(piece: Piece, batch: int) -> bool:
+    """Rows that came in this batch and look for partners."""
+    return piece.first_batch == batch and piece.level == 0 and not (piece.keyless or piece.marks)
+
+
+def _cells(skipping: Skipping, reports: Sequence[TaskReport]) -> tuple[OwedCell, ...]:
+    """What is owed per window and age. Counts are estimates, so a cell without any may still be owed."""
+    cells = []
+    for window, shares in enumerate(skipping.shares):
+        looks = [report.looks[window] for report in reports if report.looks]
+        zero = np.zeros(len(shares))
+        in_reach = np.sum([zero, *(np.array(one.in_reach) for one in looks)], axis=0)
+        seen = np.sum([zero, *(np.add(one.chosen, one.explored) for one in looks)], axis=0)
+        found = np.sum([zero, *(np.add(one.chosen_matches, one.explored_matches) for one in looks)], axis=0)
+        left_out = np.maximum(0, in_reach - seen)
+        # Of an age that hardly anybody looked at, what is known of all ages is the better guess.
+        overall = found.sum() / max(seen.sum(), 1.0)
+        expected = left_out * (found + overall) / (seen + 1)
+        cells += [
+            OwedCell(window, age, int(left_out[age]), float(expected[age]))
+            for age, share in enumerate(shares)
+            if share < 1
+        ]
+    return tuple(cells)
+
+
+def _spans(
+    operator: Operator, new: Sequence[Piece], stored: Sequence[Piece], forget_us: tuple[int, int]
+) -> tuple[Span, Span]:
+    """Per side: times of the rows that came, and of all that they have in reach and that were there."""
+    within = operator.within
+    assert not isinstance(within, Lifetime | RowsLifetime), "windows have no pairs to skip"
+    came = [_hull([piece for piece in new if piece.side == side]) for side in (LEFT, RIGHT)]
+    needed = []
+    for side in (LEFT, RIGHT):
+        first, last = came[side]
+        other = came[1 - side]
+        if other != NOTHING:
+            low, high = within.partner_range(1 - side, np.array(other, np.int64))
+            newest = _hull([piece for piece in stored if piece.side == side and not piece.keyless])[1]
+            first = min(first, max(int(low[0]), forget_us[side]))
+            last = max(last, min(newest, int(high[1])))
+        needed.append((first, last))
+    return needed[LEFT], needed[RIGHT]
+
+
+def _hull(pieces: Sequence[Piece]) -> Span:
+    if not pieces:
+        return NOTHING
+    return min(piece.first_us for piece in pieces), max(piece.last_us for piece in pieces)
+
+
+def _less(debt: Debt, payments: Mapping[str, tuple[Payment, ...]]) -> Debt | None:
+    """The debt after what the plan pays of it; None when nothing is left."""
+    made = [payment for payment in payments.get(debt.operator, ()) if payment.batch == debt.batch]
+    until = {(cell.window, cell.age): cell.until for payment in made for cell in payment.cells}
+    cells = tuple(cell._replace(paid=until.get((cell.window, cell.age), cell.paid)) for cell in debt.cells)
+    left = tuple(cell for cell in cells if cell.paid < 1)
+    return replace(debt, cells=left) if left else None
+
+
+class Needs:
+    """Which stored rows debts need: per operator and side, spans of time that do not overlap."""
+
+    def __init__(self, debts: Iterable[Debt]) -> None:
+        self._spans: dict[tuple[str, int], list[Span]] = {}
+        for debt in debts:
+            for side in (LEFT, RIGHT):
+                if debt.spans[side] != NOTHING:
+                    self._spans.setdefault((debt.operator, side), []).append(debt.spans[side])
+        self._spans = {of: _united(spans) for of, spans in self._spans.items()}
+
+    def has(self, piece: Piece) -> bool:
+        spans = self._spans.get((piece.operator, piece.side), ())
+        return any(first <= piece.last_us and piece.first_us <= last for first, last in spans)
+
+    def since_us(self, operator: str, side: int) -> int:
+        """Rows from here on may be needed."""
+        spans = self._spans.get((operator, side))
+        return spans[0][0] if spans else END_US
+
+
+def _united(spans: Iterable[Span]) -> list[Span]:
+    united: list[Span] = []
+    for first, last in sorted(spans):
+        if united and first <= united[-1][1]:
+            first, last = united[-1][0], max(last, united.pop()[1])
+        united.append((first, last))
+    return united
+
+
+def without_given_up(ledger: Ledger, pieces: Iterable[Piece], skipping: Mapping[str, Skipping]) -> Ledger:
+    """The ledger less debts that need rows which this batch gives up."""
+    gone = [
+        piece
+        for piece in pieces
+        if piece.operator in skipping and piece.last_us < skipping[piece.operator].forget_us[piece.side]
+    ]
+    if not gone:
+        return ledger
+    lost = [any(map(Needs([debt]).has, gone)) for debt in ledger.debts]
+    kept = tuple(debt for debt, is_lost in zip(ledger.debts, lost, strict=True) if not is_lost)
+    return Ledger(kept, ledger.forgiven + tuple(compress(ledger.debts, lost)))
+
+
+def within_limit(
+    ledger: Ledger, pieces: Iterable[Piece], is_dead: Callable[[Piece], bool], bytes_max: int
+) -> Ledger:
+    """The ledger less what must be forgiven, so that not too much outlives its window for it."""
+    dead = [piece for piece in pieces if is_dead(piece)]
+    debts = sorted(ledger.debts, key=lambda debt: (debt.batch, debt.matches))
+    count = max(0, len(debts) - DEBTS_MAX)
+    while count < len(debts) and _bytes(dead, Needs(debts[count:])) > bytes_max:
+        count += 1
+    forgiven = {(debt.operator, debt.batch) for debt in debts[:count]}
+    kept = tuple(debt for debt in ledger.debts if (debt.operator, debt.batch) not in forgiven)
+    return Ledger(kept, ledger.forgiven + tuple(debts[:count]))
+
+
+def _bytes(pieces: Iterable[Piece], needs: Needs) -> int:
+    return sum(piece.data.length for piece in pieces if needs.has(piece))

@@ -1,0 +1,101 @@
+"""How rows of one run meet rows of another: ranges that key and time nominate, pairs that the judge picks.
+
+Nothing here knows which rows are new and which are stored: `finding.py` lets new rows meet what they may look
+at, `paying.py` lets stored rows meet what they owe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tidegate.join import probe as kernel
+from tidegate.join.reach import Look
+from tidegate.spark.assemble import Pairs, same_keys
+from tidegate.spark.join_batch import JoinBatch
+from tidegate.spark.judging import Places, by_time, judge_of, places_of
+from tidegate.spark.runs import Run
+from tidegate.values import LEFT
+
+
+class Meeting:
+    """What the runs of one join have in common, with what was prepared of them; see the module docstring."""
+
+    def __init__(self, work: JoinBatch, by_time: dict[int, Places] | None = None) -> None:
+        self._layout, self._judge = work.layout, judge_of(work)
+        self._by_time = {} if by_time is None else by_time
+
+    @property
+    def judges(self) -> bool:
+        """May a candidate turn out to be no pair?"""
+        return bool(self._layout.verify) or self._layout.condition is not None
+
+    def candidates(self, run: Run, look: Look, other: Run) -> Iterator[kernel.Ranges]:
+        """Per row of the look the rows of the other run that key and time allow."""
+        if self._layout.spread:
+            yield by_time(self._places(other), look.rows, look.low, look.high)
+            return
+        codes = run.codes if look.rows is None else run.codes[look.rows]
+        for start, stop in other.slices:
+            # Only rows whose codes lie in the slice: where slices are many and small, looking at all new rows
+            # for each of them would cost more than the pairs.
+            first = int(np.searchsorted(codes, other.codes[start])) if start else 0
+            behind = int(np.searchsorted(codes, other.codes[stop - 1], side="right"))
+            if first == behind:
+                continue
+            low, high = look.low[first:behind], look.high[first:behind]
+            mine, in_order = codes[first:behind], not look.exploring
+            ranges = kernel.probe(mine, low, high, other.codes, other.times, start, stop, in_order)
+            rows = ranges.rows + first if first else ranges.rows
+            yield replace(ranges, rows=rows if look.rows is None else look.rows[rows])
+
+    def pairs(self, run: Run, other: Run, ranges: kernel.Ranges, at_most: int) -> Iterator[Pairs]:
+        """The pairs among candidates, keys verified, so many at once."""
+        places = self._places(other) if self._layout.spread else None
+        for mine, theirs in self._judge.pairs(run, other, places, ranges, at_most):
+            found = Pairs(run, mine, other, theirs) if run.side == LEFT else Pairs(other, theirs, run, mine)
+            yield found.only(same_keys(found, self._layout.verify)) if self._layout.verify else found
+
+    def size(self, look: Look, other: Run, middle: tuple[float, float] | None = None) -> float:
+        """How many pairs a look takes in: exactly, where rows are sorted by time.
+
+        `middle`: the range of a row on average, where that is known already.
+        """
+        if self._layout.spread:
+            return by_time(self._places(other), look.rows, look.low, look.high).total
+        # Counting them would cost a probe; as if rows lay evenly in time.
+        if look.exploring:
+            seen = np.minimum(look.high, other.last_us) - np.maximum(look.low, other.first_us) + 1.0
+            return _part(other, float(np.maximum(seen, 0.0).sum()))
+        if middle is None:
+            middle = float(look.low.mean()), float(look.high.mean())
+        low, high = max(middle[0], other.first_us), min(middle[1], other.last_us)
+        return _part(other, look.low.size * max(0.0, high - low + 1))
+
+    def _places(self, run: Run) -> Places:
+        """The rows of a run by time, sorted once a batch."""
+        if id(run) not in self._by_time:
+            self._by_time[id(run)] = places_of(run)
+        return self._by_time[id(run)]
+
+
+def _part(other: Run, seen_us: float) -> float:
+    """How many rows of a run lie in so many microseconds of it."""
+    stored = sum(stop - start for start, stop in other.slices)
+    return stored * seen_us / (other.last_us - other.first_us + 1)
+
+
+def chunks(found: Iterator[Pairs], at_least: int) -> Iterator[list[Pairs]]:
+    """Pairs in lists of about so many."""
+    waiting: list[Pairs] = []
+    size = 0
+    for pairs in found:
+        waiting.append(pairs)
+        size += len(pairs)
+        if size >= at_least:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting

@@ -1,0 +1,180 @@
+"""Makes up for what earlier batches left out: stored rows of those batches meet what they did not look at.
+
+    debt of batch 7    left rows of batch 7  ──▶ right rows of batches … 7     (the left row finds its batch)
+                       right rows of batch 7 ──▶ left rows of batches … 6
+
+A pair that is owed is found where its left row is stored *now*: each stored row is in one partition, each
+partition belongs to one instance, so once. The right rows of its key may lie elsewhere (split keys, the
+biclique, joins without a key); their files are read from here. So nothing is shuffled, and it does not matter
+what was merged, moved or split since the batch that owes.
+
+Rows that came after the batch are not met: they have met, or owe, these pairs themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidegate.join import owed
+from tidegate.join.planned import planned
+from tidegate.join.reach import Look, NewRows, ages_of, nonempty
+from tidegate.join.selection import PAY, lots, purpose, row_identity
+from tidegate.spark import finding
+from tidegate.spark.assemble import Pairs
+from tidegate.spark.held import Held, partly_here
+from tidegate.spark.join_batch import Counts, JoinBatch
+from tidegate.spark.judging import Places
+from tidegate.spark.layout import BATCH
+from tidegate.spark.meeting import Meeting, chunks
+from tidegate.spark.runs import Run, StoredRun, as_numpy
+from tidegate.state.segment import SegmentCache
+from tidegate.values import LEFT, RIGHT, Debt, PaidCell, Payment
+
+#: Where a result row of an inner join was found, if it is one that is made up for: in no cell of this batch.
+NO_CELL = -1
+
+
+class PickedRun(Run):
+    """The rows of a stored run that came in one batch."""
+
+    def __init__(self, stored: StoredRun, at: NDArray[np.int64]) -> None:
+        times = stored.times[at]
+        super().__init__(
+            stored.side, stored.keyless, stored.slot, int(times.min()), int(times.max()), [(0, len(at))]
+        )
+        self.stored, self.at = stored, at
+        self.codes, self.times = stored.codes[at], times
+        self._columns: dict[str, pa.Array] = {}
+
+    def column(self, name: str) -> pa.Array:
+        if name not in self._columns:
+            self._columns[name] = pc.take(self.stored.column(name), pa.array(self.at), boundscheck=False)
+        return self._columns[name]
+
+
+class Payer:
+    """The owed pairs of one instance in one batch; see the module docstring."""
+
+    def __init__(
+        self, work: JoinBatch, instance: int, held: Held, cache: SegmentCache, counts: Counts
+    ) -> None:
+        self._work, self._layout, self._counts = work, work.layout, counts
+        self._left = [run for run in held.stored if run.side == LEFT and not run.keyless]
+        self._right: list[StoredRun] = []
+        if self._left:
+            seen = self._sees_right(instance, held, cache)
+            self._right = [run for run in seen.stored if run.side == RIGHT and not run.keyless]
+        self._by_time: dict[int, Places] = {}
+
+    def _sees_right(self, instance: int, held: Held, cache: SegmentCache) -> Held:
+        """All right rows that left rows of this instance may pair with."""
+        routing = self._work.routing
+        right = routing.right
+        if self._layout.spread or routing.apart is not None:
+            return Held(self._work, instance, cache, frozenset(range(len(right.table))))
+        if routing.scattered:
+            return Held(self._work, instance, cache, partly_here(right, instance))
+        return held
+
+    def chunks(self) -> Iterator[tuple[int, list[Pairs]]]:
+        """Pairs in bounded lists, each with the batch that they belong to."""
+        for debt, payment in self._work.payments:
+            # What a judge prepared of picked rows goes with them; rows by time serve all debts.
+            meeting = Meeting(self._work, self._by_time)
+            for parts in chunks(self._pairs(debt, payment, meeting), finding.PAIRS_PER_CHUNK):
+                yield debt.batch, parts
+
+    def _pairs(self, debt: Debt, payment: Payment, meeting: Meeting) -> Iterator[Pairs]:
+        for side, mine, others in ((LEFT, self._left, self._right), (RIGHT, self._right, self._left)):
+            window = 1 - side
+            cells = {cell.age: cell for cell in payment.cells if cell.window == window}
+            # A pair of one batch is the left row's to find.
+            until = debt.batch if side == LEFT else debt.batch - 1
+            partners = [run for run in others if _reaches(run, debt, until)]
+            if not cells or not partners:
+                continue
+            runs = [picked for run in mine if (picked := _picked(run, debt.batch)) is not None]
+            for run in runs:
+                yield from self._owed(debt, cells, run, partners, until, meeting)
+
+    def _owed(
+        self,
+        debt: Debt,
+        cells: dict[int, PaidCell],
+        run: PickedRun,
+        partners: Sequence[StoredRun],
+        until: int,
+        meeting: Meeting,
+    ) -> Iterator[Pairs]:
+        """Owed pairs of the rows of one run that came in the batch."""
+        window = 1 - run.side
+        low, high = self._layout.within.partner_range(run.side, run.times)
+        rows = NewRows(run.times, low, high, run.first_us, run.last_us)
+        rows = planned(rows, run.codes, window, debt.skipping, debt.seed, debt.batch)
+        drawn = lots(row_identity(run.codes, run.times, debt.batch), purpose(debt.seed, PAY))
+        ages, shares = ages_of(self._layout.within, window), debt.skipping.shares[window]
+        earliest, latest = rows.extent
+        for other in partners:
+            if other.first_us > latest or other.last_us < earliest:
+                continue
+            stored = other.first_us, other.last_us
+            for look in owed.owed(ages, shares, rows, stored, debt.skipping.filled_us[window]):
+                if look.age not in cells:
+                    continue
+                cell = cells[look.age]
+                for part in owed.chosen(look, drawn, cell.since, cell.until):
+                    # No row that was there by then is newer than this; those that came later mostly are.
+                    clipped = replace(part, high=np.minimum(part.high, debt.spans[window][1]))
+                    for left in nonempty(clipped):
+                        yield from self._met(run, left, other, until, meeting)
+
+    def _met(
+        self, run: PickedRun, look: Look, other: StoredRun, until: int, meeting: Meeting
+    ) -> Iterator[Pairs]:
+        counts = self._counts
+        counts.paid_comparisons += meeting.size(look, other)
+        for ranges in meeting.candidates(run, look, other):
+            if not len(ranges.rows):
+                continue
+            for found in meeting.pairs(run, other, ranges, finding.PAIRS_PER_CHUNK):
+                pairs = _in_stored_rows(found, run, other, until)
+                counts.paid_matches += len(pairs)
+                if len(pairs):
+                    yield pairs
+
+
+def _reaches(run: StoredRun, debt: Debt, until: int) -> bool:
+    """May a run hold rows that were there by then and that the debt needs?"""
+    first, last = debt.spans[run.side]
+    return run.piece.first_batch <= until and run.first_us <= last and run.last_us >= first
+
+
+def _picked(run: StoredRun, batch: int) -> PickedRun | None:
+    piece = run.piece
+    if not piece.first_batch <= batch <= piece.last_batch:
+        return None
+    at = np.concatenate([np.arange(start, stop) for start, stop in run.slices])
+    if piece.first_batch < piece.last_batch:
+        at = at[_batches(run)[at] == batch]
+    return PickedRun(run, at) if len(at) else None
+
+
+def _batches(run: StoredRun) -> NDArray[np.int32]:
+    return as_numpy(run.rows.column(BATCH))
+
+
+def _in_stored_rows(found: Pairs, run: PickedRun, other: StoredRun, until: int) -> Pairs:
+    """The pairs in terms of stored rows alone, without partners that came later."""
+    if run.side == LEFT:
+        pairs = Pairs(run.stored, run.at[found.left], other, found.right, NO_CELL)
+        partners = found.right
+    else:
+        pairs = Pairs(other, found.left, run.stored, run.at[found.right], NO_CELL)
+        partners = found.left
+    return pairs if other.piece.last_batch <= until else pairs.only(_batches(other)[partners] <= until)
