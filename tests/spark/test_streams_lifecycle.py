@@ -231,7 +231,7 @@ def test_no_batch_makes_spark_compile_anything_again(
         joined = source(spark, tmp_path / "a").join(source(spark, tmp_path / "b"), on="k", within="1 second")
         return [joined.write_to("parquet", str(tmp_path / "out"))]
 
-    assert compiled_by_more_batches(spark, tmp_path, flow) == 0
+    assert compiled_by_more_batches(spark, tmp_path, flow, warm=4, more=4) == 0
     versions = [routing.version for routing in routings(tmp_path / "ck", "join1")]
     assert len(set(versions)) == len(versions), "nothing has moved"
     assert {routing.scattered for routing in routings(tmp_path / "ck", "join1")} == {False, True}
@@ -251,28 +251,29 @@ def test_no_batch_of_many_operators_makes_spark_compile_anything_again(
             busy.write_to("parquet", str(tmp_path / "busy"), name="busy"),
         ]
 
-    more: dict[str, Any] = {"goal": tg.Goal(latency="1 hour"), "balance": tg.Balance(strategy="none")}
-    assert compiled_by_more_batches(spark, tmp_path, flow, **more) == 0
+    goal, balance = tg.Goal(latency="1 hour"), tg.Balance(strategy="none")
+    assert compiled_by_more_batches(spark, tmp_path, flow, 3, 2, goal=goal, balance=balance) == 0
 
 
 def compiled_by_more_batches(
-    spark: SparkSession, home: Path, flow: Callable[[], list[tg.Output]], **settings: Any
+    spark: SparkSession,
+    home: Path,
+    flow: Callable[[], list[tg.Output]],
+    warm: int,
+    more: int,
+    **settings: Any,
 ) -> int:
-    """Code that Spark compiles in batches that bring nothing but other rows."""
+    """Code that Spark compiles in batches that bring nothing but other rows, when some have run before."""
     assert spark._jvm is not None
     compiled = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
-
-    def run(times: list[float]) -> int:
-        """Batches that take these rows; code compiled meanwhile."""
+    before = 0
+    for first, last in ((0, warm), (warm, warm + more)):
         for side in "ab":
-            one_row_files(home / side, times)
+            one_row_files(home / side, [float(second) for second in range(first, last)])
         before = compiled.getCount()
         query = tg.start(*flow(), checkpoint=str(home / "ck"), trigger="available now", **settings)
         assert query.await_termination(PATIENCE_SECONDS)
-        return int(compiled.getCount() - before)
-
-    run([0, 1, 2, 3])
-    return run([4, 5, 6, 7])
+    return int(compiled.getCount() - before)
 
 
 def routings(checkpoint: Path, operator: str) -> list[Routing]:
