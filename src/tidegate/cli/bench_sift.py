@@ -12,7 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tidegate.cli.arguments import positive_int, whole_number
+from tidegate.cli.arguments import positive_int
+from tidegate.cli.bench_telling import add_usual_arguments, print_figures, tell_bars
 from tidegate.cli.quiet import console_beside_spark
 
 if TYPE_CHECKING:
@@ -34,15 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rows", type=positive_int, default=16_000_000, metavar="N", help="of the scan (%(default)s)")
     add("--batch", type=positive_int, default=1_000_000, metavar="N", help="rows of a match (%(default)s)")
     add("--rounds", type=positive_int, default=7, metavar="N", help="of the scans (%(default)s)")
-    add("--seed", type=whole_number, default=7, metavar="N", help="same seed, same rows (%(default)s)")
-    add("--temp", type=Path, metavar="DIR", help="where data goes, and is removed (the system's)")
-    add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
+    add_usual_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from tidegate.papers.sifters import Workload
-    from tidegate.report.bars import print_bars
-    from tidegate.report.frame import Frame, write_frame
     from tidegate.spark.bench.sift.bars import rows_of_report, sift_bars
     from tidegate.spark.bench.sift.lookups import lookups
 
@@ -52,10 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
         looked_up = lookups(workload, regions, arguments.sift, arguments.rounds)
         scans, matches = _on_spark(arguments, console, workload, regions)
     rows, bars = rows_of_report([*looked_up, *scans, *matches]), sift_bars(scans, matches, looked_up)
-    _print_rows(console, rows)
-    print_bars(console, bars)
-    if arguments.json is not None:
-        write_frame(Frame("bench sift", arguments.seed, rows, bars), arguments.json)
+    print_figures(
+        console, "rows a second; seconds of a usual round, the fastest and the slowest", HEADS, rows
+    )
+    tell_bars(console, "bench sift", arguments, rows, bars)
     return 0
 
 
@@ -86,21 +83,3 @@ def _on_spark(
     finally:
         session.stop()
     return scanned, matches
-
-
-def _print_rows(console: Console, rows: list[dict[str, object]]) -> None:
-    from tidegate.report.table import print_table
-
-    def text(value: object) -> str:
-        return (
-            f"{value:,.3g}"
-            if isinstance(value, float)
-            else f"{value:,}"
-            if isinstance(value, int)
-            else str(value)
-        )
-
-    table = [tuple(text(row[name]) for name in HEADS) for row in rows]
-    print_table(
-        console, "rows a second; seconds of a usual round, the fastest and the slowest", HEADS, table, left=1
-    )

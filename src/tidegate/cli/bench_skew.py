@@ -12,7 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tidegate.cli.arguments import positive_int, positive_number, whole_number
+from tidegate.cli.arguments import positive_int, positive_number
+from tidegate.cli.bench_telling import add_usual_arguments, print_figures, tell_bars
 from tidegate.cli.quiet import console_beside_spark
 
 if TYPE_CHECKING:
@@ -46,23 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pairs", type=positive_number, default=4e6, metavar="N", help="a batch, about (%(default)g)")
     add("--rounds", type=positive_int, default=1, metavar="N", help="each told by its median (%(default)s)")
     add("--jump", type=positive_int, default=20, metavar="N", help="batches between jumps (%(default)s)")
-    add("--seed", type=whole_number, default=7, metavar="N", help="same seed, same rows (%(default)s)")
-    add("--temp", type=Path, metavar="DIR", help="where data goes, and is removed (the system's)")
-    add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
+    add_usual_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tidegate.report.bars import print_bars
-    from tidegate.report.frame import Frame, write_frame
     from tidegate.spark.bench.skew.bars import rows_of_report, skew_bars
 
     with console_beside_spark(arguments.json) as console:
         runs = _runs(arguments, console)
     rows, bars = rows_of_report(runs), skew_bars(runs, arguments.jump)
-    _print_rows(console, rows)
-    print_bars(console, bars)
-    if arguments.json is not None:
-        write_frame(Frame("bench skew", arguments.seed, rows, bars), arguments.json)
+    print_figures(console, "heaviest instance over an even share, and what follows", HEADS, rows, left=2)
+    tell_bars(console, "bench skew", arguments, rows, bars)
     return 0
 
 
@@ -98,13 +93,3 @@ def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str
 def _middle(runs: list[Run]) -> Run:
     """The run with the median throughput."""
     return sorted(runs, key=lambda one: one.throughput)[len(runs) // 2]
-
-
-def _print_rows(console: Console, rows: list[dict[str, object]]) -> None:
-    from tidegate.report.table import print_table
-
-    def text(value: object) -> str:
-        return f"{value:,.3g}" if isinstance(value, float) else str(value)
-
-    table = [tuple(text(row[name]) for name in HEADS) for row in rows]
-    print_table(console, "heaviest instance over an even share, and what follows", HEADS, table, left=2)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.papers.experiments.real_files import require
 from tidegate.papers.skew import Batch, key_codes
 
 if TYPE_CHECKING:
@@ -40,19 +40,14 @@ class TaxiStreams:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        missing = [name for name in FILES if not (self.folder / name).is_file()]
-        if missing:
-            raise FlowError(
-                explain(
-                    "The taxi traces for --real are not there",
-                    got=f"no {' and no '.join(missing)} in {self.folder}",
-                    why="They may be used for research only, so they do not come with Tidegate",
-                    do=(
-                        "Name the folder that has them (--real FOLDER or TIDEGATE_DATA), with columns ts, "
-                        "lat, lon and, for tracks, occupied; or leave --real out: a city is generated"
-                    ),
-                )
-            )
+        require(
+            self.folder,
+            FILES,
+            "The taxi traces",
+            why="They may be used for research only, so they do not come with Tidegate",
+            made_of="with columns ts, lat, lon and, for tracks, occupied",
+            instead="a city is generated",
+        )
 
 
 def taxi_batches(streams: TaxiStreams) -> Iterator[Batch]:

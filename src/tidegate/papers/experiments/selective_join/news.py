@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.control.shedding import Windows
-from tidegate.errors import FlowError, explain
 from tidegate.join.inverted_lists import InvertedLists
 from tidegate.join.item_sets import ItemSets, item_sets
 from tidegate.join.thresholds import InnerProduct
+from tidegate.papers.experiments.real_files import require
 from tidegate.papers.selective_join import Steps
 from tidegate.sim.known_pairs import KnownPairs, identities
 from tidegate.sim.machine import SECOND_US
@@ -55,20 +55,14 @@ class News:
     lag_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        missing = [name for name in FILES if not (self.folder / name).is_file()]
-        if missing:
-            raise FlowError(
-                explain(
-                    "The news items for --real are not there",
-                    got=f"no {' and no '.join(missing)} in {self.folder}",
-                    why="They may be used for research only, so they do not come with Tidegate",
-                    do=(
-                        "Name the folder that has them (--real FOLDER or TIDEGATE_DATA), made of "
-                        "Reuters-21578 in the order of time, columns newid, desk and newid, term, weight; "
-                        "or leave --real out: the paper's own workload is generated"
-                    ),
-                )
-            )
+        require(
+            self.folder,
+            FILES,
+            "The news items",
+            why="They may be used for research only, so they do not come with Tidegate",
+            made_of="made of Reuters-21578 in the order of time, columns newid, desk and newid, term, weight",
+            instead="the paper's own workload is generated",
+        )
 
 
 @lru_cache(maxsize=1)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import FlowError, explain
+from tidegate.papers.experiments.real_files import require
 from tidegate.sift.axes import Axis
 from tidegate.sift.query_set import QuerySet
 from tidegate.sift.regions import Domain
@@ -47,19 +48,14 @@ class Pickups:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        missing = [name for name in FILES if not (self.folder / name).is_file()]
-        if missing:
-            raise FlowError(
-                explain(
-                    "The pick-ups for --real are not there",
-                    got=f"no {' and no '.join(missing)} in {self.folder}",
-                    why="Their terms are not stated, so they do not come with Tidegate",
-                    do=(
-                        "Name the folder that has them (--real FOLDER or TIDEGATE_DATA), with columns ts, "
-                        "lat and lon; or leave --real out: the paper's own workload is generated"
-                    ),
-                )
-            )
+        require(
+            self.folder,
+            FILES,
+            "The pick-ups",
+            why="Their terms are not stated, so they do not come with Tidegate",
+            made_of="with columns ts, lat and lon",
+            instead="the paper's own workload is generated",
+        )
         if self.queries not in CENTRES:
             raise FlowError(
                 explain("Unknown centres of queries", got=self.queries, do="Use one of " + ", ".join(CENTRES))
