@@ -28,6 +28,7 @@ from tidegate.spark.compiled import (
     Tap,
 )
 from tidegate.spark.condition_checks import check_condition, is_null, spreading_code
+from tidegate.spark.counted_streams import judged_by_spark, observed_streams
 from tidegate.spark.flow_checks import (
     all_streaming_or_none,
     check_outputs,
@@ -100,8 +101,8 @@ class _Compiler:
         compiled = self.compiled
         for output in compiled.outputs:
             self._visit(output.node)
-        compiled.observed = self._observed()
-        compiled.judged_by_spark = (compiled.observed - self._judged_by_matches()) | self._tapped()
+        compiled.observed = observed_streams(compiled, self._sifts)
+        compiled.judged_by_spark = judged_by_spark(compiled)
         for output in compiled.outputs:
             self._tap(output.node)
         compiled.port_frames = [build() for build in self._waiting]
@@ -280,34 +281,6 @@ class _Compiler:
 
     def _timed(self, source: Source) -> DataFrame:
         return ports.timed(source, by_spark=source.name in self.compiled.judged_by_spark)
-
-    def _tapped(self) -> set[str]:
-        """Streams with rows that go straight to an output."""
-        bases = [ports.boxes_of(output.node)[0] for output in self.compiled.outputs]
-        sources = [base.parent if isinstance(base, Refused) else base for base in bases]
-        return {source.name for source in sources if isinstance(source, Source)}
-
-    def _judged_by_matches(self) -> set[str]:
-        """Streams that only matches read: their tasks find times too far ahead, as those of joins do."""
-        joined = {side.port.stream for join in self.compiled.joins for side in join.inputs}
-        return {match.tap.stream for match in self.compiled.matches if match.tap is not None} - joined
-
-    def _observed(self) -> set[str]:
-        """Streams that no operator sees in full."""
-        seen_whole: set[str] = set()
-        dropped: set[str] = set()
-        for join in self.compiled.joins:
-            for side in join.inputs:
-                base, boxes = ports.boxes_of(side.node)
-                if isinstance(base, Source):
-                    (dropped if ports.may_drop(boxes) else seen_whole).add(base.name)
-        readers: list[CompiledWindow | CompiledMatch] = [*self.compiled.windows, *self.compiled.matches]
-        for operator in readers:
-            base, boxes = ports.boxes_of(operator.node.parent)
-            if isinstance(base, Source):
-                sifted = self._sifts and isinstance(operator, CompiledMatch)
-                (dropped if ports.may_drop(boxes) or sifted else seen_whole).add(base.name)
-        return set(self.compiled.sources) - (seen_whole - dropped)
 
     def _time_type(self, node: Node) -> T.DataType:
         base, _ = ports.boxes_of(node)
