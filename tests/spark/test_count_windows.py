@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
+from tests.spark import test_window_collections as lists
+from tests.spark import test_window_drop as drops
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 from tests.spark.test_windows import SCHEMA, aggregates, frame_of, rides
 
@@ -126,6 +129,76 @@ def test_windows_of_time_over_windows_of_rows_wait_for_the_slowest_group(
         (0, 2, 4),
         (10, 1, 2),
     ]
+
+
+def test_lists_sets_and_what_users_define_are_of_the_rows_of_their_windows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = lists.rides(500, 2)
+    add_files(tmp_path / "in", [table.slice(a, b - a) for a, b in pairwise([0, 3, 40, 41, 190, 420, 500])])
+    stream = tg.stream(read_files(spark, tmp_path / "in", lists.SCHEMA), time="ts", name="rides")
+    sink = Sink()
+    query = tg.start(
+        stream.window(tg.rows(7, slide=5), by="word").agg(**lists.aggregates()).write_to(sink),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+        instances=2,
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    given = (
+        spark.read.schema(lists.SCHEMA).parquet(str(tmp_path / "in")).withColumn(TIME, F.unix_micros("ts"))
+    )
+    groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+    for row in given.orderBy(TIME, F.expr(row_sql(given))).collect():
+        groups[row["word"]].append(row.asDict(recursive=True))
+    newest = max(row[TIME] for rows in groups.values() for row in rows)
+    wanted = {
+        (rows[first][TIME], word): rows[first : first + 7]
+        for word, rows in groups.items()
+        for first in range(0, len(rows) - 6, 5)
+        if rows[first + 6][TIME] < newest
+    }
+    lists.check(lists.dicts(sink), wanted, ["word"])
+
+
+def test_windows_of_time_over_windows_of_rows_are_dropped_whole(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows in front of windows of rows all pass: what is dropped is what is computed from these."""
+    whole = drops.rows_table(3000, 300, 3)
+    add_files(tmp_path / "in", [whole.slice(i, 500) for i in range(0, 3000, 500)])
+
+    def flow(frame: DataFrame) -> tg.Stream:
+        stream = tg.stream(frame, time="ts", name="rides", lateness="1 second")
+        return stream.window(tg.rows(4, slide=2), by="k").agg(s=F.sum("v"))
+
+    tops, sink, exact = {"n": F.count("*"), "top": F.max("s")}, Sink(), Sink()
+    query = tg.start(
+        flow(read_files(spark, tmp_path / "in", drops.SCHEMA))
+        .window("4 seconds")
+        .agg(**tops)
+        .write_to(sink, max_gap=6),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+        goal=drops.GOAL,
+        shed=drops.SHED,
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    given = spark.read.schema(drops.SCHEMA).parquet(str(tmp_path / "in"))
+    tg.start(flow(given).window("4 seconds").agg(**tops).write_to(exact))
+    assert set(sink.counted) <= set(exact.counted), "a window is wrong"
+    assert 0.3 < len(sink.rows) / len(exact.rows) < 0.8
+    told = [one for progress in query.recent_progress for one in progress["operators"]]
+    assert sum(sum(one["dropped"]) for one in told if one["operator"] == "window1") == 0
+
+
+def test_what_windows_of_rows_cannot_do_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    stream = tg.stream(read_files(spark, tmp_path, SCHEMA), time="ts", name="rides")
+    windows = stream.window(tg.rows(100), by="kind")
+    sketched = windows.agg(n=F.count("*"), kinds=F.approx_count_distinct("kind"))
+    with pytest.raises(tg.FlowError, match=r"approximate aggregates\. Got: kinds\."):
+        tg.start(sketched.write_to(Sink()), checkpoint=str(tmp_path / "ck"))
+    counts = windows.agg(n=F.count("*")).write_to(Sink(), max_gap=3)
+    with pytest.raises(tg.FlowError, match="max_gap, and windows of rows"):
+        tg.start(counts, checkpoint=str(tmp_path / "ck"), goal=drops.GOAL)
 
 
 def test_zeros_are_one_group_and_maps_are_none(spark: SparkSession) -> None:

@@ -45,7 +45,9 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_row: bool
 ) -> None:
     if by_row:
-        monkeypatch.setattr("tidegate.control.adding_up.by_row", lambda manifest, windows: tuple(windows))
+        monkeypatch.setattr(
+            "tidegate.control.adding_up.by_row", lambda manifest, windows, always: tuple(windows)
+        )
     whole = rows_table(4000, 400, 1)
     add_files(tmp_path / "in", [whole.slice(i, 500) for i in range(0, 4000, 500)])
 

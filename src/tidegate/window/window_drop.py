@@ -73,13 +73,6 @@ class WindowDrop:
     per_coin: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.per_coin <= self.max_gap:
-            raise FlowError(
-                explain(
-                    "A coin decides no more windows than may be missing in a row",
-                    got=f"{self.per_coin} windows per coin, max_gap {self.max_gap}",
-                )
-            )
         if self.slide_us <= 0 or self.max_gap < 1:
             raise FlowError(
                 explain(
@@ -87,6 +80,13 @@ class WindowDrop:
                     got=f"slide {self.slide_us} microseconds, max_gap {self.max_gap}",
                     why="With a gap of none, no window could ever be dropped",
                     do="Give max_gap=1 or more, or leave the output out of shedding",
+                )
+            )
+        if not 0 <= self.per_coin <= self.max_gap:
+            raise FlowError(
+                explain(
+                    "A coin decides no more windows than may be missing in a row",
+                    got=f"{self.per_coin} windows per coin, max_gap {self.max_gap}",
                 )
             )
 

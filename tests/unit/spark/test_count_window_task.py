@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from tests.oracle.plain_aggregates import PlainAggregate, Row
+from tests.oracle.plain_aggregates import PlainAggregate, Row, tie
 from tests.oracle.plain_rows import PlainRows, hash_of
 from tests.oracle.plain_window import Codes, well_mixed
 from tests.oracle.plain_window_engine import PlainWindows
@@ -61,6 +61,22 @@ def test_rows_of_one_time_are_in_the_order_of_their_hashes_however_they_came(cut
         engine.run({"rides": order[cut:]})
         engine.run({}, flush=True)
         assert emitted(engine) == wanted
+
+
+@pytest.mark.parametrize("cut", [0, 2, 5])
+def test_lists_hold_the_rows_of_their_window_in_its_order(cut: int) -> None:
+    """Hashes of values have another order than those of rows: a list that went by them would mix windows."""
+    rows = [row(4, n, word) for n, word in enumerate("abcdef")]
+    listed = tuple(PlainAggregate(one, ("word",)) for one in ("collect_list", "all_words", "last_word"))
+    window = PlainRows("window1", "rides", RowsSpec(3, 1), (), listed)
+    engine = PlainWindows([window], {"rides": 0}, partitions=1)
+    engine.run({"rides": rows[:cut]})
+    engine.run({"rides": rows[cut:]})
+    engine.run({}, flush=True)
+    ordered = [one["word"] for one in sorted(rows, key=hash_of)]
+    assert ordered != sorted(ordered, key=tie)
+    windows = [tuple(ordered[i : i + 3]) for i in range(4)]
+    assert emitted(engine) == sorted((4, 4, words, words, max(words)) for words in windows)
 
 
 def test_groups_that_share_a_code_stay_apart_where_their_check_codes_differ() -> None:
