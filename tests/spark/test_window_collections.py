@@ -22,6 +22,7 @@ from tidegate.spark.layout import TIME
 from tidegate.spark.window_aggregates import taken_apart
 
 SCHEMA = "ts timestamp, n long, fare double, word string, place struct<x: int, y: string>"
+SECOND = 1_000_000
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 
@@ -44,6 +45,12 @@ def rides(rows: int, seed: int, span_seconds: float = 40) -> pa.Table:
             "place": pa.array(some(places), pa.struct([("x", pa.int32()), ("y", pa.string())])),
         }
     )
+
+
+def out_of_order(table: pa.Table) -> pa.Table:
+    """Rows come up to two seconds too late."""
+    delays = np.random.default_rng(0).integers(0, 2 * SECOND, len(table))
+    return table.take(np.argsort(table.column("ts").cast(pa.int64()).to_numpy() + delays, kind="stable"))
 
 
 def windows_of(rows: Iterable[Row], size: int, slide: int, by: Sequence[str]) -> dict[Key, list[Row]]:
@@ -220,9 +227,6 @@ def frame_of(spark: SparkSession, folder: Path, table: pa.Table) -> DataFrame:
     return spark.read.schema(SCHEMA).parquet(str(folder))
 
 
-SECOND = 1_000_000
-
-
 @pytest.mark.parametrize(
     ("size", "slide", "by"),
     [(10, 10, ["word"]), (7, 3, []), (8, 2, ["fare", "word"])],
@@ -242,11 +246,12 @@ def test_windows_of_batch_inputs_are_what_their_rows_say(
 def test_streamed_windows_do_not_depend_on_how_rows_are_cut_into_batches(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    table = rides(500, 2)
+    table = out_of_order(rides(500, 2))
     found = []
     for run, cuts in enumerate(([0, 500], [0, 3, 40, 41, 190, 420, 500])):
         add_files(tmp_path / f"in{run}", [table.slice(a, b - a) for a, b in pairwise(cuts)])
-        stream = tg.stream(read_files(spark, tmp_path / f"in{run}", SCHEMA), time="ts", name="rides")
+        frame = read_files(spark, tmp_path / f"in{run}", SCHEMA)
+        stream = tg.stream(frame, time="ts", name="rides", lateness="3 seconds")
         sink = Sink()
         query = tg.start(
             stream.window("6 seconds", "2 seconds", by="word").agg(**aggregates()).write_to(sink),
@@ -258,7 +263,7 @@ def test_streamed_windows_do_not_depend_on_how_rows_are_cut_into_batches(
         found.append(dicts(sink))
     newest = microseconds(max(table.column("ts").to_pylist()))
     wanted = windows_of(table.to_pylist(), 6 * SECOND, 2 * SECOND, ["word"])
-    closed = {key: rows for key, rows in wanted.items() if key[0] + 6 * SECOND <= newest}
+    closed = {key: rows for key, rows in wanted.items() if key[0] + 9 * SECOND <= newest}
     check(found[1], closed, ["word"])
     # Lists too: rows of one time have an order of their own.
     one, other = (Counter(repr(sorted(row.items())) for row in rows) for rows in found)

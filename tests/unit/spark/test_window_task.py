@@ -135,6 +135,24 @@ def failed(engine: PlainWindows) -> str:
 SECOND = 1_000_000
 
 
+@pytest.mark.parametrize("function", ["collect_list", "all_words"])
+def test_items_are_in_order_of_time_whatever_batch_they_came_in(function: str) -> None:
+    window = PlainWindow("window1", "rides", WindowSpec(10, 5), (), (words(function),))
+    engine = PlainWindows([window], {"rides": 20}, partitions=1)
+    rows = [
+        row(at, word) for at, word in ((3, "c"), (9, "f"), (1, "a"), (4, "d"), (2, "b"), (4, "e"), (4, "d"))
+    ]
+    with small_steps():
+        for some in (rows[:2], rows[2:3], rows[3:5], rows[5:]):
+            engine.run({"rides": some})
+        engine.run({}, flush=True)
+    first, *others = (found for _, found in emitted(engine))
+    assert first[:3] == ("a", "b", "c")
+    assert sorted(first[3:]) == ["d", "d", "e"]
+    assert others == [(*first, "f"), ("f",)]
+    assert others[0] == window.expected(rows)[0,][0]
+
+
 def test_a_result_of_another_type_is_told_with_its_group_and_window() -> None:
     said = failed(users("last_word", 2 * SECOND, 2 * SECOND, final=lambda state: [3]))
     assert (
