@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tidegate.control.clock import ClockSettings, advance
-from tidegate.control.debts import Needs, owed_after, within_limit, without_given_up
+from tidegate.control.debts import Needs, owed_after
+from tidegate.control.forgiving import within_limit, without_given_up
 from tidegate.control.planning import Operator
 from tidegate.state.pieces import after_batch
 from tidegate.values import END_US, Manifest, Piece, Plan, TaskReport
