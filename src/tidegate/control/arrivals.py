@@ -3,10 +3,10 @@
     batch b     [ rows since the trigger before ]
     batch b+1                                    [ rate · time until it begins ] + what b left waiting
 
-Rows are expected at the mean rate of the last batches, as long as the last one differs from it by no more
-than rates usually do from batch to batch. When it differs by more, the input has changed: the mean begins
-anew, with the last rate alone. A rate that changes upwards twice in a row is on its way, and is expected to
-go on.
+Rows are expected at the mean rate of the last batches, or on a line through them where that rises by more
+than chance, as long as the last one differs from it by no more than rates usually do from batch to batch.
+When it differs by more, the input has changed: the mean begins anew, with the last rate alone. A rate that
+changes upwards twice in a row is on its way, and is expected to go on.
 
 A source that takes everything has no backlog but the rows of the next batch itself; where a source is read in
 portions, the rows that it still holds wait (`waiting`), and are as many seconds behind as they take to come.
@@ -31,6 +31,8 @@ _RATES_KEPT, _STEPS_KEPT = 6, 12
 _USUAL, _MORE_THAN_CHANCE, _LEAST = 0.954, 2.0, 0.01
 #: What is usual before enough steps were seen, and the largest rise that is expected to go on.
 _AT_FIRST, _STEPS_ENOUGH, _RISE_MOST = 0.05, 4, 0.1
+#: Batches that a line can be drawn through.
+_LINE_LEAST = 4
 #: Two batches begin at least so far apart, whatever a clock says.
 _SECONDS_LEAST = 1e-3
 
@@ -81,14 +83,26 @@ class Arrivals:
             return last
         mean, count = float(np.mean(self._rates)), len(self._rates)
         bound = _MORE_THAN_CHANCE * self._usual() * (1 + 1 / count) ** 0.5
-        off = (last - mean) / mean
+        off = (last - self._next_rate()) / mean
         self._steps = [*self._steps, (last - self._rates[-1]) / mean][-_STEPS_KEPT:]
         if abs(off) <= bound:
             self._rates, self._rise = [*self._rates, last][-_RATES_KEPT:], 0.0
-            return float(np.mean(self._rates))
+            return self._next_rate()
         goes_on = min(self._rise, off, _RISE_MOST) if off > 0 else 0.0
         self._rates, self._rise = [last], max(0.0, off)
         return last * (1 + goes_on)
+
+    def _next_rate(self) -> float:
+        """The mean of the rates, or where a line through them leads if it rises by more than chance."""
+        rates, count = np.array(self._rates), len(self._rates)
+        mean = float(rates.mean())
+        if count < _LINE_LEAST:
+            return mean
+        at = np.arange(count) - (count - 1) / 2
+        rise = float(at @ rates / (at @ at))
+        off = max(float(np.std(rates - mean - rise * at)), _LEAST * mean)
+        real = rise > _MORE_THAN_CHANCE * off / float(np.sqrt(at @ at))
+        return mean + rise * (count + 1) / 2 if real else mean
 
     def _usual(self) -> float:
         """By what part rates differ by chance: half of the steps are closer to the middle one."""

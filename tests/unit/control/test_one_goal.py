@@ -151,7 +151,7 @@ def test_an_output_is_shut_off_only_when_nothing_else_is_enough() -> None:
 
 def test_after_a_long_batch_the_next_is_shorter_if_that_saves_its_rows_and_only_then() -> None:
     for took, shorter in ((1.4, True), (1.8, False)):
-        machine = Machine(latency_seconds=2.0)
+        machine = Machine(latency_seconds=2.0, trigger_seconds=1.0)
         machine.run(1.5, 30)
         levels = dict(machine.levels)
         usual = machine.run(1.5).planned
