@@ -109,8 +109,8 @@ def _pairs(verdict: Verdict | None, tally: Tally) -> list[tuple[str, str]]:
     share = verdict.pairs / verdict.pairs_exact if verdict.pairs_exact else 1.0
     rows = [
         ("pairs of an order and a cab", f"{units.count(verdict.pairs)} ({100 * share:.1f} % of all)"),
-        ("  in time", units.count(verdict.pairs - tally.repaired)),
-        ("  repaired later", units.count(tally.repaired)),
+        ("  with their own batch", units.count(verdict.pairs - tally.repaired)),
+        ("  made up for in a later one", units.count(tally.repaired)),
         ("  left out: more work than time", units.count(missing)),
     ]
     return [*rows, ("  debts given up", units.count(tally.forgiven))] if tally.forgiven else rows

@@ -55,7 +55,7 @@ def test_the_table_says_what_was_lost_and_why_and_what_was_made_up_for() -> None
     gone = replace(WHOLE, missing=3, longest_gap=2)
     cells = printed(Outcome(tally, LATENCY, replace(EXACT, pairs=4), gone))
     assert cells["pairs of an order and a cab"] == "4 (80.0 % of all)"
-    assert (cells["in time"], cells["repaired later"]) == ("3", "1")
+    assert (cells["with their own batch"], cells["made up for in a later one"]) == ("3", "1")
     assert cells["left out: more work than time"] == "1"
     assert cells["dropped: more work than time"] == "3, at most 2 in a row"
     assert cells["latency of rows, p95"] == "1.23 s (goal 2.00 s)"
