@@ -28,7 +28,7 @@ install: $(INSTALLED) ## make the virtual environment (.venv) and install into i
 java: ## find or install a Java for Spark
 	@scripts/ensure-java > /dev/null
 
-demo: java $(INSTALLED) ## join two bursty streams of a made-up city on an embedded Spark
+demo: java $(INSTALLED) ## a made-up city on an embedded Spark, overloaded on purpose
 	@$(WITH_JAVA) $(BIN)/python -m tidegate demo $(ARGS)
 
 test: java $(INSTALLED) test-fast test-spark ## all tests: first those without Spark, then those with

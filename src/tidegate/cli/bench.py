@@ -10,7 +10,7 @@ NAMES = {
     "skew": "a join over skewed streams: how even each balancing strategy keeps its instances",
     "sift": "sifters and the query index: rows a second by themselves and on Spark",
     "windows": "window aggregates: this engine and Spark's own streaming aggregation on the same rows",
-    "overload": "a join that gets several times the work it has time for: what is left, and how late",
+    "overload": "a join that gets more than the machine can take, for a day: what is found, and how late",
 }
 
 

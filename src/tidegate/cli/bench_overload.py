@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("day").add_argument
     add("--contenders", default=CONTENDERS, metavar="A,B", help="who plays it (%(default)s)")
     add("--minutes", type=positive_number, default=4.0, metavar="X", help="of the day (%(default)g)")
-    add("--quick", action="store_true", help="half a minute of few rows: shows that all works")
+    add("--quick", action="store_true", help="a few seconds of few rows: shows that all works")
     add("--plots", type=Path, default=Path(PLOTS), metavar="DIR", help="for the picture (%(default)s)")
     add = parser.add_argument_group("steady").add_argument
     add("--policies", default=POLICIES, metavar="A,B", help="what tg.Shed(join=…) takes (%(default)s)")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidegate.spark.bench.day.contenders import Start
     from tidegate.spark.bench.day.recorded import Recorded
 
-QUICK_SECONDS, QUICK_RATE = 24.0, 200.0
+QUICK_SECONDS, QUICK_RATE = 16.0, 300.0
 #: How long batches with and without a goal are compared, as a part of the day.
 CALM_PART = 0.25
 COLUMNS = (

@@ -7,18 +7,21 @@ again on a restart. A second Ctrl-C does not wait for Spark to stop.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event, current_thread, main_thread
 from types import FrameType
 from typing import Any, Protocol
 
 from tidegate.errors import BatchFailed, explain
+from tidegate.report.doing import Changes, doing
 from tidegate.report.progress import Progress
 from tidegate.report.tally import Tally
 
 #: How often the screen is brought up to date.
 LOOK_SECONDS = 0.25
+#: How long what was left out may still be made up for when no more rows come.
+REPAIR_SECONDS_MAX = 20.0
 
 
 class RunningQuery(Protocol):
@@ -55,31 +58,55 @@ def watch(
     rows: int,
     stop: Event,
     look_seconds: float = LOOK_SECONDS,
+    told: Callable[[int], str | None] = lambda tick: None,
 ) -> Tally:
     """Until `rows` rows are in and their outputs written, or `stop` is set; a failed query raises.
 
-    The feed is told to go on when the query has taken in its first rows.
+    The feed is told to go on when the query has taken in its first rows. What was left out gets some more
+    time to be made up for. `told`: what is to be said of a tick when it has arrived.
     """
-    tally = Tally()
+    tally, lines, patience = Tally(), _Lines(told), REPAIR_SECONDS_MAX
     while not stop.is_set():
         _raise_if_failed(query)
-        tally.add(query.recent_progress)
+        reports = query.recent_progress
+        tally.add(reports)
+        for line in lines.new(feed.arrived, reports):
+            progress.say(line)
         if tally.rows_in:
             feed.go()
         if feed.finished and tally.rows_in >= rows:
-            query.process_all_available()
-            break
-        progress.show(_phase(feed, tally), feed.arrived, tally)
+            if not tally.owed or patience <= 0:
+                query.process_all_available()
+                break
+            patience -= look_seconds
+        progress.show(_phase(feed, tally, rows), feed.arrived, tally, doing(reports[-1]) if reports else "")
         stop.wait(look_seconds)
     tally.add(query.recent_progress)
     progress.show("stopped" if stop.is_set() else "done", feed.arrived, tally, last=True)
     return tally
 
 
-def _phase(feed: Feed, tally: Tally) -> str:
+class _Lines:
+    """What is to be said, each thing once: of the rows that arrive, and of what the query does about them."""
+
+    def __init__(self, told: Callable[[int], str | None]) -> None:
+        self._told, self._changes, self._ticks = told, Changes(), 0
+
+    def new(self, arrived: int, reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        for tick in range(self._ticks, arrived):
+            if line := self._told(tick):
+                yield f"{tick:4d} s  {line}"
+        self._ticks = arrived
+        for line in self._changes.of(reports):
+            yield f"{arrived:4d} s  {line}"
+
+
+def _phase(feed: Feed, tally: Tally, rows: int) -> str:
     if not tally.rows_in:
         return "warming up"
-    return "finishing" if feed.finished else "streaming"
+    if not feed.finished:
+        return "streaming"
+    return "repairing" if tally.rows_in >= rows else "finishing"
 
 
 def _raise_if_failed(query: RunningQuery) -> None:

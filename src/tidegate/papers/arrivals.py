@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -33,6 +34,9 @@ class Prepared:
     #: All orders, and all tracks of which those of free cabs count; row numbers are ids.
     orders: Side = field(repr=False)
     tracks: Side = field(repr=False)
+    fares: NDArray[np.float64] = field(repr=False)
+    #: Rows of both streams by tick.
+    tick_rows: NDArray[np.int64] = field(repr=False)
 
     @property
     def rows(self) -> int:
@@ -71,6 +75,8 @@ def prepare(city: City, seconds: int, root: Path) -> Prepared:
         seconds,
         orders=_side(kept["orders"], counts=np.ones(sum(len(c["ts"]) for c in kept["orders"]), dtype=bool)),
         tracks=_side(kept["tracks"], counts=~_joined(kept["tracks"], "occupied")),
+        fares=_joined(kept["orders"], "fare"),
+        tick_rows=np.sum([[len(columns["ts"]) for columns in one] for one in kept.values()], axis=0),
     )
 
 
@@ -139,6 +145,36 @@ class Arrivals:
             os.utime(waiting)
             waiting.rename(arrived)
         self.moments.append(time.time())
+
+
+def ticks_taken(tick_rows: NDArray[np.int64], first: int, rows: int) -> tuple[tuple[int, int], ...]:
+    """Which ticks a batch took, and how many rows of each: so many rows from the first one on.
+
+    Files come in order, so it follows from numbers of rows; the first and the last tick perhaps in part.
+    """
+    until = np.cumsum(tick_rows)
+    begin, end = np.searchsorted(until, [first, first + rows - 1], side="right") if rows else (0, -1)
+    return tuple(
+        (tick, int(min(until[tick], first + rows) - max(until[tick] - tick_rows[tick], first)))
+        for tick in range(int(begin), min(int(end), tick_rows.size - 1) + 1)
+    )
+
+
+def row_waits(
+    tick_rows: NDArray[np.int64], moments: Sequence[float], commits: Iterable[tuple[float, int]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Ticks, how long rows of theirs waited for their commit, and how many did.
+
+    `commits`: when each batch was committed, and the rows it took. The first tick is left out: it came while
+    everything was cold.
+    """
+    waits, so_far = [], 0
+    for done, rows in commits:
+        taken = ticks_taken(tick_rows, so_far, rows)
+        waits += [(tick, done - moments[tick], count) for tick, count in taken if tick]
+        so_far += rows
+    ticks, seconds, counts = np.array(waits, np.float64).reshape(-1, 3).T
+    return ticks.astype(np.int64), seconds, counts.astype(np.int64)
 
 
 def _table(columns: Columns) -> pa.Table:

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.errors import FlowError, explain
+from tidegate.papers.city_grid import Grid
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -69,6 +69,10 @@ class City:
                     do="Give a number from 0 to 1",
                 )
             )
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(self.cells)
 
 
 _LEAST = {
@@ -121,10 +125,12 @@ def _orders(
     city: City, draw: np.random.Generator, tick: int, first: int, cells: NDArray[Any], ladder: NDArray[Any]
 ) -> Columns:
     n = int(draw.poisson(city.orders_per_second * rush_at(city, tick)))
+    times, cell = _event_times(city, draw, tick, n), _visit(draw, n, cells, ladder)
     return {
         "order_id": np.arange(first, first + n, dtype=np.int64),
-        "ts": _event_times(city, draw, tick, n),
-        "cell": _visit(draw, n, cells, ladder),
+        "ts": times,
+        "cell": cell,
+        "district": city.grid.district(cell),
         "fare": np.round(2.5 + draw.gamma(2.0, 6.0, n), 2),
     }
 
@@ -133,10 +139,12 @@ def _tracks(
     city: City, draw: np.random.Generator, tick: int, first: int, cells: NDArray[Any], ladder: NDArray[Any]
 ) -> Columns:
     n = int(draw.poisson(city.tracks_per_second * rush_at(city, tick)))
+    times, cell = _event_times(city, draw, tick, n), _visit(draw, n, cells, ladder)
     return {
         "track_id": np.arange(first, first + n, dtype=np.int64),
-        "ts": _event_times(city, draw, tick, n),
-        "cell": _visit(draw, n, cells, ladder),
+        "ts": times,
+        "cell": cell,
+        "district": city.grid.district(cell),
         "cab": draw.integers(0, city.cabs, n),
         "occupied": draw.random(n) < city.occupied_share,
     }
@@ -164,8 +172,7 @@ def _popularity(city: City) -> NDArray[np.float64]:
 
 def _cells_by_rank(city: City) -> NDArray[np.int64]:
     """Cells from the busiest to the quietest: by distance from the centre, ties broken by the seed."""
-    width = ceil(sqrt(city.cells))
-    row, column = np.divmod(np.arange(city.cells), width)
-    middle = (width - 1) / 2
+    row, column = np.divmod(np.arange(city.cells), city.grid.width)
+    middle = (city.grid.width - 1) / 2
     jitter = np.random.default_rng([city.seed, _GRID]).random(city.cells)
     return np.argsort(np.hypot(row - middle, column - middle) + jitter).astype(np.int64)

@@ -1,9 +1,11 @@
-"""The exact answer of a windowed equality join, straight from the finished data, to judge an engine by.
+"""The exact answer of a windowed join, straight from the finished data, to judge an engine by.
 
 Sort the right side by (key, time) and count, for every left row, the right rows of its key whose time lies
 in the window, by two binary searches. No state, no batches: the order in which rows came plays no part.
 
     right.ts   ----[ left.ts - stays_right ......... left.ts ......... left.ts + stays_left ]----
+
+Where keys need not be equal but close, that is done for every key that is close to that of the left row.
 
 Guarantee of `judge`: an answer is called exact only if every pair is a true pair, none comes twice, and
 there are as many as there must be; so it is the whole answer.
@@ -11,8 +13,9 @@ there are as many as there must be; so it is the whole answer.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,32 +41,46 @@ class Stay:
     right_us: int
 
 
+class Nearness(Protocol):
+    """Which keys go together; equal ones, where nothing else is said."""
+
+    def close(self, left: Ints, right: Ints) -> NDArray[np.bool_]: ...
+
+    def around(self, key: Ints) -> Iterable[Ints]:
+        """All keys that go with these, one array after the other; -1 where there is none."""
+        ...
+
+
+class Equal:
+    """A key goes with itself."""
+
+    def close(self, left: Ints, right: Ints) -> NDArray[np.bool_]:
+        return np.asarray(left == right)
+
+    def around(self, key: Ints) -> Iterable[Ints]:
+        return [key]
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """What a left join's output is worth."""
+    """What an inner join's output is worth."""
 
     pairs: int
     pairs_exact: int
     #: Pairs that are no pairs of the exact answer.
     false_pairs: int
-    #: Output rows, pairs or unmatched ones, that came more than once.
+    #: Pairs that came more than once.
     repeated: int
-    #: Left rows given out as unmatched, and those that truly are.
-    unmatched: int
-    unmatched_exact: int
-    #: Left rows given out as unmatched although they have a partner.
-    false_unmatched: int
+
+    @property
+    def right(self) -> bool:
+        """Every pair that is there belongs there, once."""
+        return self.false_pairs + self.repeated == 0
 
     @property
     def exact(self) -> bool:
-        """Every pair is there once and nothing else; unmatched rows may still be waiting for their time."""
-        wrong = self.false_pairs + self.repeated + self.false_unmatched
-        return wrong == 0 and self.pairs == self.pairs_exact
-
-    @property
-    def waiting(self) -> int:
-        """Left rows without a partner that were not given out, because one might still have come."""
-        return self.unmatched_exact - self.unmatched
+        """And none is missing."""
+        return self.right and self.pairs == self.pairs_exact
 
 
 def count_partners(left: Side, right: Side, stay: Stay) -> Ints:
@@ -76,28 +93,28 @@ def count_partners(left: Side, right: Side, stay: Stay) -> Ints:
     return np.where(left.counts, past - first, 0).astype(np.int64)
 
 
-def judge(left: Side, right: Side, stay: Stay, left_row: Ints, right_row: Ints) -> Verdict:
-    """Judge output rows, given as row numbers of both sides; `right_row` is -1 in an unmatched row."""
-    partners = count_partners(left, right, stay)
-    alone = right_row < 0
-    lonely, one, other = left_row[alone], left_row[~alone], right_row[~alone]
-    apart = left.time_us[one] - right.time_us[other]
+def judge(
+    left: Side, right: Side, stay: Stay, left_row: Ints, right_row: Ints, near: Nearness | None = None
+) -> Verdict:
+    """Judge pairs, given as row numbers of both sides."""
+    near = near or Equal()
+    exact = 0
+    for key in near.around(left.key):
+        exact += int(count_partners(Side(key, left.time_us, left.counts & (key >= 0)), right, stay).sum())
+    apart = left.time_us[left_row] - right.time_us[right_row]
     true_pair = (
-        (left.key[one] == right.key[other])
+        near.close(left.key[left_row], right.key[right_row])
         & (-stay.left_us <= apart)
         & (apart <= stay.right_us)
-        & left.counts[one]
-        & right.counts[other]
+        & left.counts[left_row]
+        & right.counts[right_row]
     )
-    pairs = one * len(right.key) + other
+    pairs = left_row * len(right.key) + right_row
     return Verdict(
         pairs=len(pairs),
-        pairs_exact=int(partners.sum()),
+        pairs_exact=exact,
         false_pairs=int((~true_pair).sum()),
-        repeated=(len(pairs) - len(np.unique(pairs))) + (len(lonely) - len(np.unique(lonely))),
-        unmatched=len(lonely),
-        unmatched_exact=int((partners == 0).sum()),
-        false_unmatched=int((partners[lonely] > 0).sum()),
+        repeated=len(pairs) - len(np.unique(pairs)),
     )
 
 

@@ -1,47 +1,70 @@
-"""What the demo has to say at its end: what went in and out, how fast, and whether it was right."""
+"""The demo at its end: what came out, what was lost and why, how late it was, and if it is right."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rich.console import Console
 
+from tidegate.papers.city_windows import WindowVerdict
 from tidegate.papers.partners import Verdict
 from tidegate.report import units
 from tidegate.report.table import print_table
 from tidegate.report.tally import Tally, percentile
 
 
-def print_outcome(console: Console, tally: Tally, verdict: Verdict | None) -> None:
-    """The verdict is None when the run was stopped early."""
-    first, took = tally.batch_seconds[:1], tally.batch_seconds[1:]
+@dataclass(frozen=True)
+class Latency:
+    """How long 95 % of the rows waited at most, from their arrival to the commit of their batch."""
+
+    goal: float
+    p95: float | None
+    #: Of the rows that came in the rush.
+    in_rush: float | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run of the demo; the verdicts are None when it was stopped early."""
+
+    tally: Tally
+    latency: Latency
+    pairs: Verdict | None = None
+    windows: WindowVerdict | None = None
+
+    @property
+    def right(self) -> bool:
+        """Everything that came out belongs there."""
+        pairs, windows = self.pairs, self.windows
+        return pairs is not None and pairs.right and windows is not None and not windows.wrong
+
+
+def print_outcome(console: Console, outcome: Outcome) -> None:
+    tally, latency = outcome.tally, outcome.latency
+    took = tally.batch_seconds[1:]
     rows = [
         ("rows in", units.count(tally.rows_in)),
-        ("rows out", units.count(tally.rows_out)),
-        *_answer(verdict),
+        *_pairs(outcome.pairs, tally),
+        *_windows(outcome.windows),
+        ("latency of rows, p95", f"{_seconds(latency.p95)} (goal {units.seconds(latency.goal)})"),
+        ("  in the rush", _seconds(latency.in_rush)),
         ("batches", units.count(len(tally.batch_seconds))),
-        ("first batch, which starts workers", units.seconds(percentile(first, 0.5))),
-        ("batch time after that, median", units.seconds(percentile(took, 0.5))),
-        ("batch time after that, 95th percentile", units.seconds(percentile(took, 0.95))),
-        ("state at its peak, rows", units.count(tally.state_rows_peak)),
-        ("state at its peak, size", units.size(tally.state_bytes_peak)),
+        ("  time after the first, median", units.seconds(percentile(took, 0.5))),
+        ("  time after the first, p95", units.seconds(percentile(took, 0.95))),
+        ("moved to another instance", f"{units.count(tally.moved_rows)} rows, {_times(tally.moves)}"),
+        ("state at its peak", f"{units.count(tally.state_rows_peak)} rows, {_size(tally)}"),
         ("late rows", units.count(tally.late)),
     ]
-    print_table(console, "Orders and the free cabs near them", ("", ""), rows)
-    say(console, verdict_line(verdict))
+    print_table(console, "Orders, the free cabs near them, and the districts", ("", ""), rows)
+    for line in verdict_lines(outcome.pairs, outcome.windows):
+        say(console, line)
 
 
-def verdict_line(verdict: Verdict | None) -> str:
-    """One sentence; a wrong answer is said in numbers."""
-    if verdict is None:
-        return "Stopped before all rows were in: the pairs so far are written, the rest was not joined."
-    pairs = units.count(verdict.pairs)
-    if verdict.exact:
-        return f"Checked against the exact answer: all {pairs} pairs are there, once each, and no other."
-    return (
-        f"NOT the exact answer: {pairs} pairs of {units.count(verdict.pairs_exact)}, "
-        f"{units.count(verdict.false_pairs)} false, {units.count(verdict.repeated)} repeated, "
-        f"{units.count(verdict.false_unmatched)} orders wrongly without a cab. "
-        "This is a fault in Tidegate: please report it with the settings and the seed of this run."
-    )
+def verdict_lines(verdict: Verdict | None, windows: WindowVerdict | None) -> list[str]:
+    """A sentence for the pairs and one for the windows; a wrong answer is said in numbers."""
+    if verdict is None or windows is None:
+        return ["Stopped before all rows were in: results so far are written, the rest was not processed."]
+    return [_of_pairs(verdict), _of_windows(windows)]
 
 
 def say(console: Console, line: str) -> None:
@@ -49,11 +72,67 @@ def say(console: Console, line: str) -> None:
     console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
-def _answer(verdict: Verdict | None) -> list[tuple[str, str]]:
+def _of_pairs(verdict: Verdict) -> str:
+    pairs, exact = units.count(verdict.pairs), units.count(verdict.pairs_exact)
+    if verdict.exact:
+        return f"Checked against the exact answer: all {pairs} pairs are there, once each, and no other."
+    if verdict.right:
+        return (
+            f"Checked against the exact answer: {pairs} of {exact} pairs are there, all of them right and "
+            "once each. The others were left out to stay on time."
+        )
+    return (
+        f"NOT right: {pairs} pairs of {exact}, {units.count(verdict.false_pairs)} false, "
+        f"{units.count(verdict.repeated)} repeated. {_FAULT}"
+    )
+
+
+def _of_windows(windows: WindowVerdict) -> str:
+    if windows.wrong:
+        return f"NOT right: {units.count(windows.wrong)} rows of windows are wrong. {_FAULT}"
+    out = units.count(windows.windows)
+    if not windows.missing:
+        return f"All {out} windows that were over are there, and exact."
+    return (
+        f"{out} windows are there, and exact; {units.count(windows.missing)} were dropped whole, "
+        f"never more than {windows.longest_gap} in a row."
+    )
+
+
+_FAULT = "This is a fault in Tidegate: please report it with the settings and the seed of this run."
+
+
+def _pairs(verdict: Verdict | None, tally: Tally) -> list[tuple[str, str]]:
     if verdict is None:
-        return []
-    return [
-        ("  pairs", units.count(verdict.pairs)),
-        ("  orders without a cab", units.count(verdict.unmatched)),
-        ("orders that may still find one", units.count(verdict.waiting)),
+        return [("rows out", units.count(tally.rows_out))]
+    missing = verdict.pairs_exact - verdict.pairs
+    share = verdict.pairs / verdict.pairs_exact if verdict.pairs_exact else 1.0
+    rows = [
+        ("pairs of an order and a cab", f"{units.count(verdict.pairs)} ({100 * share:.1f} % of all)"),
+        ("  with their own batch", units.count(verdict.pairs - tally.repaired)),
+        ("  made up for in a later one", units.count(tally.repaired)),
+        ("  left out: more work than time", units.count(missing)),
     ]
+    return [*rows, ("  debts given up", units.count(tally.forgiven))] if tally.forgiven else rows
+
+
+def _windows(windows: WindowVerdict | None) -> list[tuple[str, str]]:
+    if windows is None:
+        return []
+    gap = f", at most {windows.longest_gap} in a row" if windows.missing else ""
+    return [
+        ("windows of districts", units.count(windows.windows)),
+        ("  dropped: more work than time", f"{units.count(windows.missing)}{gap}"),
+    ]
+
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else units.seconds(seconds)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _size(tally: Tally) -> str:
+    return units.size(tally.state_bytes_peak)

@@ -3,8 +3,9 @@
     streaming ━━━━━━━━━━━━━━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━━━ 34/60 s
     rows in 212,340 (6,120/s)   rows out 1,203,111   batch 41 took 0.62 s
     state 181,000 rows, 7.2 MB   watermark 17:00:31   late 0   rejected 0
+    looks at 43 % of the pairs, owes 12,030,000 pairs
 
-A file or a pipe never gets a control code.
+What changes is said in a line of its own, which stays. A file or a pipe never gets a control code.
 """
 
 from __future__ import annotations
@@ -58,18 +59,22 @@ class Progress:
         if self._live:
             self._live.stop()
 
-    def show(self, phase: str, done: int, tally: Tally, *, last: bool = False) -> None:
+    def say(self, line: str) -> None:
+        """A line that stays, above what is redrawn."""
+        self._console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+    def show(self, phase: str, done: int, tally: Tally, doing: str = "", *, last: bool = False) -> None:
         """`done` of the total steps; `phase` says in a word what is going on. The last is always shown."""
         rate = self._rate.of(tally.rows_in)
-        facts = _facts(tally, rate)
+        facts = [*_facts(tally, rate), [doing] if doing else []]
         if self._live:
             self._live.update(self._picture(phase, done, facts), refresh=True)
         elif last or self._clock() >= self._line_due:
             self._line_due = self._clock() + self._line_every_seconds
-            line = "  ".join([f"{phase} {done}/{self._total} {self._unit}", *facts[0], *facts[1]])
-            self._console.print(line, soft_wrap=True, highlight=False, markup=False)
+            parts = [part for line in facts for part in line]
+            self.say("  ".join([f"{phase} {done}/{self._total} {self._unit}", *parts]))
 
-    def _picture(self, phase: str, done: int, facts: tuple[list[str], list[str]]) -> RenderableType:
+    def _picture(self, phase: str, done: int, facts: list[list[str]]) -> RenderableType:
         head = Table.grid(padding=(0, 1), expand=True)
         head.add_column(no_wrap=True)
         head.add_column(ratio=1)

@@ -1,4 +1,4 @@
-"""Adds up what a running query reports batch by batch.
+"""Adds up what a running query reports batch by batch: rows, time, state, and what was left out or moved.
 
 A query hands out its last progress reports again and again; each batch counts once, whoever asks how
 often. A batch that ran twice (a replay) reports under the same number and so counts once as well.
@@ -27,8 +27,17 @@ class Tally:
     batch: int = -1
     #: Duration of every batch, in order.
     batch_seconds: list[float] = field(default_factory=list)
+    #: When each batch was committed, and the rows it took.
+    commits: list[tuple[float, int]] = field(default_factory=list)
     #: ISO moment that all streams have passed, or None while one has shown no row.
     watermark: str | None = None
+    #: Rows whose owner changed, in so many plans.
+    moved_rows: int = 0
+    moves: int = 0
+    #: Results that were found later than in their own batch, pairs that are still owed, debts given up.
+    repaired: int = 0
+    owed: int = 0
+    forgiven: int = 0
 
     def add(self, reports: Iterable[Mapping[str, Any]]) -> None:
         """Take in reports; those of batches that are counted already change nothing."""
@@ -39,6 +48,7 @@ class Tally:
     def _add_one(self, report: Mapping[str, Any]) -> None:
         self.batch = report["batch"]
         self.batch_seconds.append(report["duration_seconds"])
+        self.commits.append((report.get("started", 0.0) + report["duration_seconds"], report["input_rows"]))
         self.rows_in += report["input_rows"]
         self.rows_out += rows_out(report)
         self.late += sum(report["late"].values())
@@ -50,6 +60,15 @@ class Tally:
         moments = report["watermarks"].values()
         # ISO moments of one format sort as text; a stream without one holds the flow back.
         self.watermark = None if None in moments else min(moments, default=None)
+        moves = [one["moved"] for one in report.get("balance", {}).values() if one["moved"]]
+        self.moves += any(move["rows"] for move in moves)
+        self.moved_rows += sum(move["rows"] for move in moves)
+        self._add_debts(report.get("debts") or {})
+
+    def _add_debts(self, debts: Mapping[str, Any]) -> None:
+        self.repaired += debts.get("paid", {}).get("matches", 0)
+        self.owed = debts.get("comparisons", 0)
+        self.forgiven += len(debts.get("forgiven", ()))
 
 
 def rows_out(report: Mapping[str, Any]) -> int:

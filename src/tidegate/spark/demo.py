@@ -1,42 +1,62 @@
-"""The Spark half of `tidegate demo`: a made-up city's orders, each with the free cabs that were near.
+"""The Spark half of `tidegate demo`: a made-up city's orders, the free cabs near them, and its districts.
 
-Reads the two directories that fill up while the query runs, joins them and writes parquet. Leaving the
-context stops the query and the session, whatever happened inside.
+    orders ─┬─▶ join ──────────▶ near: each order with the free cabs a step away, 20 s before or after it
+    tracks ─┘    ▲
+    orders ──────┴─▶ window ───▶ busy: orders and fares of each district, every 5 s
+
+Reads the two directories that fill up while the query runs and writes Parquet. Leaving the context stops the
+query and the session, whatever happened inside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import tidegate as tg
 from tidegate.papers.arrivals import Prepared
+from tidegate.papers.city import City
 from tidegate.papers.partners import Stay
 from tidegate.spark.query import Query
 from tidegate.spark.session import embedded_session
 
-_ORDERS = "order_id long, ts timestamp, cell long, fare double"
-_TRACKS = "track_id long, ts timestamp, cell long, cab long, occupied boolean"
+_ORDERS = "order_id long, ts timestamp, cell long, district long, fare double"
+_TRACKS = "track_id long, ts timestamp, cell long, district long, cab long, occupied boolean"
 
 #: The embedded Spark must leave room for others on a small machine.
 CORES, MEMORY = 2, "4g"
+NEAR, BUSY = "near", "busy"
+#: How long orders and tracks stay joinable.
+STAY = Stay(left_us=20_000_000, right_us=20_000_000)
+WINDOW_US = 5_000_000
+#: Windows that may be missing in a row when there is more work than time.
+MAX_GAP = 3
 
 
 @contextmanager
 def city_query(
-    prepared: Prepared, *, out: Path, checkpoint: Path, lateness_us: int, stay: Stay, seed: int
+    prepared: Prepared, city: City, *, out: Path, checkpoint: Path, goal_seconds: float
 ) -> Iterator[Query]:
     """The running query; rows arrive when the files do."""
     session = embedded_session("tidegate demo", cores=CORES, memory=MEMORY)
+    # Repair is asked for where this version has it.
+    repair: dict[str, Any] = {field.name: "when idle" for field in fields(tg.Shed) if field.name == "repair"}
     try:
+        near, busy = _flow(session, prepared, city)
         query = tg.start(
-            _near(session, prepared, lateness_us, stay).write_to("parquet", str(out), name="near"),
+            near.write_to("parquet", str(out / NEAR), name=NEAR),
+            busy.write_to("parquet", str(out / BUSY), name=BUSY, max_gap=MAX_GAP),
             checkpoint=str(checkpoint),
             trigger="1 second",
-            seed=seed,
+            goal=tg.Goal(latency=f"{round(goal_seconds * 1000)} milliseconds"),
+            shed=tg.Shed(**repair),
+            seed=city.seed,
         )
         try:
             yield query
@@ -46,17 +66,21 @@ def city_query(
         session.stop()
 
 
-def _near(session: SparkSession, prepared: Prepared, lateness_us: int, stay: Stay) -> tg.Stream:
-    """Each order with every free cab seen in its cell close in time, or with none."""
-    lateness = f"{lateness_us} microseconds"
-    orders = tg.stream(
-        _arriving(session, prepared.arrived("orders"), _ORDERS), time="ts", name="orders", lateness=lateness
+def _flow(session: SparkSession, prepared: Prepared, city: City) -> tuple[tg.Stream, tg.Stream]:
+    orders, tracks = (
+        tg.stream(
+            _arriving(session, prepared.arrived(name), schema),
+            time="ts",
+            name=name,
+            lateness=f"{city.disorder_us} microseconds",
+        )
+        for name, schema in (("orders", _ORDERS), ("tracks", _TRACKS))
     )
-    tracks = tg.stream(
-        _arriving(session, prepared.arrived("tracks"), _TRACKS), time="ts", name="tracks", lateness=lateness
-    )
-    within = (f"{stay.left_us} microseconds", f"{stay.right_us} microseconds")
-    return orders.join(tracks.filter("not occupied"), on="cell", within=within, how="left")
+    within = (f"{STAY.left_us} microseconds", f"{STAY.right_us} microseconds")
+    close = tg.pairwise(city.grid, "cell")
+    near = orders.join(tracks.filter("not occupied"), on=["district", close], within=within)
+    every = orders.window(f"{WINDOW_US} microseconds", by=["district"])
+    return near, every.agg(orders=F.count("*"), fares=F.sum("fare"))
 
 
 def _arriving(session: SparkSession, directory: Path, schema: str) -> DataFrame:

@@ -67,10 +67,10 @@ class Arrived:
         self.finished = True
 
 
-def watched(query: ScriptedQuery, stop: Event | None = None, rows: int = 30) -> tuple[Any, str]:
+def watched(query: ScriptedQuery, stop: Event | None = None, rows: int = 30, **more: Any) -> tuple[Any, str]:
     file = StringIO()
     with Progress(Console(file=file), total=3, clock=lambda: 0.0) as progress:
-        tally = watch(query, Arrived(), progress, rows=rows, stop=stop or Event(), look_seconds=0.0)
+        tally = watch(query, Arrived(), progress, rows=rows, stop=stop or Event(), look_seconds=0.0, **more)
     return tally, file.getvalue()
 
 
@@ -113,6 +113,32 @@ def test_a_stop_leaves_before_the_rows_are_in() -> None:
     assert not query.drained
     assert tally.rows_in == 10
     assert text.splitlines()[-1].startswith("stopped 3/3 s")
+
+
+class Owing(ScriptedQuery):
+    """A query that owes something until it has been asked a few times."""
+
+    @property
+    def recent_progress(self) -> list[dict[str, Any]]:
+        found = super().recent_progress
+        owed = max(0, 5 - self._asked)
+        return [
+            {**one, "debts": {"comparisons": owed, "paid": {"comparisons": 1, "matches": 1}}} for one in found
+        ]
+
+
+def test_what_was_left_out_is_made_up_for_before_it_leaves() -> None:
+    query = Owing([10, 15, 5, 0, 0, 0, 0])
+    tally, text = watched(query)
+    assert query.drained
+    assert tally.owed == 0
+    assert "repairing 3/3 s" not in text.splitlines()[-1]
+    assert "   3 s  all that was left out has been made up for" in text.splitlines()
+
+
+def test_lines_about_the_feed_are_said_once_each() -> None:
+    _, text = watched(ScriptedQuery([10, 15, 5, 0]), told=lambda tick: "a rush" if tick == 1 else None)
+    assert text.splitlines().count("   1 s  a rush") == 1
 
 
 def test_the_first_ctrl_c_asks_and_the_second_insists() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidegate.papers.arrivals import Arrivals, Prepared, prepare
+from tidegate.papers.arrivals import Arrivals, Prepared, prepare, row_waits, ticks_taken
 from tidegate.papers.city import City
 
 
@@ -71,3 +71,25 @@ def test_no_file_arrives_after_a_stop(prepared: Prepared) -> None:
     feed.stop()
     assert not feed.finished
     assert len(list(prepared.arrived("tracks").iterdir())) == 1
+
+
+def test_rows_of_a_tick_are_those_of_both_streams(prepared: Prepared) -> None:
+    assert prepared.tick_rows.sum() == prepared.rows
+    first = sum(pq.read_table(waiting).num_rows for waiting, _ in prepared.files(0))
+    assert prepared.tick_rows[0] == first
+    assert len(prepared.fares) == len(prepared.orders.key)
+
+
+def test_the_ticks_of_a_batch_follow_from_its_rows() -> None:
+    rows = np.array([5, 0, 10, 3])
+    assert ticks_taken(rows, 0, 5) == ((0, 5),)
+    assert [(tick, count) for tick, count in ticks_taken(rows, 5, 11) if count] == [(2, 10), (3, 1)]
+    assert ticks_taken(rows, 7, 0) == ()
+    assert ticks_taken(rows, 16, 99)[-1] == (3, 2)
+
+
+def test_waits_are_from_arrival_to_commit_without_the_cold_first_tick() -> None:
+    ticks, seconds, rows = row_waits(np.array([5, 10, 3]), [100.0, 101.0, 102.0], [(101.5, 5), (104.0, 13)])
+    assert ticks.tolist() == [1, 2]
+    assert seconds.tolist() == [3.0, 2.0]
+    assert rows.tolist() == [10, 3]

@@ -5,39 +5,65 @@ from io import StringIO
 
 from rich.console import Console
 
+from tidegate.papers.city_windows import WindowVerdict
 from tidegate.papers.partners import Verdict
-from tidegate.report.outcome import print_outcome, say, verdict_line
+from tidegate.report.outcome import Latency, Outcome, print_outcome, say, verdict_lines
 from tidegate.report.tally import Tally
 
-EXACT = Verdict(
-    pairs=5,
-    pairs_exact=5,
-    false_pairs=0,
-    repeated=0,
-    unmatched=2,
-    unmatched_exact=3,
-    false_unmatched=0,
-)
+EXACT = Verdict(pairs=5, pairs_exact=5, false_pairs=0, repeated=0)
+WHOLE = WindowVerdict(windows=8, missing=0, longest_gap=0, wrong=0)
+LATENCY = Latency(goal=2.0, p95=1.234, in_rush=None)
 
 
-def test_the_verdict_line_says_exact_only_when_it_is() -> None:
-    assert verdict_line(EXACT).startswith("Checked against the exact answer: all 5 pairs")
-    assert verdict_line(None).startswith("Stopped before all rows were in")
+def printed(outcome: Outcome) -> dict[str, str]:
+    file = StringIO()
+    print_outcome(Console(file=file), outcome)
+    lines = [line.strip().split("  ", 1) for line in file.getvalue().splitlines() if "  " in line.strip()]
+    return {line[0]: line[-1].strip() for line in lines}
+
+
+def test_the_lines_say_exact_only_when_it_is() -> None:
+    pairs, windows = verdict_lines(EXACT, WHOLE)
+    assert pairs.startswith("Checked against the exact answer: all 5 pairs")
+    assert windows == "All 8 windows that were over are there, and exact."
+    (stopped,) = verdict_lines(None, None)
+    assert stopped.startswith("Stopped before all rows were in")
+
+
+def test_what_was_left_out_is_no_fault_and_said_in_numbers() -> None:
+    pairs, windows = verdict_lines(replace(EXACT, pairs=4), replace(WHOLE, missing=3, longest_gap=2))
+    assert "4 of 5 pairs are there, all of them right" in pairs
+    assert windows.endswith("3 were dropped whole, never more than 2 in a row.")
 
 
 def test_a_wrong_answer_is_said_in_numbers() -> None:
-    line = verdict_line(replace(EXACT, pairs=4, false_pairs=1))
-    assert line.startswith("NOT the exact answer: 4 pairs of 5, 1 false, 0 repeated")
+    pairs, windows = verdict_lines(replace(EXACT, pairs=4, false_pairs=1), replace(WHOLE, wrong=2))
+    assert pairs.startswith("NOT right: 4 pairs of 5, 1 false, 0 repeated")
+    assert windows.startswith("NOT right: 2 rows of windows are wrong")
 
 
-def test_the_table_tells_the_waiting_orders_from_the_lonely_ones() -> None:
-    file = StringIO()
-    print_outcome(Console(file=file), Tally(rows_in=9, rows_out=7, batch_seconds=[0.5]), EXACT)
-    cells = {
-        line.split("  ")[0]: line.split()[-1] for line in map(str.strip, file.getvalue().splitlines()) if line
-    }
-    assert cells["orders without a cab"] == "2"
-    assert cells["orders that may still find one"] == "1"
+def test_an_outcome_is_right_if_nothing_that_came_out_is_wrong() -> None:
+    outcome = Outcome(Tally(), LATENCY, replace(EXACT, pairs=1), WHOLE)
+    assert outcome.right
+    assert not replace(outcome, pairs=replace(EXACT, repeated=1)).right
+    assert not replace(outcome, windows=replace(WHOLE, wrong=1)).right
+    assert not replace(outcome, pairs=None).right
+
+
+def test_the_table_says_what_was_lost_and_why_and_what_was_made_up_for() -> None:
+    tally = Tally(rows_in=9, batch_seconds=[0.5, 0.6], moves=1, moved_rows=7, repaired=1)
+    gone = replace(WHOLE, missing=3, longest_gap=2)
+    cells = printed(Outcome(tally, LATENCY, replace(EXACT, pairs=4), gone))
+    assert cells["pairs of an order and a cab"] == "4 (80.0 % of all)"
+    assert (cells["with their own batch"], cells["made up for in a later one"]) == ("3", "1")
+    assert cells["left out: more work than time"] == "1"
+    assert cells["dropped: more work than time"] == "3, at most 2 in a row"
+    assert cells["latency of rows, p95"] == "1.23 s (goal 2.00 s)"
+    assert cells["moved to another instance"] == "7 rows, once"
+
+
+def test_a_run_that_was_stopped_has_a_table_too() -> None:
+    assert printed(Outcome(Tally(rows_in=9, rows_out=4), LATENCY))["rows out"] == "4"
 
 
 def test_a_long_path_stays_in_one_line() -> None:

@@ -86,3 +86,12 @@ def test_the_rate_is_that_of_the_last_seconds_only() -> None:
         clock.now += 1
         shown = rate.of(2900)
     assert shown == 0
+
+
+def test_what_the_query_does_about_it_stands_at_the_end() -> None:
+    file = StringIO()
+    with Progress(Console(file=file), total=60, clock=HandClock()) as progress:
+        progress.show("streaming", 7, TALLY, "looks at 43 % of the pairs")
+        progress.say("   8 s  there is time again")
+    assert file.getvalue().splitlines()[0].endswith("rejected 2  looks at 43 % of the pairs")
+    assert file.getvalue().splitlines()[1] == "   8 s  there is time again"

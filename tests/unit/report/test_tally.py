@@ -56,3 +56,20 @@ def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> Non
 
 def test_the_percentile_of_nothing_is_zero() -> None:
     assert percentile([], 0.5) == 0.0
+
+
+def test_what_was_moved_and_made_up_for_is_added_up() -> None:
+    tally = Tally()
+    move = {"join1": {"moved": {"rows": 5}}, "window1": {"moved": None}}
+    first = {"comparisons": 9, "paid": {"matches": 2}, "forgiven": [{}]}
+    tally.add(
+        [report(0, balance=move, debts=first), report(1, balance=move, debts={**first, "comparisons": 4})]
+    )
+    assert (tally.moves, tally.moved_rows) == (2, 10)
+    assert (tally.repaired, tally.owed, tally.forgiven) == (4, 4, 2)
+
+
+def test_commits_say_when_rows_were_done() -> None:
+    tally = Tally()
+    tally.add([report(0, started=100.0)])
+    assert tally.commits == [(100.5, 10)]

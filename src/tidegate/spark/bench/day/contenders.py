@@ -26,6 +26,8 @@ from tidegate.spark.query import Query
 
 GOAL, GOAL_SECONDS = "2 seconds", 2.0
 TRIGGER = "1 second"
+#: Files of a tick may be taken in two batches, and in any order.
+LATENESS = "1 second"
 #: Files of each stream that a limited batch takes: twice what a second of calm brings.
 FILES_MAX = 4
 
@@ -98,7 +100,12 @@ def _start(
     session: SparkSession, feed: Feed, home: Path, sink: Sink, goal: tg.Goal | None, shed: tg.Shed | None
 ) -> Running:
     left, right = (
-        tg.stream(session.readStream.schema(SETS).parquet(str(feed.root / name)), time="ts", name=name)
+        tg.stream(
+            session.readStream.schema(SETS).parquet(str(feed.root / name)),
+            time="ts",
+            name=name,
+            lateness=LATENESS,
+        )
         for name in STREAMS
     )
     pairs = left.join(
@@ -121,7 +128,7 @@ def _start_spark(session: SparkSession, feed: Feed, home: Path, sink: Sink, limi
         session.readStream.schema(BITS)
         .options(**limit)
         .parquet(str(feed.root / name))
-        .withWatermark("ts", "0 seconds")
+        .withWatermark("ts", LATENESS)
         .alias(name[0])
         for name in STREAMS
     )

@@ -14,6 +14,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.papers.arrivals import ticks_taken
 from tidegate.papers.day import Day
 
 
@@ -120,27 +121,13 @@ def recorded(
     stopped: float,
     tick_seconds: float,
 ) -> Recorded:
-    """From clock times to times of the day.
-
-    Which ticks a batch took follows from its number of rows: files come in order. The day begins a tick
-    before the second one.
-    """
+    """From clock times to times of the day, which begins a tick before the second one."""
     start = moments[1] - tick_seconds if len(moments) > 1 else moments[0]
     batches, so_far = [], 0
     for one in sorted(told, key=lambda one: one.number):
-        taken = _ticks(tick_rows, so_far, one.left_rows)
+        taken = ticks_taken(tick_rows, so_far, one.left_rows)
         so_far += one.left_rows
         said = replace(one, began=one.began - start, ended=one.ended - start)
         batches.append(Batch(said, taken, found.get(one.number, ())))
     arrived = tuple(moment - start for moment in moments)
     return Recorded(contender, day, arrived, tuple(tick_rows.tolist()), tuple(batches), stopped - start)
-
-
-def _ticks(tick_rows: NDArray[np.int64], first: int, rows: int) -> tuple[tuple[int, int], ...]:
-    """The ticks of so many rows in a row, the first and the last perhaps in part."""
-    until = np.cumsum(tick_rows)
-    begin, end = np.searchsorted(until, [first, first + rows - 1], side="right") if rows else (0, -1)
-    return tuple(
-        (tick, int(min(until[tick], first + rows) - max(until[tick] - tick_rows[tick], first)))
-        for tick in range(int(begin), min(int(end), tick_rows.size - 1) + 1)
-    )

@@ -19,8 +19,8 @@ from tidegate.spark.session import embedded_session
 
 Say = Callable[[str], None]
 CORES, MEMORY = 2, "4g"
-#: Rows still on their way when the day is over get so long to come through, as a part of the day.
-OVERTIME = 0.25
+#: Rows still on their way when the day is over get so long to come through: a part of the day, or seconds.
+OVERTIME, OVERTIME_SECONDS_MIN = 0.25, 10.0
 #: How it goes is said after so many seconds.
 TOLD_SECONDS = 20.0
 LOOK_SECONDS = 0.25
@@ -90,8 +90,9 @@ def _let_arrive(
             behind = int(feed.rows[: arrivals.arrived].sum())
             state = ", ".join(f"{name}: {_state(one, behind)}" for name, one in running.items())
             say(f"{clock():4.0f} s, {feed.day.at(clock()).name}: {state}")
-    rows, patience = int(feed.rows.sum()), time.monotonic() + OVERTIME * feed.day.seconds
-    _wait(running, lambda: all(_taken(one) >= rows for one in running.values()), patience)
+    rows, overtime = int(feed.rows.sum()), max(OVERTIME_SECONDS_MIN, OVERTIME * feed.day.seconds)
+    everyone = running.values()
+    _wait(running, lambda: all(_taken(one) >= rows for one in everyone), time.monotonic() + overtime)
 
 
 def _wait(running: Mapping[str, Running], done: Callable[[], bool], patience: float) -> None:

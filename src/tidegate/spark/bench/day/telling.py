@@ -29,8 +29,8 @@ def told_by_tidegate(progress: Mapping[str, Any]) -> Told:
         dropped=sum(shed.get("dropped", ())),
         late=sum(progress["late"].values()),
         imbalance=max(seconds) * len(seconds) / sum(seconds) if sum(seconds) else None,
-        owed=int(debts.get("owed_comparisons", 0)),
-        repaid=int(debts.get("paid_comparisons", 0)),
+        owed=int(debts.get("comparisons", 0)),
+        repaid=int(debts.get("paid", {}).get("comparisons", 0)),
     )
 
 

@@ -1,0 +1,54 @@
+"""Judges what the demo wrote, from the finished data: how late it was, and whether it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from tidegate.papers.arrivals import Prepared, row_waits
+from tidegate.papers.city import City, rush_at
+from tidegate.papers.city_windows import Windowed, WindowVerdict, judge_windows, summed_up
+from tidegate.papers.partners import Verdict, judge
+from tidegate.report.outcome import Latency
+from tidegate.spark.demo import BUSY, NEAR, STAY, WINDOW_US
+
+
+def latency_of(
+    prepared: Prepared,
+    city: City,
+    commits: Sequence[tuple[float, int]],
+    moments: Sequence[float],
+    goal_seconds: float,
+) -> Latency:
+    """From the arrival of rows to the commit of their batch: of all rows, and of those in the rush."""
+    ticks, seconds, rows = row_waits(prepared.tick_rows, moments, commits)
+    rushing = np.array([rush_at(city, tick) > 1 for tick in ticks], bool)
+
+    def p95(some: Any) -> float | None:
+        waits = np.repeat(seconds[some], rows[some])
+        return float(np.percentile(waits, 95)) if waits.size else None
+
+    return Latency(goal_seconds, p95(rows > 0), p95(rushing))
+
+
+def pairs_verdict(prepared: Prepared, city: City, out: Path) -> Verdict:
+    """Every pair that was written, against all there are."""
+    rows = ds.dataset(out / NEAR, partitioning="hive").to_table(columns=["order_id", "track_id"])
+    order, track = (rows[name].to_numpy().astype(np.int64) for name in ("order_id", "track_id"))
+    return judge(prepared.orders, prepared.tracks, STAY, order, track, city.grid)
+
+
+def windows_verdict(prepared: Prepared, city: City, out: Path) -> WindowVerdict:
+    """Every window that was written, against all there are."""
+    rows = ds.dataset(out / BUSY, partitioning="hive").to_table()
+    starts = rows["window_start"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy()
+    district, orders = (rows[name].to_numpy().astype(np.int64) for name in ("district", "orders"))
+    found = Windowed(starts, district, orders, rows["fares"].to_numpy())
+    districts = city.grid.district(prepared.orders.key)
+    exact = summed_up(prepared.orders.time_us, districts, prepared.fares, WINDOW_US)
+    return judge_windows(exact, found, WINDOW_US)

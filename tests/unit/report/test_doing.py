@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.report.doing import Changes, doing
+
+
+def report(batch: int = 0, fraction: float = 1.0, p: float = 0.0, **more: Any) -> dict[str, Any]:
+    return {
+        "batch": batch,
+        "shed": {"join1": {"fraction": fraction}, "join2": {"fraction": 1.0}},
+        "windows": {"drops": {"busy": {"p": p, "shut": False}}},
+        **more,
+    }
+
+
+def debts(owed: int, paid: int = 0, forgiven: int = 0) -> dict[str, Any]:
+    return {"comparisons": owed, "paid": {"comparisons": paid}, "forgiven": [{}] * forgiven}
+
+
+def moved(rows: int, keys: int, partitions: int) -> dict[str, Any]:
+    return {"join1": {"moved": {"rows": rows, "keys": keys, "partitions": partitions}}, "w": {"moved": None}}
+
+
+def test_what_is_going_on_is_said_in_a_line() -> None:
+    assert doing(report()) == "everything is processed"
+    assert doing(report(fraction=0.434, p=0.05)) == "looks at 43 % of the pairs, drops 5.0 % of the windows"
+    assert doing(report(debts=debts(1200, paid=30))) == "repairs 30 pairs, owes 1,200 pairs"
+
+
+def test_what_a_version_does_not_report_is_not_said() -> None:
+    assert doing({"batch": 0}) == "everything is processed"
+    assert list(Changes().of([{"batch": 0}])) == []
+
+
+def test_only_changes_are_said_and_each_batch_counts_once() -> None:
+    changes = Changes()
+    calm, rush = [report(0), report(1)], [report(2, 0.5), report(3, 0.3)]
+    assert list(changes.of(calm)) == []
+    (line,) = changes.of([*calm, *rush])
+    assert line.startswith("more work than time: the join looks at 50 % of the pairs in reach")
+    assert list(changes.of([*calm, *rush])) == []
+    assert list(changes.of([report(4)])) == ["there is time again: all pairs are looked at"]
+
+
+def test_windows_that_will_be_missing_are_said() -> None:
+    changes = Changes()
+    lines = list(changes.of([report(0, p=0.25), report(1, p=0.5), report(2)]))
+    assert lines == [
+        "25 % of the windows will be missing; all others stay exact",
+        "no more windows are dropped",
+    ]
+
+
+def test_what_moved_is_said_in_the_singular_too() -> None:
+    (line,) = Changes().of([report(0, balance=moved(12_340, keys=1, partitions=2))])
+    assert line == (
+        "balance: 1 key and 2 partitions moved to another instance, with 12,340 rows; none was copied"
+    )
+    assert list(Changes().of([report(0, balance=moved(0, keys=1, partitions=0))])) == []
+
+
+def test_the_end_of_debts_is_said_as_it_was() -> None:
+    paid, given_up = [debts(10), debts(0)], [debts(10), debts(0, forgiven=1)]
+    assert list(Changes().of(report(n, debts=one) for n, one in enumerate(paid))) == [
+        "all that was left out has been made up for"
+    ]
+    assert list(Changes().of(report(n, debts=one) for n, one in enumerate(given_up))) == [
+        "debts were given up"
+    ]
