@@ -49,7 +49,7 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
             "tidegate.control.adding_up.by_row", lambda manifest, windows, always: tuple(windows)
         )
     whole = rows_table(4000, 400, 1)
-    add_files(tmp_path / "in", [whole.slice(i, 500) for i in range(0, 4000, 500)])
+    add_files(tmp_path / "in", [whole.slice(i, 800) for i in range(0, 4000, 800)])
 
     def flow(frame: Any) -> list[Any]:
         stream = tg.stream(frame, time="ts", name="rides", lateness="1 second")
