@@ -10,7 +10,7 @@ from tidegate.window.estimates import AVERAGE, COUNT, SUM
 
 VALUES = ("around a price", "around zero", "exponential", "lognormal", "mostly zero")
 #: Kept rows and probabilities: of a tenth of the rows, half of them, nearly all, and of changing shares.
-SAMPLES = ((100, (0.1,)), (100, (0.5,)), (200, (0.02,)), (300, (0.8,)), (400, (0.3, 0.6)))
+SAMPLES = ((200, (0.1,)), (200, (0.5,)), (200, (0.02,)), (400, (0.8,)), (400, (0.3, 0.6)))
 SETTINGS = [Setting(values, kept, shares) for values in VALUES for kept, shares in SAMPLES]
 RUNS = 4000
 
@@ -21,6 +21,12 @@ def test_of_4000_windows_of_all_kinds_intervals_hold_the_truth_in_94_to_96_perce
         held = np.mean([one.held[name] for one in each])
         assert 0.94 <= held <= 0.96, f"{name}: {held:.2%}"
         assert np.mean([one.given[name] for one in each]) > 0.99
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_with_fewer_rows_intervals_hold_it_nearly_as_often(values: str) -> None:
+    found = covered(Setting(values, 75, (0.2,)), 1000, seed=4)
+    assert all(0.925 <= held <= 0.975 for held in found.held.values()), found.held
 
 
 @pytest.mark.parametrize("kept", [60, 400])
