@@ -50,7 +50,9 @@ def learn(
     sums = np.array(memory.get("sums", np.zeros((6, 6))), np.float64)
     # How many times as long as foreseen the whole batch took; only single instances are outliers.
     pace = float(np.median(seconds / np.maximum(foreseen, _LEAST_SECONDS)))
-    if "prices" in memory and np.median(seconds) > _LEAST_SECONDS:
+    # Prices may foresee nothing at all of work that did not occur before; then nobody is an outlier.
+    known = "prices" in memory and foreseen.mean() > _LEAST_SECONDS
+    if known and np.median(seconds) > _LEAST_SECONDS:
         seconds = np.clip(seconds, pace * foreseen / CLIP, pace * foreseen * CLIP)
         # The counts of earlier batches, per second at this pace.
         sums[:5] /= pace

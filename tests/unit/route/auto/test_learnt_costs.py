@@ -128,3 +128,12 @@ def test_work_that_never_occurs_keeps_its_counted_price() -> None:
     counts[MATCH] = 0
     prices = prices_in(learn({}, counts, TRUE @ counts))
     assert prices[MATCH] > 0
+
+
+def test_work_of_which_nothing_was_foreseen_teaches_prices_as_any_other() -> None:
+    counts = batches(1)[0]
+    counts[MATCH] = 0
+    only_matches = np.eye(5)[MATCH] * 1e-7
+    prices = prices_in(learn({"prices": only_matches.tolist()}, counts, TRUE @ counts))
+    assert np.isfinite(prices).all()
+    assert prices[STORE] > 0
