@@ -479,6 +479,7 @@ def _shedding(
             goal.latency_us / 1e6,
             {output_name(name): weight for name, weight in weights.items()},
             {output_name(name): most for name, most in loss_max.items()},
+            trigger_seconds=seconds[1],
         ),
         seconds[1],
         network,
