@@ -84,7 +84,8 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
         assert set(sink.counted) <= set(exact.counted), "a window is wrong"
         wanted = [row for row in exact.rows if micros(row) + size * 1_000_000 < newest - 60_000_000]
         missing = sorted({micros(row) for row in wanted} - {micros(row) for row in sink.rows})
-        assert 0.3 < len(missing) / len({micros(row) for row in wanted}) < 0.8
+        # None of the first batch, which comes before anything is decided, and of the rest about six of ten.
+        assert 0.2 < len(missing) / len({micros(row) for row in wanted}) < 0.7
         longest, length = 1, 1
         for before, after in pairwise(missing):
             length = length + 1 if after == before + slide * 1_000_000 else 1
