@@ -36,8 +36,8 @@ class MergedRows:
         return np.arange(self.merged.order.size) if self.single else self.merged.group
 
     def column(self, name: str) -> pa.Array:
-        column = one_array(self.table.column(name))
-        return column if self._in_order else column.take(pa.array(self.merged.order))
+        column = self.table.column(name)
+        return one_array(column if self._in_order else column.take(pa.array(self.merged.order)))
 
     def keys(self, names: Sequence[str]) -> pa.Table:
         """These columns, as they are in the first row of each stretch."""
