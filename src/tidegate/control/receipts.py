@@ -11,7 +11,7 @@ the estimated recall with its 95 % interval, also by lag (`recall.py`), and for 
 missing. Modes:
 
     EXACT       the rows that an engine with unlimited time would have written, from those that streams took
-    SUBSET      some of these rows, all of them right
+    SUBSET      some of these rows, all of them right; of windows: some are missing that would close now
     ESTIMATED   values are estimates (of aggregates over a sample)
 
 A join with repair makes up for what it skipped (`debts.py`). Its output stays a SUBSET in the batch that
