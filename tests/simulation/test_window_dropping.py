@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.control import window_dropping
+from tidegate.control import goal_keeping, window_dropping
+from tidegate.control.goal_keeping import KeepSettings, Ran
+from tidegate.control.goal_values import GoalSettings
 from tidegate.control.window_dropping import PATIENCE, DropSettings
 from tidegate.goals import Shed
 from tidegate.values import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
@@ -27,6 +29,8 @@ class Engine:
     """One window over one stream, a batch a second; a row that passes costs time, and so does the batch."""
 
     settings: DropSettings
+    #: Levels come from the goal of a whole query, as on Spark; otherwise from a rule of windows alone.
+    one_goal: bool = False
     row_seconds: float = 20e-6
     fixed_seconds: float = 0.2
     now_us: int = 1_700_000_000 * SECOND
@@ -37,6 +41,8 @@ class Engine:
     dropped: set[int] = field(default_factory=set)
     #: Those of which a plan says so when they close.
     missing: set[int] = field(default_factory=set)
+    #: Seconds that the goal of a query foresees for the next batch, were nothing dropped.
+    told: list[float] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -68,13 +74,23 @@ class Engine:
             settled_us=plan.settle_us,
         )
         report = _report(rows, rows - int(kept.sum()))
-        learnt = window_dropping.learn(self.settings, self.manifest, plan, [report], after, busy)
+        learnt = self.learnt(plan, report, after, busy)
         for runs in window_dropping.missing(self.settings, plan, self.manifest, after).values():
             self.missing |= {at for low, high, _ in runs for at in range(low, high + 1, 2 * SECOND)}
-        self.manifest = replace(after, control={window_dropping.CONTROL: learnt})
+        self.manifest = replace(after, control=learnt)
         self.busy.append(busy)
+        self.told.append(learnt.get(goal_keeping.CONTROL, {}).get("told", {}).get("full", 0.0))
         self.plans.append(plan)
         self.now_us += SECOND
+
+    def learnt(self, plan: Plan, report: TaskReport, after: Manifest, busy: float) -> dict[str, Any]:
+        if not self.one_goal:
+            learnt = window_dropping.learn(self.settings, self.manifest, plan, [report], after, busy)
+            return {window_dropping.CONTROL: learnt}
+        goal = GoalSettings(self.settings.batch_seconds, trigger_seconds=1.0)
+        keep = KeepSettings(goal, 1.0, self.settings.network, dropping=self.settings)
+        ran = Ran([report], [], {}, busy, cold=False)
+        return goal_keeping.learn(keep, self.manifest, plan, ran, after, {})
 
     def run(self, rows: Sequence[int]) -> Engine:
         for each in rows:
@@ -92,10 +108,10 @@ def _report(rows: int, dropped: int) -> TaskReport:
     )  # fmt: skip
 
 
-def engine(max_gap: int = 10, batch_seconds: float = 1.0) -> Engine:
+def engine(max_gap: int = 10, batch_seconds: float = 1.0, one_goal: bool = False) -> Engine:
     spec = WindowSpec(2 * SECOND, 2 * SECOND)
     network = Network((Source("s"), Window("w", "s", spec), Output("out", "w", max_gap)))
-    return Engine(DropSettings(Shed(), network, batch_seconds, 1.0, seed=3))
+    return Engine(DropSettings(Shed(), network, batch_seconds, 1.0, seed=3), one_goal)
 
 
 def runs(starts: set[int], slide: int) -> Iterator[int]:
@@ -111,8 +127,9 @@ def runs(starts: set[int], slide: int) -> Iterator[int]:
         yield length
 
 
-def test_nothing_is_dropped_while_there_is_time_for_all() -> None:
-    calm = engine().run([20_000] * 60)
+@pytest.mark.parametrize("one_goal", [False, True])
+def test_nothing_is_dropped_while_there_is_time_for_all(one_goal: bool) -> None:
+    calm = engine(one_goal=one_goal).run([20_000] * 60)
     assert not calm.dropped
     assert all(not plan.dropping for plan in calm.plans)
 
@@ -130,8 +147,9 @@ def test_overload_drops_as_many_windows_as_it_takes_and_no_more() -> None:
     assert closed == {start for start in rushed.missing if start < rushed.now_us - 6 * SECOND}
 
 
-def test_when_the_rush_is_over_windows_come_again() -> None:
-    story = engine().run([20_000] * 10 + [80_000] * 200 + [20_000] * 100)
+@pytest.mark.parametrize("one_goal", [False, True])
+def test_when_the_rush_is_over_windows_come_again(one_goal: bool) -> None:
+    story = engine(one_goal=one_goal).run([20_000] * 10 + [80_000] * 200 + [20_000] * 100)
     last = {start for start in story.seen if start > story.now_us - 40 * SECOND}
     assert last
     assert not last & story.dropped
@@ -146,8 +164,9 @@ def test_a_restart_decides_the_same() -> None:
     )
 
 
-def test_what_no_share_can_save_is_shut_off_after_some_patience_and_opens_again() -> None:
-    story = engine(max_gap=1).run([20_000] * 10 + [500_000] * 40)
+@pytest.mark.parametrize("one_goal", [False, True])
+def test_what_no_share_can_save_is_shut_off_after_some_patience_and_opens_again(one_goal: bool) -> None:
+    story = engine(max_gap=1, one_goal=one_goal).run([20_000] * 10 + [500_000] * 40)
     shut = [plan for plan in story.plans if any(drop["shut"] for drop in plan.dropping.values())]
     assert len(shut) > 20
     assert shut[0].batch >= 10 + PATIENCE
@@ -164,3 +183,12 @@ def test_on_steady_input_the_share_settles(rows: int) -> None:
     story = engine().run([rows] * 300)
     shares = [next(iter(plan.dropping.values()))["p"] for plan in story.plans[-150:] if plan.dropping]
     assert np.ptp(shares) < 0.15, "the share swings"
+
+
+def test_the_goal_of_a_query_counts_rows_that_came_and_not_those_that_were_let_in() -> None:
+    story = engine(one_goal=True).run([60_000] * 120)
+    assert max(runs(story.dropped, 2 * SECOND)) <= 10
+    # Whether windows were dropped or not: as many rows came in every batch, and no more are foreseen.
+    full = [20e-6 * 60_000 + 0.2] * 40
+    foreseen = story.told[-40:]
+    assert foreseen == pytest.approx(full, rel=0.35)

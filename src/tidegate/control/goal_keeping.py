@@ -83,7 +83,8 @@ def learn(
     goal = OneGoal.restore(known["one"], settings.goal) if known else OneGoal(settings.goal)
     arrivals = Arrivals.restore(known["arrivals"]) if known else Arrivals()
     efforts = _efforts(ran)
-    rows = sum(round(effort.rows) for effort in efforts.values())
+    # What came, not what was let in: a batch whose windows are all dropped is no calm one.
+    rows = sum(sum(report.offered) for report in ran.reports) + sum(ran.entered.values())
     expected = arrivals.observe(rows, plan.now_us, ran.busy_seconds, settings.trigger_seconds)
     prospects = _Prospects(settings, before, plan, ran, after, operators, expected.growth)
     instances = _seconds_of_joins(settings, ran.reports)

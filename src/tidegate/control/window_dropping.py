@@ -209,7 +209,9 @@ def learn(
     }
     if given:
         shares = {name: min(p, share_max(settings.drops[name].max_gap)) for name, p in given.items()}
-        shut = tuple(output for output in _outputs(settings) if (levels or {}).get(output, 0.0) >= 1)
+        asked = tuple(output for output in _outputs(settings) if (levels or {}).get(output, 0.0) >= 1)
+        short = known.get("short", 0) + 1 if asked else 0
+        shut = asked if short >= PATIENCE or known.get("shut") else ()
     if settings.shed.window != "auto":
         shares, shut = {n: _fixed(settings.shed.window, d) for n, d in settings.drops.items()}, ()
     return {
