@@ -134,8 +134,9 @@ def test_nothing_is_dropped_while_there_is_time_for_all(one_goal: bool) -> None:
     assert all(not plan.dropping for plan in calm.plans)
 
 
-def test_overload_drops_as_many_windows_as_it_takes_and_no_more() -> None:
-    rushed = engine().run([20_000] * 20 + [60_000] * 400)
+@pytest.mark.parametrize("one_goal", [False, True])
+def test_overload_drops_as_many_windows_as_it_takes_and_no_more(one_goal: bool) -> None:
+    rushed = engine(one_goal=one_goal).run([20_000] * 20 + [60_000] * 400)
     # 0.2 s and 20 µs a row: 40,000 rows fill a second, 0.9 of which is the aim: 35,000 of 60,000 fit.
     late = np.array(rushed.busy[-300:])
     assert late.mean() < 1.0

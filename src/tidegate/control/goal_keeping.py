@@ -96,6 +96,7 @@ def learn(
         sum(uneven_seconds(some, cores) for some in instances.values()),
         expected.behind_seconds,
         teaches=bool(rows) and not ran.cold,
+        foreseeable=not plan.dropping,
     )
     decided = goal.adapt(seen, prospects.ahead(efforts, known.get("levels", {})), prospects.offers())
     learnt: dict[str, Any] = {

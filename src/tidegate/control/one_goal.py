@@ -62,7 +62,7 @@ class OneGoal:
         predicted = self._predicted
         if batch.teaches:
             self.model.observe(batch.efforts, batch.busy_seconds, batch.seconds)
-            if predicted is not None:
+            if predicted is not None and batch.foreseeable:
                 self._headroom.observe(predicted, batch.busy_seconds, self.settings.batch_seconds)
         prospect = Prospect(self.model, ahead, offers, self.settings.weights, self.settings.loss_max)
         self._levels = {point: self._levels.get(point, level) for point, level in prospect.nothing.items()}
