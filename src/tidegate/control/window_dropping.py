@@ -7,9 +7,9 @@ windows, how many of them passed, and how long the batch took. From these it lea
     p      the least share of windows that must go so that only f of the work is left (`window/admission.py`)
     shut   outputs of which nothing is computed any more, because no p within all bounds is enough
 
-and decides windows that nobody has seen a row of yet, up to a little beyond the newest row. In a running query
-p and shut come from the goal of the whole query (`goal_keeping.py`, as `levels`), and the rule of windows alone
-rests; it is the yardstick that simulations compare with.
+and decides windows that nobody has seen a row of yet, up to a little beyond the newest row. In a running
+query p and shut come from the goal of the whole query (`goal_keeping.py`, as `levels`), and the rule of
+windows alone rests; it is the yardstick that simulations compare with.
 
     reports of b ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: runs of dropped windows, per drop
                                                        └─▶ arrows: which times pass between two operators
