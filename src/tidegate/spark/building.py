@@ -8,8 +8,8 @@
                        └─▶ taps (rows that go straight to an output)
 
 Every operator's result is kept, because it has two readers at least: the engine, which collects the reports,
-and a sink. The tasks of a lone operator stage it as files (staging.py); otherwise Spark persists it. So
-kernels run once, and sinks read what was materialised as often as they like.
+and a sink. Where sinks alone read it, its tasks stage it as files (staging.py); where operators do, Spark
+persists it. So kernels run once, and sinks read what was materialised as often as they like.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, Compi
 from tidegate.spark.count_window_task import CountWindowInstance
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in
+from tidegate.spark.known import Known
 from tidegate.spark.layout import CELL, CODE, MARKER, REPORT, TAG, TIME
 from tidegate.spark.match_task import MatchBatch, MatchTask
 from tidegate.spark.pass_rows import entering, result
@@ -47,7 +48,7 @@ from tidegate.windowed import Window
 Works = Mapping[str, JoinBatch | MatchBatch | WindowBatch]
 
 
-def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again: bool) -> Pass:
+def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again: bool, known: Known) -> Pass:
     """Frames for one pass over `given` rows (None: only settling); `again`: more passes may follow."""
     held: list[DataFrame] = []
     readers = sum(any(s.from_source for s in join.inputs) for join in compiled.joins)
@@ -57,16 +58,17 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
         given = given.persist(StorageLevel.MEMORY_AND_DISK)
         held.append(given)
     results: dict[str, DataFrame] = {}
+    staging: dict[str, str] = {}
     for operator in compiled.operators:
         name = operator.layout.operator
         work = works[name]
         if isinstance(operator, CompiledJoin):
             assert isinstance(work, JoinBatch)
-            rows = _join_rows(compiled, operator, given, results, work.routing.instances, again)
+            rows = _join_rows(compiled, operator, given, results, work.routing.instances, again, known)
             made = _run_join(rows, operator, work)
         elif isinstance(operator, CompiledWindow):
             assert isinstance(work, WindowBatch)
-            made = _run_window(compiled, operator, work, given, results)
+            made = _run_window(compiled, operator, work, given, results, known)
         else:
             assert isinstance(work, MatchBatch)
             tried = _match_rows(compiled, operator, given, results)
@@ -74,10 +76,12 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
                 continue
             made = _run_match(tried, operator, work)
         if work.stage_root is not None:
-            return Pass(compiled, given, {name: made}, held, operator, work.stage_root)
-        results[name] = made.persist(StorageLevel.MEMORY_AND_DISK)
-        held.append(results[name])
-    return Pass(compiled, given, results, held)
+            results[name] = made
+            staging[name] = work.stage_root
+        else:
+            results[name] = made.persist(StorageLevel.MEMORY_AND_DISK)
+            held.append(results[name])
+    return Pass(compiled, given, results, held, staging)
 
 
 def _join_rows(
@@ -87,6 +91,7 @@ def _join_rows(
     results: Mapping[str, DataFrame],
     instances: int,
     again: bool,
+    known: Known,
 ) -> DataFrame:
     """All rows that enter a join in this pass, in the shared layout.
 
@@ -101,7 +106,8 @@ def _join_rows(
     if given is not None and from_sources:
         tags = [tag + keyless for tag in from_sources for keyless in (0, 1)]
         # Each step on a data frame costs its analysis in every batch: none that changes nothing.
-        frames.append(given if alone else given.where(F.col(TAG).isin(tags)).select(*columns))
+        mine = f"{TAG} IN ({', '.join(map(str, tags))})"
+        frames.append(given if alone else given.where(mine).selectExpr(*columns))
     for side in join.inputs:
         base, boxes = ports.boxes_of(side.node)
         if isinstance(base, (Join, Match, Window)) and compiled.operator_of(base).layout.operator in results:
@@ -109,7 +115,8 @@ def _join_rows(
             frames.append(side.project(ports.apply_boxes(upstream, boxes, "an operator")).select(*columns))
     if not (frames and alone and not again):
         session = frames[0].sparkSession if frames else compiled.spark
-        frames.append(_markers(session, compiled, columns, instances))
+        key = ("markers", join.layout.operator, instances, bool(frames))
+        frames.append(known.get(key, lambda: _markers(session, compiled, columns, instances)))
     return ports.union(frames)
 
 
@@ -171,13 +178,18 @@ def _run_window(
     work: WindowBatch,
     given: DataFrame | None,
     results: Mapping[str, DataFrame],
+    known: Known,
 ) -> DataFrame:
     """Partials by Spark, one shuffle by instance number, then the kernels."""
     if window.tap is None:
         rows = _upstream_rows(compiled, window.node.parent, results)
     else:
         rows = None if given is None else entering(given, window.tap, usable_only=False)
-    placed = partials(rows, window, work) if rows is not None else only_markers(compiled.spark, window, work)
+    placed = (
+        partials(rows, window, work, known)
+        if rows is not None
+        else only_markers(compiled.spark, window, work)
+    )
     schema = window.schema if work.stage_root is None else f"{REPORT} string"
     kind = CountWindowInstance if isinstance(work.layout.spec, RowsSpec) else WindowInstance
 

@@ -140,6 +140,22 @@ class Compiled:
     def operator_of(self, node: Join | Match | Window) -> CompiledOperator:
         return next(operator for operator in self.operators if operator.node is node)
 
+    @property
+    def read_by_operators(self) -> set[str]:
+        """Operators whose results another operator reads."""
+        parents = [side.node for join in self.joins for side in join.inputs]
+        parents += [match.node.parent for match in self.matches]
+        parents += [window.node.parent for window in self.windows]
+        return {name for parent in parents if (name := self._behind(parent)) is not None}
+
+    def feeding(self, output: Output) -> str | None:
+        """The operator whose rows an output shows; None where a stream feeds it."""
+        return self._behind(output.node)
+
+    def _behind(self, node: Node) -> str | None:
+        base, _ = ports.boxes_of(node)
+        return self.operator_of(base).layout.operator if isinstance(base, (Join, Match, Window)) else None
+
     def input_frame(self) -> DataFrame:
         """The one input of the query: all ports in one union, with a heartbeat when streaming."""
         beats = [ports.heartbeat(self.spark, self.lanes)] if self.streaming else []

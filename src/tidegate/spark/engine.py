@@ -35,7 +35,7 @@ from tidegate.control.sift_told import sift_told
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
 from tidegate.errors import BatchFailed, explain
-from tidegate.flow import Join, Match, Node, Source
+from tidegate.flow import Join, Match, Node, Output, Source
 from tidegate.goals import WHEN_IDLE
 from tidegate.route.load import Load
 from tidegate.sifting import MatchReport
@@ -43,18 +43,18 @@ from tidegate.spark import linked, observed, sinks
 from tidegate.spark.building import build_pass
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledWindow
 from tidegate.spark.dropping import Dropping
+from tidegate.spark.known import Known
 from tidegate.spark.matching import Matching
 from tidegate.spark.observed import Observed
 from tidegate.spark.passes import Pass, Reports
 from tidegate.spark.ports import boxes_of
 from tidegate.spark.progress import Progress, progress_of, shed_of
 from tidegate.spark.residual import condition
-from tidegate.spark.staging import can_stage
+from tidegate.spark.staging import Staging
 from tidegate.spark.tasks import Tasks
 from tidegate.spark.ways import counted, emits_every_row, ways_of
 from tidegate.spark.window_network import feeding
 from tidegate.state.checkpoint import Checkpoint, check_flow
-from tidegate.state.local import LocalStore
 from tidegate.state.next_batch import is_done
 from tidegate.values import Manifest, Plan, Skipping, TaskReport
 from tidegate.window.lifetime import Lifetime, RowsLifetime
@@ -137,18 +137,15 @@ class Engine:
         self.query: Any = None
         self._timings: dict[str, float] = {}
         self._awake_us = self._now_us()
-        stage_root = _stage_root(compiled, checkpoint)
-        codec = linked.codec_of(compiled.spark) if stage_root is not None else None
-        carries_more = any(join.layout.cells for join in compiled.joins)
-        self._linked = linked.linked_outputs(compiled) if codec and not carries_more else {}
-        kept_as = codec if self._linked else None
+        self._known = Known()
+        self._staging = Staging.of(compiled, checkpoint.store)
         self._matching = Matching(compiled, settings.sifting)
         self._dropping = Dropping(settings.dropping)
         #: Windows that may take rows as they are.
         self._plain_windows = [window.layout.operator for window in compiled.windows if window.plain]
         #: Windows whose partials are as large as rows.
         self._row_windows = [w.layout.operator for w in compiled.windows if w.taken.keeps_rows]
-        self._tasks = Tasks(compiled, checkpoint.store.url, stage_root, kept_as)
+        self._tasks = Tasks(compiled, checkpoint.store.url, self._staging)
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
@@ -387,7 +384,7 @@ class Engine:
             lonely = any(any(operator.lonely) for operator in self._operators.values())
             again = plan.pay_all or (plan.settle_after and lonely)
             works = self._tasks.works(plan, before, self._dropping.passing(plan), self._watching)
-            one = build_pass(self.compiled, frame, works, again)
+            one = build_pass(self.compiled, frame, works, again, self._known)
         passes.append(one)
         with self._timed("run"):
             reports, matched = one.run()
@@ -405,15 +402,15 @@ class Engine:
     def _write_outputs(
         self, passes: list[Pass], plan: Plan, reports: list[TaskReport | MatchReport], batch: int
     ) -> None:
-        staged = [file for one in passes for file in one.staged]
         passing = self._dropping.passing(plan)
         for output in self.compiled.outputs:
             if sinks.may_skip(output, batch) and self._is_empty(output.node, reports):
                 continue
             self._step(f"sink {output.name}", batch)
             gaps = passing.before(feeding(self.compiled, output.node), output)
-            folder = self._linked.get(output.name) if gaps is None else None
-            if staged and folder is not None and linked.publish(staged, folder, batch):
+            folder = self._staging.linked.get(output.name) if gaps is None else None
+            files = self._staged(passes, output)
+            if files and folder is not None and linked.publish(files, folder, batch):
                 continue
             frames = [
                 f for one in passes if (f := one.rows(output.node, plan.watermarks_us, gaps)) is not None
@@ -422,6 +419,11 @@ class Engine:
             for more in frames[1:]:
                 rows = rows.unionAll(more)
             sinks.write(output, rows, batch)
+
+    def _staged(self, passes: list[Pass], output: Output) -> list[str]:
+        """The files with the rows of an output."""
+        operator = self.compiled.feeding(output)
+        return [file for one in passes for file in one.staged.get(str(operator), ())]
 
     def _output_rows(self, reports: list[TaskReport | MatchReport]) -> dict[str, int]:
         """Rows per output, where nothing behind the operator can have changed their number."""
@@ -451,15 +453,6 @@ class Engine:
         started = time.perf_counter()
         yield
         self._timings[name] = self._timings.get(name, 0.0) + time.perf_counter() - started
-
-
-def _stage_root(compiled: Compiled, checkpoint: Checkpoint) -> str | None:
-    """Where tasks stage results; None where results must go back through Spark (see staging.py)."""
-    if not compiled.streaming or len(compiled.operators) != 1 or not isinstance(checkpoint.store, LocalStore):
-        return None
-    only = compiled.operators[0]
-    judged = isinstance(only, CompiledJoin) and only.candidates is not None
-    return checkpoint.store.root if not judged and can_stage(only.schema) else None
 
 
 def _operator(compiled: Compiled, join: CompiledJoin) -> planning.Operator:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -31,9 +31,13 @@ def codec_of(spark: SparkSession) -> str | None:
     return _CODECS.get(str(spark.conf.get("spark.sql.parquet.compression.codec")).lower()) if whole else None
 
 
-def linked_outputs(compiled: Compiled) -> dict[str, str]:
-    """Outputs that staged files can become, with the local directory of each."""
-    folders = {output.name: _folder(compiled.spark, output) for output in compiled.outputs}
+def linked_outputs(compiled: Compiled, staged: Collection[str]) -> dict[str, str]:
+    """Outputs that the files of these operators can become, with the local directory of each."""
+    folders = {
+        output.name: _folder(compiled.spark, output)
+        for output in compiled.outputs
+        if compiled.feeding(output) in staged
+    }
     return {name: folder for name, folder in folders.items() if folder is not None}
 
 

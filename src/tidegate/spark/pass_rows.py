@@ -9,15 +9,19 @@ from pyspark.sql import functions as F
 
 from tidegate.spark import residual
 from tidegate.spark.compiled import CompiledJoin, CompiledOperator, Tap
+from tidegate.spark.keys import quoted
 from tidegate.spark.layout import REPORT, TAG, TIME
 from tidegate.values import BEGINNING_US
 
 
-def result(operator: CompiledOperator, results: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows alone: no reports, and for an inner join only those that its condition lets through."""
+def result(operator: CompiledOperator, results: Mapping[str, DataFrame], staged: bool = False) -> DataFrame:
+    """The rows alone: no reports, and for an inner join only those that its condition lets through.
+
+    `staged`: they were read back from files, which hold no reports.
+    """
     frame = results[operator.layout.operator]
-    if REPORT in frame.columns:
-        frame = frame.where(F.col(REPORT).isNull()).drop(REPORT)
+    if not staged:
+        frame = frame.where(f"{REPORT} IS NULL").drop(REPORT)
     if not isinstance(operator, CompiledJoin):
         return frame
     if operator.node.where is not None and operator.candidates is None:
@@ -28,11 +32,11 @@ def result(operator: CompiledOperator, results: Mapping[str, DataFrame]) -> Data
 
 def entering(frame: DataFrame, tap: Tap, usable_only: bool = True) -> DataFrame:
     """Rows of one port with the columns of its stream and their time, on time or not."""
-    named = [F.col(lane).alias(name) for name, lane in zip(tap.port.columns, tap.port.lanes, strict=True)]
-    mine = F.col(TAG) == F.lit(tap.port.tag)
+    columns = zip(tap.port.lanes, tap.port.columns, strict=True)
+    mine = f"{TAG} = {tap.port.tag}"
     if usable_only:
-        mine = mine & (F.col(TIME) != F.lit(BEGINNING_US))
-    return frame.where(mine).select(*named, TIME)
+        mine += f" AND {TIME} != {BEGINNING_US}L"
+    return frame.where(mine).selectExpr(*[f"{lane} AS {quoted(name)}" for lane, name in columns], TIME)
 
 
 def tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> DataFrame:

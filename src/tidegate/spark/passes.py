@@ -34,28 +34,28 @@ class Pass:
     input: DataFrame | None
     results: dict[str, DataFrame]
     held: list[DataFrame]
-    #: The operator whose results its tasks stage; None where Spark persists them.
-    staging: CompiledOperator | None = None
-    stage_root: str = ""
-    staged: list[str] = field(default_factory=list)
-    _is_read: bool = False
+    #: By operator whose tasks stage its results: the root of their files. Spark persists all others.
+    staging: Mapping[str, str] = field(default_factory=dict)
+    #: By operator that stages: its files.
+    staged: dict[str, list[str]] = field(default_factory=dict)
+    _read_back: set[str] = field(default_factory=set)
 
     def run(self) -> Reports:
         """The one action: materialises everything, returns the reports of all tasks."""
-        if self.staging is not None:
-            return self._run_staged(self.staging)
-        frames = [frame.where(F.col(REPORT).isNotNull()) for frame in self.results.values()]
+        frames = [self._reports(name) for name in self.results]
         if not frames and self.input is not None:
             self.input.count()
-        if len(frames) > 1:
-            frames = [ports.union([frame.select(REPORT) for frame in frames])]
-        return _collected(frames)
+        stateful, matches = _collected([ports.union(frames)] if frames else [])
+        told: list[TaskReport | MatchReport] = [*stateful, *matches]
+        for name, root in self.staging.items():
+            files = [report.staged for report in told if report.operator == name]
+            self.staged[name] = [f"{root}/{file}" for file in files if file is not None]
+        return stateful, matches
 
-    def _run_staged(self, operator: CompiledOperator) -> Reports:
-        joins, matches = _collected([self.results[operator.layout.operator]])
-        files = [report.staged for report in joins] + [report.staged for report in matches]
-        self.staged = [f"{self.stage_root}/{file}" for file in files if file is not None]
-        return joins, matches
+    def _reports(self, operator: str) -> DataFrame:
+        frame = self.results[operator]
+        # Tasks that stage their results return nothing else.
+        return frame if operator in self.staging else frame.where(f"{REPORT} IS NOT NULL").select(REPORT)
 
     def rows(
         self, node: Node, late_before_us: Mapping[str, int], gaps: GapTable | None = None
@@ -66,10 +66,10 @@ class Pass:
         """
         base, boxes = ports.boxes_of(node)
         if isinstance(base, (Join, Match, Window)):
-            if self.compiled.operator_of(base).layout.operator not in self.results:
+            operator = self.compiled.operator_of(base)
+            if operator.layout.operator not in self.results:
                 return None
-            self._read_back()
-            frame = result(self.compiled.operator_of(base), self.results)
+            frame = self._result(operator)
             if gaps is not None:
                 start = "unix_micros(cast(window_start as timestamp))"
                 frame = frame.where(f"NOT ({in_gap(gaps, start)})")
@@ -86,20 +86,13 @@ class Pass:
 
     def worth(self, utility: Column) -> dict[str, dict[int, float]]:
         """Per join whose rows say where they were found: what was found there is worth, added up."""
-        valued = [join for join in self.compiled.joins if join.layout.cells]
-        if valued:
-            self._read_back()
         found = {}
-        for join in valued:
+        for join in (join for join in self.compiled.joins if join.layout.cells):
             # Null, NaN and negative are worth nothing: to look for such pairs would be a waste of time.
             worth = F.sum(F.greatest(F.nanvl(utility.cast("double"), F.lit(0.0)), F.lit(0.0)))
             # What is made up for was found in no cell of this batch.
             rows = (
-                result(join, self.results)
-                .where(F.col(CELL) >= 0)
-                .groupBy(CELL)
-                .agg(worth.alias("worth"))
-                .collect()
+                self._result(join).where(F.col(CELL) >= 0).groupBy(CELL).agg(worth.alias("worth")).collect()
             )
             found[join.layout.operator] = {row[CELL]: float(row["worth"] or 0.0) for row in rows}
         return found
@@ -118,19 +111,22 @@ class Pass:
         row = self.input.agg(*counts).collect()[0]
         return {name: int(row[name]) for name in chosen}
 
-    def _read_back(self) -> None:
-        """From now on the result of a staged operator is its rows, no longer its reports."""
-        if self.staging is not None and not self._is_read:
-            name = self.staging.layout.operator
+    def _result(self, operator: CompiledOperator) -> DataFrame:
+        """The rows of an operator, read back where its tasks staged them."""
+        name = operator.layout.operator
+        staged = name in self.staging
+        if staged and name not in self._read_back:
             session = self.results[name].sparkSession
-            self.results[name] = read_staged(session, self.staged, self.staging.schema)
-            self._is_read = True
+            self.results[name] = read_staged(session, self.staged[name], operator.schema)
+            self._read_back.add(name)
+        return result(operator, self.results, staged)
 
     def release(self) -> None:
         for frame in self.held:
             frame.unpersist()
-        for file in self.staged:
-            os.remove(file)
+        for files in self.staged.values():
+            for file in files:
+                os.remove(file)
 
 
 def _collected(frames: Sequence[DataFrame]) -> Reports:

@@ -12,13 +12,18 @@ joins, residual conditions and batch inputs take the other way: results persiste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from tidegate.spark import linked
+from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledOperator
 from tidegate.spark.keys import is_binary
 from tidegate.spark.layout import REPORT
+from tidegate.state.local import LocalStore
+from tidegate.state.store import Store
 
 _EXACT = (
     T.BooleanType,
@@ -34,6 +39,41 @@ _EXACT = (
     T.TimestampType,
     T.TimestampNTZType,
 )
+
+
+@dataclass(frozen=True)
+class Staging:
+    """Which operators' tasks write their results to files, and which of those become outputs as they are."""
+
+    root: str = ""
+    #: By operator that stages: the compression of files that stay as an output; None: of those that do not.
+    kept_as: Mapping[str, str | None] = field(default_factory=dict)
+    #: By output that is linked: its directory.
+    linked: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, compiled: Compiled, store: Store) -> Staging:
+        """Operators that outputs alone read, in a stream whose state is on a local disk."""
+        if not compiled.streaming or not isinstance(store, LocalStore):
+            return cls()
+        read = compiled.read_by_operators
+        staged = [one for one in compiled.operators if one.layout.operator not in read and _stages(one)]
+        codec = linked.codec_of(compiled.spark)
+        plain = {one.layout.operator for one in staged if codec is not None and not _carries_more(one)}
+        folders = linked.linked_outputs(compiled, plain)
+        kept = {compiled.feeding(output) for output in compiled.outputs if output.name in folders}
+        names = [one.layout.operator for one in staged]
+        return cls(store.root, {name: codec if name in kept else None for name in names}, folders)
+
+
+def _stages(operator: CompiledOperator) -> bool:
+    judged = isinstance(operator, CompiledJoin) and operator.candidates is not None
+    return not judged and can_stage(operator.schema)
+
+
+def _carries_more(operator: CompiledOperator) -> bool:
+    """Do rows hold a column that outputs do not show?"""
+    return isinstance(operator, CompiledJoin) and operator.layout.cells
 
 
 def can_stage(schema: T.StructType) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -16,6 +17,7 @@ from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, Compi
 from tidegate.spark.dropping import Passing
 from tidegate.spark.join_batch import JoinBatch, join_batch
 from tidegate.spark.match_task import MatchBatch, Queries
+from tidegate.spark.staging import Staging
 from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_network import feeding
 from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
@@ -24,9 +26,8 @@ from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
 class Tasks:
     """What stays the same for the life of a run, and makes a batch's work out of a plan."""
 
-    def __init__(self, compiled: Compiled, store_url: str, stage_root: str | None, kept_as: str | None):
-        self._compiled, self._store_url = compiled, store_url
-        self._stage_root, self._kept_as = stage_root, kept_as
+    def __init__(self, compiled: Compiled, store_url: str, staging: Staging):
+        self._compiled, self._store_url, self._staging = compiled, store_url, staging
         #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
         self._run = uuid.uuid4().hex[:12]
         # Once for the life of the query: workers keep what was broadcast to them.
@@ -76,8 +77,7 @@ class Tasks:
             gaps=passing.into(feeding(self._compiled, window.node.parent), name, late_before_us),
             kept=passing.out_of(name),
             run=self._run,
-            stage_root=self._stage_root,
-            kept_as=self._kept_as,
+            **self._staged(name),
         )
 
     def _joining(
@@ -90,8 +90,7 @@ class Tasks:
             join_batch(join.layout, plan, before, self._store_url),
             newest_us=(left, right),
             run=self._run,
-            stage_root=self._stage_root,
-            kept_as=self._kept_as,
+            **self._staged(join.layout.operator),
             watch_keys=watch_keys,
             needed=(first, second),
         )
@@ -110,9 +109,14 @@ class Tasks:
             newest_us=self._newest_us(stream, plan),
             sifter=sifter if fits else None,
             seed=plan.seed,
-            stage_root=self._stage_root,
-            kept_as=self._kept_as,
+            **self._staged(name),
         )
+
+    def _staged(self, operator: str) -> dict[str, Any]:
+        """Where its tasks write their results, if they do."""
+        if operator not in self._staging.kept_as:
+            return {}
+        return {"stage_root": self._staging.root, "kept_as": self._staging.kept_as[operator]}
 
     def _newest_us(self, stream: str | None, plan: Plan) -> int:
         return END_US if stream is None else self._compiled.newest_us(stream, plan.now_us)

@@ -19,6 +19,7 @@ from tidegate.spark.compiled import CompiledWindow
 from tidegate.spark.dropping import in_gap
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import quoted
+from tidegate.spark.known import Known
 from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROW, ROWS, SEEN, TAG, TIME
 from tidegate.spark.routed import instance_of
 from tidegate.spark.sql_text import data, told_apart
@@ -32,12 +33,14 @@ from tidegate.window.spec import RowsSpec, WindowSpec
 _SALT = 977
 
 
-def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
     """Partials of the rows, at the instances that they belong to, with a marker for every instance."""
-    counted = isinstance(work.layout.spec, RowsSpec)
-    made = _of_rows(rows, window, work) if work.by_row or counted else _added_up(rows, window, work)
-    placed = _coded(made, window)
-    markers = _markers(placed, work.routing.instances)
+    by_row = work.by_row or isinstance(work.layout.spec, RowsSpec)
+    made = (_of_rows if by_row else _added_up)(rows, window, work, known)
+    shape = (work.layout.operator, by_row)
+    placed = made.select("*", *known.get(("codes", *shape), lambda: _codes(made, window)))
+    instances = work.routing.instances
+    markers = known.get(("markers", *shape, instances), lambda: _markers(placed, instances))
     return placed.unionByName(markers).repartitionById(
         work.routing.instances, instance_of(work.routing, work.layout.partitions)
     )
@@ -54,34 +57,37 @@ def only_markers(spark: SparkSession, window: CompiledWindow, work: WindowBatch)
     )
 
 
-def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
     """A partial per row: where groups are as many as rows, adding up before the shuffle is a waste."""
-    kinds = window.taken.types
-    return _judged(rows, window, work).select(
-        FATE,
-        ROW if isinstance(work.layout.spec, RowsSpec) else PANE,
-        *[quoted(name) for name in work.layout.by],
-        *[F.expr(text).cast(kinds[name]).alias(name) for name, text in window.taken.of_rows],
-        F.lit(1).cast("long").alias(ROWS),
-        F.col(TIME).alias(SEEN),
-    )
+
+    def made() -> list[Column]:
+        kinds = window.taken.types
+        place = ROW if isinstance(work.layout.spec, RowsSpec) else PANE
+        return [
+            *[F.col(name) for name in (FATE, place, *map(quoted, work.layout.by))],
+            *[F.expr(text).cast(kinds[name]).alias(name) for name, text in window.taken.of_rows],
+            F.lit(1).cast("long").alias(ROWS),
+            F.col(TIME).alias(SEEN),
+        ]
+
+    judged = _judged(rows, window, work, known)
+    return judged.select(*known.get(("of rows", work.layout.operator), made))
 
 
-def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
     """A partial per group and pane."""
-    keys = [FATE, PANE, *[quoted(name) for name in work.layout.by]]
-    return (
-        _judged(rows, window, work)
-        .groupBy(*keys)
-        .agg(
-            *[F.expr(text).alias(name) for name, text in window.taken.partials],
-            F.count(F.lit(1)).alias(ROWS),
-            F.max(TIME).alias(SEEN),
-        )
-    )
+
+    def made() -> list[Column]:
+        sums = [F.expr(text).alias(name) for name, text in window.taken.partials]
+        return [*sums, F.count(F.lit(1)).alias(ROWS), F.max(TIME).alias(SEEN)]
+
+    name = work.layout.operator
+    keys = known.get(("keys", name), lambda: [F.col(n) for n in (FATE, PANE, *map(quoted, work.layout.by))])
+    judged = _judged(rows, window, work, known)
+    return judged.groupBy(*keys).agg(*known.get(("added up", name), made))
 
 
-def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
     """Rows with what becomes of them, their pane or hash, their key, and the arguments of all aggregates."""
     fate = (
         f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {data(work.newest_us, 'bigint')} THEN {REJECTED} "
@@ -91,13 +97,18 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataF
         fate += f"WHEN {in_gap(work.gaps)} THEN {DROPPED} "
     fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(FATE, F.expr(fate))
+    needed = known.get(("needed", work.layout.operator), lambda: _needed(rows, window))
+    return judged.select(FATE, TIME, *needed)
+
+
+def _needed(rows: DataFrame, window: CompiledWindow) -> list[Column]:
+    """Of judged rows: pane or hash, key, and the arguments of all aggregates."""
     used = F.col(FATE) == F.lit(ON_TIME)
-    by = [F.when(used, _canonical(rows.schema[name])).alias(name) for name in work.layout.by]
-    spec = work.layout.spec
+    by = [F.when(used, _canonical(rows.schema[name])).alias(name) for name in window.layout.by]
+    spec = window.layout.spec
     place = (ROW, row_sql(rows)) if isinstance(spec, RowsSpec) else (PANE, pane_sql(spec))
     placed = F.when(used, F.expr(place[1])).alias(place[0])
-    arguments = [column.alias(name) for name, column in window.taken.arguments]
-    return judged.select(FATE, TIME, placed, *by, *arguments)
+    return [placed, *by, *(column.alias(name) for name, column in window.taken.arguments)]
 
 
 def _canonical(field: T.StructField) -> Column:
@@ -106,18 +117,13 @@ def _canonical(field: T.StructField) -> Column:
     return column + F.lit(0.0).cast(kind) if isinstance(kind, (T.FloatType, T.DoubleType)) else column
 
 
-def _coded(frame: DataFrame, window: CompiledWindow) -> DataFrame:
-    """With the codes of groups, which are hashed after Spark has told equal keys from others."""
+def _codes(frame: DataFrame, window: CompiledWindow) -> list[Column]:
+    """The codes of groups, which are hashed after Spark has told equal keys from others."""
     by = set(window.layout.by)
     keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
     code = f"xxhash64({told_apart(keys)})" if keys else "0L"
     check = f"xxhash64({', '.join([f'{_SALT}', *([told_apart(keys)] if keys else [])])})"
-    return frame.select(
-        "*",
-        F.lit(0).cast("short").alias(TAG),
-        F.expr(code).alias(CODE),
-        F.expr(check).alias(CHECK),
-    )
+    return [F.lit(0).cast("short").alias(TAG), F.expr(code).alias(CODE), F.expr(check).alias(CHECK)]
 
 
 def _markers(like: DataFrame, instances: int) -> DataFrame:
