@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tidegate.sim.goal_bars import ON_TIME, kept, recall, together
-from tidegate.sim.goal_network import generated
+from tidegate.sim.goal_network import JOIN, generated
 from tidegate.sim.goal_run import Controlled, Fixed, run
-from tidegate.sim.goal_story import story
+from tidegate.sim.goal_story import SECONDS, Story, story
 
 #: One of each kind.
 SEEDS = range(8)
@@ -44,6 +46,19 @@ def test_the_same_seed_is_the_same_run_and_another_is_another() -> None:
         runs.append(run(network, told, Controlled(network, told)))
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
+
+
+def test_a_calm_query_on_a_machine_that_warms_up_loses_next_to_nothing() -> None:
+    lost = []
+    for seed in range(6):
+        # Overhead is most of a batch, three times as much at first, and only joins tell how long they took.
+        network = replace(generated(seed), overhead=0.4)
+        told = Story("calm", seed, ((0.0, 0.4), (SECONDS, 0.4)), trigger_seconds=1.0, noise=0.1)
+        told = replace(told, cold=3.0, cold_batches=3, measured=frozenset({JOIN}))
+        batches = run(network, told, Controlled(network, told))
+        lost.append([1 - recall(network, batches), 1 - recall(network, batches[30:])])
+    assert np.mean(lost, axis=0) == pytest.approx([0, 0], abs=0.02)
+    assert np.max(lost, axis=0)[1] < 0.02
 
 
 def test_a_plan_that_leaves_out_nothing_would_be_noticed() -> None:

@@ -7,6 +7,9 @@ tell the five apart; what the data leave open stays near the last answer, and wh
 "comparisons cost everything", the assumption of the selective join paper (section 4.1); near "rows cost
 everything" where an operator compares nothing.
 
+How strongly an answer is held grows with the noise: where batches that do the same take now one second and now
+two, a batch with a few more rows that took longer says nothing about what rows cost.
+
 One batch that is off by far more than others were is an outlier (a pause, a neighbour) and counts as if it
 were off by little. The second in a row, to the same side, is a change: it counts in full, and what was before
 it counts little. Both are ours. What something costs is remembered while hardly any of it is done: a join
@@ -33,14 +36,19 @@ if TYPE_CHECKING:
 _PARTS = 5
 #: How strongly costs hold on to their last values, relative to the data, and how strongly the one does that
 #: gives way first: unexplained time is put down to it.
-_HOLD, _HOLD_LEAST = 1e-3, 1e-4
-_ROW, _COMPARISON = 1, 2
+_HOLD, _LEAST, _LEAST_FIXED = 1e-3, 0.1, 0.01
+_FIXED, _ROW, _COMPARISON = 0, 1, 2
+#: Costs are thought to change by this part of a batch's time from one batch to the next: the noise that a
+#: batch has on top is no change.
+_CHANGE = 0.1
 #: What is called much of a part becomes less by this factor with every batch.
 _LESS = 0.98
 #: A batch is off when it errs by so many times what is usual, once so many have told what that is.
 _OFF, _USUAL_AFTER = 4.0, 5
 #: No error is told from chance below this part of the time.
 _CHANCE = 0.02
+#: Noise of what nobody measures, before it is known.
+_NOISE_FIRST = 0.15
 #: Weight of the last error in what is usual, and what is left of all that was before a change.
 _NEWS, _LEFT_AFTER_CHANGE = 0.2, 0.3
 
@@ -69,6 +77,8 @@ class CostSettings:
     """Less forgetting averages more noise away, more follows a changing machine faster."""
 
     forgetting: float = 0.85
+    #: Put down what nothing explains to the fixed cost, not to the work that is done.
+    to_fixed: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.forgetting <= 1:
@@ -94,6 +104,8 @@ class CostModel:
         self._much = np.zeros(_PARTS)
         #: Batches so far, what they usually err by, and to which side the last one was off.
         self._seen, self._usual, self._off = 0, 0.0, 0
+        #: What a batch usually takes.
+        self._time = 0.0
 
     @property
     def fixed(self) -> float:
@@ -125,8 +137,10 @@ class CostModel:
         changed = known and off and side == self._off
         outlier = known and off and not changed
         if self._seen:
-            self._usual += _NEWS * (min(abs(error), bound if outlier else abs(error)) - self._usual)
+            # What is off says nothing about what is usual.
+            self._usual += _NEWS * (min(abs(error), bound if known and off else abs(error)) - self._usual)
         self._seen += 1
+        self._time += (seconds - self._time) * max(_NEWS, 1 / self._seen)
         self._off = side if outlier else 0
         if changed:
             return 1.0, _LEFT_AFTER_CHANGE
@@ -139,8 +153,11 @@ class CostModel:
         self._much = np.maximum(_LESS * self._much, np.sqrt(np.diag(self._products)))
         used = self._much > 0
         unit = np.where(used, self._much, 1.0)
-        hold = np.full(_PARTS, _HOLD)
-        hold[_COMPARISON if used[_COMPARISON] else _ROW] = _HOLD_LEAST
+        hold = np.full(_PARTS, max(_HOLD, self._noise() ** 2 * (1 - self.settings.forgetting) / _CHANGE**2))
+        if self.settings.to_fixed:
+            hold[_FIXED] *= _LEAST_FIXED
+        else:
+            hold[_COMPARISON if used[_COMPARISON] else _ROW] *= _LEAST
         products = self._products / np.outer(unit, unit) + np.diag(hold)
         times = self._times / unit + hold * self.costs * unit
         while True:
@@ -151,13 +168,19 @@ class CostModel:
             used &= parts > 0
         self.costs = parts / unit
 
+    def _noise(self) -> float:
+        """What batches are usually off by, as a part of their time."""
+        if self._seen < _USUAL_AFTER:
+            return _NOISE_FIRST if self.settings.to_fixed else 0.0
+        return self._usual / max(self._time, 1e-9)
+
     def snapshot(self) -> dict[str, Any]:
         return {
             "costs": self.costs.tolist(),
             "products": self._products.tolist(),
             "times": self._times.tolist(),
             "much": self._much.tolist(),
-            "errors": [self._seen, self._usual, self._off],
+            "errors": [self._seen, self._usual, self._off, self._time],
         }
 
     @classmethod
@@ -167,5 +190,5 @@ class CostModel:
         restored._products = np.array(raw["products"], np.float64)
         restored._times = np.array(raw["times"], np.float64)
         restored._much = np.array(raw["much"], np.float64)
-        restored._seen, restored._usual, restored._off = raw["errors"]
+        restored._seen, restored._usual, restored._off, restored._time = raw["errors"]
         return restored

@@ -16,6 +16,7 @@ of the batches observed, `snapshot` → `restore` gives the same answers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +36,8 @@ class LoadModel:
     def __init__(self, settings: CostSettings | None = None) -> None:
         self.settings = settings or CostSettings()
         self._models: dict[str, CostModel] = {}
-        #: Of operators that nobody measures, all together.
-        self._others = CostModel(self.settings)
+        #: Of operators that nobody measures, all together. Most of what is left of a batch is Spark's own.
+        self._others = CostModel(replace(self.settings, to_fixed=True))
         #: Seconds of the last batches that no operator explains; empty where some are not measured.
         self._overheads: list[float] = []
 
@@ -88,7 +89,7 @@ class LoadModel:
         restored._models = {
             name: CostModel.restore(one, restored.settings) for name, one in raw["models"].items()
         }
-        restored._others = CostModel.restore(raw["others"], restored.settings)
+        restored._others = CostModel.restore(raw["others"], restored._others.settings)
         restored._overheads = list(raw["overheads"])
         return restored
 

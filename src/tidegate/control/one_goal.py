@@ -22,7 +22,7 @@ the predicted time of the levels in force stays in the band, nothing moves. Goin
 anything back and going easier takes from none, so one slow batch shifts nothing around; only when another mix
 would lose clearly less for a while are levels set anew. Easing waits, and longer each time that it had to be
 taken back: on steady input levels come to rest. Work that takes no more than `least_share` of the time is
-always done: where overhead alone is too much, leaving out everything would be late just the same.
+always done, and more where overhead alone is too much: leaving out everything would be late just the same.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from tidegate.control.prospect import Levels, Prospect
 _RISE_ALWAYS = 0.1
 #: A batch with less than this part of its time left is late anyway: nothing is gained by leaving out more.
 _WORTH_A_HURRY = 0.4
+#: Where overhead alone is late, work may take as long again as it is late by, up to this part of it.
+_LATE_ANYWAY = 0.25
 #: Another mix is worth a change when it gives this much more than is given now.
 _REGRET = 0.03
 
@@ -133,8 +135,12 @@ class OneGoal:
         return prospect.fit(max((1 - part) * time, least), deeper=self._levels).levels
 
     def _least(self, prospect: Prospect) -> float:
-        """Never so little time that nothing would be done."""
-        return prospect.seconds(prospect.deepest) + self.settings.least_share * self.settings.batch_seconds
+        """Never so little time that nothing would be done; where overhead is late anyway, some more."""
+        overhead = prospect.seconds(prospect.deepest)
+        late = overhead - (1 - self._headroom.part) * self.settings.batch_seconds
+        return overhead + max(
+            self.settings.least_share * self.settings.batch_seconds, min(late, _LATE_ANYWAY * overhead)
+        )
 
     def _decided(self, prospect: Prospect, batch: BatchSeen, predicted: float | None) -> Decided:
         levels = self._next_levels(prospect, batch) if batch.teaches else self._levels

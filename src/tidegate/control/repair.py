@@ -8,8 +8,9 @@ takes is learnt from every batch that did some (`cost_model.py`: per debt, which
 comparison, per match). Cells of all debts compete by matches per comparison, then the older debt wins; the
 last cell is taken in part, by lot.
 
-Nothing is paid while joins leave out work for want of time. When nothing arrives, something is always paid,
-so that idle time ends every debt, however wrong the model.
+Nothing is paid while joins leave out work for want of time. When nothing arrives, owed work may fill more of
+the time, and gets some of it even where a batch that does nothing takes all there is: idle time ends every
+debt, however slow the machine and however wrong the model.
 
 Guarantee: pure; a function of the manifest and of what was asked for. What is learnt lies in the manifest.
 """
@@ -31,6 +32,8 @@ CONTROL = "repair"
 #: Part of the time of a batch that ordinary and owed work may fill together. The rest is for what neither
 #: model foresees: a batch that repairs must not be the one that is late.
 FILLED = 0.75
+#: The same when nothing arrives, and the least part that is then for owed work.
+FILLED_IDLE, LEAST_IDLE = 0.9, 0.25
 #: Batches whose longest stands for the next. More: a rush that has just ended is remembered longer.
 ORDINARY_KEPT = 4
 #: Comparisons that are taken on before anything is known, and at least when nothing arrives: milliseconds, or
@@ -76,8 +79,9 @@ def choose(settings: RepairSettings, manifest: Manifest, skipping: Mapping[str, 
     if settings.when != WHEN_IDLE or not manifest.debts or (short and not idle):
         return {}
     ordinary = max(known.get("ordinary", ()), default=settings.batch_seconds)
+    spare = (FILLED_IDLE if idle else FILLED) * settings.batch_seconds - ordinary
     room = Room(
-        FILLED * settings.batch_seconds - ordinary,
+        max(spare, LEAST_IDLE * settings.batch_seconds) if idle else spare,
         max(FIRST_COMPARISONS, RISE_MAX * known.get("comparisons", 0)),
         FIRST_COMPARISONS if idle else 0.0,
     )

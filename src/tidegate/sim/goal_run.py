@@ -144,12 +144,19 @@ def run(network: GoalNetwork, told: Story, chooser: Chooser) -> list[Batch]:
             for o in network.operators
         }
         overhead = (network.overhead + late * told.added_overhead) * _noise(told, random)
+        overhead *= told.coldness(len(done))
         outlier = 1 + random.uniform(0.2, 1) * (random.random() < told.outliers)
         busy = outlier * (overhead + sum(seconds.values()))
         possible = {name: one.possible for name, one in did.items()}
         found = {name: one.found for name, one in did.items()}
         done.append(Batch(begin, busy, begin - before + busy, levels, keep, possible, found, predicted))
-        seen = BatchSeen(busy, {name: one.effort for name, one in did.items()}, seconds)
+        measured = {o.name: seconds[o.name] for o in network.operators if o.kind in told.measured}
+        seen = BatchSeen(
+            busy,
+            {name: one.effort for name, one in did.items()},
+            measured,
+            teaches=len(done) > told.cold_batches,
+        )
         decided = chooser.after(seen, rows, begin, stored)
         predicted = None if decided is None else decided.planned
         before, begin = begin, begin + max(busy, told.trigger_seconds, _SECONDS_LEAST)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tidegate.sim.goal_network import KINDS
+
 #: How long a story is, how long a jump takes, and how long after it nobody judges.
 SECONDS, _JUMP, SETTLING = 120.0, 0.01, 10.0
 
@@ -43,6 +45,13 @@ class Story:
     noise: float = 0.03
     jitter: float = 0.03
     outliers: float = 0.004
+    #: Overhead of the first batch, in multiples of what it becomes while the machine warms up; how many
+    #: batches that takes; and how many of them teach nothing.
+    cold: float = 1.0
+    warm_after: float = 5.0
+    cold_batches: int = 0
+    #: Kinds of operators that tell how long they took; of others the controller sees nothing but the rest.
+    measured: frozenset[str] = frozenset(KINDS)
 
     def rate(self, at: float) -> float:
         times, rates = zip(*self.rates, strict=True)
@@ -53,6 +62,10 @@ class Story:
         inside = [time for time, _ in self.rates if begin < time < end]
         at = np.array([begin, *inside, end])
         return float(np.trapezoid([self.rate(time) for time in at], at))
+
+    def coldness(self, batch: int) -> float:
+        """What overhead is multiplied by."""
+        return 1 + (self.cold - 1) * float(np.exp(-batch / self.warm_after))
 
     def judged(self, at: float) -> bool:
         return all(not jump <= at < jump + SETTLING for jump in self.jumps)

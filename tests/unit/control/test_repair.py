@@ -71,6 +71,13 @@ def test_when_nothing_arrives_something_is_paid_whatever_the_models_say() -> Non
     assert begun == [(1, 0, 0.0, pytest.approx(repair.FIRST_COMPARISONS / 10**6))]
 
 
+def test_when_nothing_arrives_there_is_time_even_where_overhead_takes_all_of_it() -> None:
+    debts = owing(1, (4_000_000, 9.0))
+    assert chosen(debts, ordinary=5.0, per_comparison=1e-6) == []
+    # A quarter of two seconds.
+    assert chosen(debts, ordinary=5.0, per_comparison=1e-6, rows=0) == [(1, 0, 0.0, pytest.approx(0.125))]
+
+
 def test_a_model_that_knows_little_is_not_believed_at_once() -> None:
     (first,) = chosen(owing(1, (10**7, 1.0)), known=0)
     assert first[3] == pytest.approx(repair.FIRST_COMPARISONS / 10**7)
