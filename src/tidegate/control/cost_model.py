@@ -7,8 +7,8 @@ tell the five apart; what the data leave open stays near the last answer, and wh
 "comparisons cost everything", the assumption of the selective join paper (section 4.1); near "rows cost
 everything" where an operator compares nothing.
 
-How strongly an answer is held grows with the noise: where batches that do the same take now one second and now
-two, a batch with a few more rows that took longer says nothing about what rows cost.
+How strongly an answer is held grows with the noise: where batches that do the same take now one second and
+now two, a batch with a few more rows that took longer says nothing about what rows cost.
 
 One batch that is off by far more than others were is an outlier (a pause, a neighbour) and counts as if it
 were off by little. The second in a row, to the same side, is a change: it counts in full, and what was before

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -45,8 +43,6 @@ def city_query(
 ) -> Iterator[Query]:
     """The running query; rows arrive when the files do."""
     session = embedded_session("tidegate demo", cores=CORES, memory=MEMORY)
-    # Repair is asked for where this version has it.
-    repair: dict[str, Any] = {field.name: "when idle" for field in fields(tg.Shed) if field.name == "repair"}
     try:
         near, busy = _flow(session, prepared, city)
         query = tg.start(
@@ -55,7 +51,7 @@ def city_query(
             checkpoint=str(checkpoint),
             trigger="1 second",
             goal=tg.Goal(latency=f"{round(goal_seconds * 1000)} milliseconds"),
-            shed=tg.Shed(**repair),
+            shed=tg.Shed(repair="when idle"),
             seed=city.seed,
         )
         try:

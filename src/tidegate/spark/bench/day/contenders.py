@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -63,9 +63,7 @@ Start = Callable[[SparkSession, Feed, Path, Sink], Running]
 
 
 def tidegate(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
-    # Repair is asked for where this version has it.
-    repair: dict[str, Any] = {field.name: "when idle" for field in fields(tg.Shed) if field.name == "repair"}
-    return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(**repair))
+    return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(repair="when idle"))
 
 
 def without_goal(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
