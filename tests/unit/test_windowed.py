@@ -104,6 +104,18 @@ def test_aggregates_do_not_differ_in_case_alone() -> None:
     assert "An aggregate has the name of another column of the result. Got: Total" in said
 
 
+def test_windows_are_exact_unless_they_are_said_to_be_approximate() -> None:
+    assert not window_of(rides().window("1 second").agg(n=1)).approximate
+    assert window_of(rides().window("1 second", approximate=True).agg(n=1)).approximate
+
+
+@pytest.mark.parametrize("name", ["n_low", "N_HIGH"])
+def test_ends_of_intervals_have_names_that_are_taken(name: str) -> None:
+    assert len(window_of(rides().window("1 second").agg(n=1, **{name: 1})).aggregates) == 2
+    said = message_of(lambda: rides().window("1 second", approximate=True).agg(n=1, **{name: 1}))
+    assert "An aggregate has the name of another column of the result" in said
+
+
 @pytest.mark.parametrize("by", [["kind", "kind"], ["kind", "paid", "Kind"]])
 def test_a_column_groups_once(by: list[str]) -> None:
     said = message_of(lambda: rides().window("1 second", by=by))

@@ -1,15 +1,13 @@
-"""Decides which part of the rows approximate windows are estimated from, and of which groups more are kept.
+"""Decides of which groups how many rows are kept, where windows are estimated from a part f of their rows.
 
-After every batch the controller knows how many rows came to approximate windows, how many were kept of each
-stratum of groups (`window/strata.py`), and how long the batch took. From these it learns
+f is the level of the goal (`goal_keeping.py`), or a share that the user fixed. After every batch it is known
+how many rows were kept of each stratum of groups (`window/strata.py`), and from these follows
 
-    f    the part of the rows that there is time for: `rate_model.py`, with rows that are kept as comparisons
-    π    per stratum, so that f of all rows are kept: `keep_shares`, which is all that a controller of more
-         than these windows has to call with an f of its own
+    π    per stratum, how likely a row is kept, so that f of all rows are: `keep_shares`
 
-and writes down which times rows were left out of, because kept rows do not tell.
+and it is written down which times rows were left out of, because kept rows do not tell.
 
-    reports of b ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: π per stratum, and what was left out so far
+    reports of b, f of the goal ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: π, and what was left out so far
 
 Bankier, "Power Allocations: Determining Sample Sizes for Subnational Areas" (1988), with power 1/2: of a
 stratum with N rows λ√N are kept, or all of them, which makes Σ 1/π least: the variances of counts, relative
@@ -24,16 +22,18 @@ weights say less.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.control.join_policies import rate_rule
 from tidegate.control.planning import Operator, input_watermark
-from tidegate.control.rate import FRACTION_MIN, batch_load, expected_rows
+from tidegate.control.rate import FRACTION_MIN
+from tidegate.control.receipts import ESTIMATED, EXACT
 from tidegate.goals import Shed
-from tidegate.values import END_US, Manifest, Plan, TaskReport
+from tidegate.values import END_US, LEFT, Manifest, Plan, TaskReport
+from tidegate.window.lifetime import Lifetime
+from tidegate.window.spec import WindowSpec
 from tidegate.window.strata import STRATA, LeftOut
 
 if TYPE_CHECKING:
@@ -47,29 +47,22 @@ CONTROL = "estimates"
 ROWS_WEIGHT = 0.2
 #: π stays as it is while none would change by more than this part of itself.
 STEP = 0.1
-#: Modes of what comes out of a window in a batch.
-EXACT, ESTIMATED = "EXACT", "ESTIMATED"
 
 
 @dataclass(frozen=True)
 class EstimateSettings:
-    """The approximate windows of a query, and when rows of them may be left out."""
+    """The approximate windows of a query."""
 
-    shed: Shed
-    #: By operator: how long its windows are.
-    windows: Mapping[str, int]
-    #: Time that a batch may take, and time between two triggers; None: nothing is ever left out.
-    batch_seconds: float | None
-    trigger_seconds: float = 0.0
+    windows: Mapping[str, WindowSpec]
+    #: The part of the rows that is always kept; None: as much as the goal leaves time for.
+    fixed: float | None = 1.0
 
-    @property
-    def fixed(self) -> float | None:
-        """The part of the rows that is always kept, where the user says so."""
-        if self.batch_seconds is None or self.shed.window == "none":
-            return 1.0
-        if self.shed.window == "auto":
-            return None
-        return max(FRACTION_MIN, round(1 - float(self.shed.window), 4))
+
+def fixed_share(shed: Shed) -> float | None:
+    """The part of the rows that is always kept under a goal, where the user says so."""
+    if shed.window == "auto":
+        return None
+    return 1.0 if shed.window == "none" else max(FRACTION_MIN, round(1 - float(shed.window), 4))
 
 
 def keep_shares(fraction: float, rows: Reals) -> Reals:
@@ -96,7 +89,7 @@ def decide(
     for name in settings.windows:
         shares = known.get("shares", {}).get(name)
         if settings.fixed is not None or shares is None:
-            shares = [settings.fixed or 1.0] * STRATA
+            shares = [1.0 if settings.fixed is None else settings.fixed] * STRATA
         before = LeftOut.from_json(known.get("left_out", {}).get(name, ()))
         # Rows of the batch itself are not older than this; how new they are is known when they have come.
         from_us = max(manifest.settled_us[name], input_watermark(operators[name], manifest, operators))
@@ -113,9 +106,10 @@ def left_out(planned: Mapping[str, Any]) -> LeftOut:
 def mode(settings: EstimateSettings, plan: Plan, before: Manifest, after: Manifest) -> dict[str, str]:
     """Per approximate window: may some of what came out with this batch be estimated?"""
     found = {}
-    for name, size_us in settings.windows.items():
-        closing = before.settled_us[name] - size_us, after.settled_us[name]
-        sampled = left_out(plan.estimating[name]).between(*closing)
+    for name, spec in settings.windows.items():
+        first, beyond = (Lifetime(spec).closed(one.settled_us[name]) for one in (before, after))
+        closing = first * spec.slide_us, (beyond - 1) * spec.slide_us + spec.size_us
+        sampled = first < beyond and left_out(plan.estimating[name]).between(*closing)
         found[name] = ESTIMATED if sampled else EXACT
     return found
 
@@ -126,57 +120,22 @@ def learn(
     plan: Plan,
     reports: Sequence[TaskReport],
     after: Manifest,
-    busy_seconds: float,
-    cold: bool = False,
+    levels: Mapping[str, float],
 ) -> dict[str, Any]:
-    """What is known after a batch: goes into its manifest."""
+    """What is known after a batch: goes into its manifest. `levels`: f of each window, 1 unless said."""
     known = before.control.get(CONTROL, {})
-    mine = {name: [report for report in reports if report.operator == name] for name in settings.windows}
-    all_mine = [report for some in mine.values() for report in some]
-    rate, fraction = _rate(settings, known, plan, all_mine, busy_seconds, cold)
     rows, shares, gone = {}, {}, {}
     for name, planned in plan.estimating.items():
-        last = np.array(planned["shares"])
-        rows[name] = _rows(known.get("rows", {}).get(name), mine[name], last)
-        shares[name] = _steady(last, keep_shares(fraction, np.array(rows[name]))).round(4).tolist()
-        gone[name] = _left_out(planned, mine[name], after.settled_us[name] - settings.windows[name])
+        mine, last = [report for report in reports if report.operator == name], np.array(planned["shares"])
+        rows[name] = _rows(known.get("rows", {}).get(name), mine, last)
+        wanted = keep_shares(levels.get(name, 1.0), np.array(rows[name]))
+        shares[name] = _steady(last, wanted).round(4).tolist()
+        gone[name] = _left_out(planned, mine, Lifetime(settings.windows[name]), after.settled_us[name])
     return {
-        "rate": rate,
-        "began_us": plan.now_us,
         "rows": rows,
         "shares": shares,
         "left_out": {name: one.to_json() for name, one in gone.items()},
     }
-
-
-def _rate(
-    settings: EstimateSettings,
-    known: Mapping[str, Any],
-    plan: Plan,
-    reports: Sequence[TaskReport],
-    busy_seconds: float,
-    cold: bool,
-) -> tuple[dict[str, Any] | None, float]:
-    """What the rule knows, and f; a rule that decides nothing learns nothing."""
-    if settings.batch_seconds is None or settings.fixed is not None:
-        return known.get("rate"), 1.0
-    rule = rate_rule(replace(settings.shed, rate="model"), known.get("rate"))
-    offered = sum(report.offered[0] for report in reports)
-    if offered and not cold:
-        interval = max(settings.trigger_seconds, busy_seconds)
-        ahead = expected_rows(offered, known.get("began_us"), plan.now_us, interval)
-        rule.adapt(
-            batch_load(
-                rows=offered,
-                busy_seconds=busy_seconds,
-                trigger_seconds=settings.batch_seconds,
-                comparisons=offered - sum(report.dropped[0] for report in reports),
-                outputs=sum(report.emitted for report in reports),
-                next_rows=ahead,
-                next_comparisons_full=ahead,
-            )
-        )
-    return rule.snapshot(), rule.fraction
 
 
 def _rows(known: Sequence[float] | None, reports: Sequence[TaskReport], shares: Reals) -> list[float]:
@@ -197,10 +156,12 @@ def _steady(last: Reals, wanted: Reals) -> Reals:
     return last if hardly else wanted
 
 
-def _left_out(planned: Mapping[str, Any], reports: Sequence[TaskReport], from_us: int) -> LeftOut:
+def _left_out(
+    planned: Mapping[str, Any], reports: Sequence[TaskReport], lifetime: Lifetime, settled_us: int
+) -> LeftOut:
     """With what the batch left out, and without what no open window can hold any more."""
     seen = [report.seen_us[0] for report in reports if report.seen_us[0] is not None]
     gone = LeftOut.from_json(planned["left_out"])
     if seen:
         gone = gone.add(planned["from_us"], max(seen) + 1, planned["shares"])
-    return gone.since(from_us)
+    return gone.since(lifetime.dead_before(LEFT, settled_us))

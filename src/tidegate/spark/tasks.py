@@ -10,6 +10,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import Broadcast
 
+from tidegate.control.estimating import left_out
 from tidegate.sift.query_index import QueryIndex
 from tidegate.sift.sifter import Sifter
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
@@ -19,6 +20,7 @@ from tidegate.spark.match_task import MatchBatch, Queries
 from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_network import feeding
 from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
+from tidegate.window.strata import NOTHING_LEFT_OUT
 
 
 class Tasks:
@@ -59,6 +61,7 @@ class Tasks:
     def _closing(self, window: CompiledWindow, plan: Plan, before: Manifest, passing: Passing) -> WindowBatch:
         name, stream = window.layout.operator, window.layout.stream
         late_before_us = BEGINNING_US if stream is None else plan.watermarks_us[stream]
+        sampling = plan.estimating.get(name)
         return WindowBatch(
             layout=window.layout,
             store_url=self._store_url,
@@ -75,6 +78,9 @@ class Tasks:
             by_row=name in plan.by_row,
             gaps=passing.into(feeding(self._compiled, window.node.parent), name, late_before_us),
             kept=passing.out_of(name),
+            shares=None if sampling is None else tuple(sampling["shares"]),
+            seed=plan.seed,
+            left_out=NOTHING_LEFT_OUT if sampling is None else left_out(sampling),
             run=self._run,
             stage_root=self._stage_root,
             kept_as=self._kept_as,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.estimating import EstimateSettings, keep_shares
+from tidegate.control.estimating import fixed_share, keep_shares
 from tidegate.control.rate import FRACTION_MIN
 from tidegate.goals import Shed
 
@@ -47,18 +47,9 @@ def test_time_for_all_keeps_all_and_nothing_known_treats_all_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "seconds", "kept"),
-    [
-        ("auto", 1.0, None),
-        ("none", 1.0, 1.0),
-        ("auto", None, 1.0),
-        (0.7, None, 1.0),
-        (0.7, 1.0, 0.3),
-        (1.0, 1.0, 0.001),
-    ],
+    ("window", "kept"), [("auto", None), ("none", 1.0), (0.0, 1.0), (0.7, 0.3), (1.0, FRACTION_MIN)]
 )
-def test_without_a_goal_nothing_is_left_out(
-    window: str | float, seconds: float | None, kept: float | None
+def test_what_is_not_dropped_always_is_kept_and_some_rows_are(
+    window: str | float, kept: float | None
 ) -> None:
-    fixed = EstimateSettings(Shed(window=window), {"w": 1}, seconds).fixed
-    assert fixed == (kept if kept is None else pytest.approx(kept))
+    assert fixed_share(Shed(window=window)) == (kept if kept is None else pytest.approx(kept))

@@ -88,7 +88,7 @@ def test_dropped_rows_make_a_subset_and_are_remembered() -> None:
     given = told(replace(ALL, keep_share=0.5), joined(5, dropped=3))
     receipt, gaps_us = receipt_of(WAYS, given)
     rows = {row["name"]: row for row in receipt["rows"]}
-    assert rows["a"]["shed_by"] == {"random_drop": 3, "sifter": 0, "window_drop": 0}
+    assert rows["a"]["shed_by"] == {"random_drop": 3, "sifter": 0, "window_drop": 0, "sampling": 0}
     assert (rows["a"]["mode"], rows["b"]["mode"], rows["pairs"]["mode"]) == (SUBSET, EXACT, SUBSET)
     assert rows["pairs"]["why"] == ["random_drop"]
     assert "recall" not in rows["pairs"]
