@@ -33,9 +33,10 @@ class Goal:
     """Results are to be committed at most `latency` after their rows were available at the source.
 
     `loss_max`: the largest share of an output's results that may be left out (of approximate windows: of the
-    rows that they are estimated from), one for all outputs or one for each that is named; without, any. `state_max`: the bytes that may be stored; what joins store beyond is
-    given up, oldest and least productive first. `priority`: how much the loss of an output counts, 1 unless
-    said; twice as much means that it loses half as much for the same time.
+    rows that they are made of), one for all outputs or one for each that is named; without, any.
+    `state_max`: the bytes that may be stored; what joins store beyond is given up, oldest and least
+    productive first. `priority`: how much the loss of an output counts, 1 unless said; twice as much means
+    that it loses half as much for the same time.
     """
 
     latency: str
