@@ -218,18 +218,22 @@ class Stream:
         return Stream(Match(self._node, tuple(queries), sources, mark))
 
     def window(
-        self, size: str | RowsSpec, slide: str | None = None, by: str | Sequence[str] = ()
+        self,
+        size: str | RowsSpec,
+        slide: str | None = None,
+        by: str | Sequence[str] = (),
+        approximate: bool = False,
     ) -> Windowed:
         """Windows of event time, aligned to the epoch, to be aggregated: `.agg(n=F.count("*"))`.
 
         A new window begins every `slide` (default: `size`, so that they follow each other). `by`: columns
         that tell groups apart, each with windows of its own. `tidegate.rows(100, slide=10)` in place of a
-        size gives windows of so many rows.
+        size gives windows of so many rows. `approximate`: under a goal, rows may be sampled when there is no
+        time for all; results are estimates then, with intervals (see `agg`).
         """
         self._refuse_as_input_of("aggregated", "Their windows may be closed already, and cannot come twice")
-        windowed = Windowed(
-            self._node, _spec(size, slide), (by,) if isinstance(by, str) else tuple(by), _aggregated
-        )
+        names = (by,) if isinstance(by, str) else tuple(by)
+        windowed = Windowed(self._node, _spec(size, slide), names, _aggregated, approximate)
         _refuse_hidden(windowed.by)
         return windowed
 

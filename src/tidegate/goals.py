@@ -32,10 +32,11 @@ REGIONS_MAX = 10_000
 class Goal:
     """Results are to be committed at most `latency` after their rows were available at the source.
 
-    `loss_max`: the largest share of an output's results that may be left out, one for all outputs or one for
-    each that is named; without, any. `state_max`: the bytes that may be stored; what joins store beyond is
-    given up, oldest and least productive first. `priority`: how much the loss of an output counts, 1 unless
-    said; twice as much means that it loses half as much for the same time.
+    `loss_max`: the largest share of an output's results that may be left out (of approximate windows: of the
+    rows that they are made of), one for all outputs or one for each that is named; without, any.
+    `state_max`: the bytes that may be stored; what joins store beyond is given up, oldest and least
+    productive first. `priority`: how much the loss of an output counts, 1 unless said; twice as much means
+    that it loses half as much for the same time.
     """
 
     latency: str
@@ -158,7 +159,7 @@ class Shed:
     `regions`: how many there are at most. `fairness`: by how much the dropped shares of two regions that
     queries ask about may differ: 0 all lose the same, 1 whatever serves all queries together best.
     `window`: which share of windows is dropped, of outputs with a `max_gap`: `auto` (as many as it takes),
-    `none`, or a share that is dropped always, in 0 … 1.
+    `none`, or a share that is dropped always, in 0 … 1. Of approximate windows, this share of rows.
     `repair`: what joins leave out is made up for in spare time (`when idle`), when the query stops (`at the
     end`), or never (None). It takes a policy that keeps rows, and is done for joins whose results go straight
     to outputs; with it only those leave out work. Their rows get a column `repaired_batch`: null in rows that

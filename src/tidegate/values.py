@@ -250,6 +250,8 @@ class Plan:
     sifters: Mapping[str, Any] = field(default_factory=dict)
     #: Per drop of windows: which were decided to go, and with which share, as JSON.
     dropping: Mapping[str, Any] = field(default_factory=dict)
+    #: Per approximate window: how likely a row of each stratum is kept, and what was left out, as JSON.
+    estimating: Mapping[str, Any] = field(default_factory=dict)
     #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
     balance: Mapping[str, Any] = field(default_factory=dict)
     #: What is skipped is owed, and so many bytes may outlive their windows for it; None: it is lost.
@@ -441,6 +443,8 @@ class TaskReport:
     #: Keys that make up much of the work.
     keys: tuple[KeyLoad, ...] = ()
     paid: Paid = Paid()
+    #: Of approximate windows: rows that were kept, per stratum of groups.
+    strata: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         # Keys are many, and `asdict` is slow: they become JSON by hand.
@@ -452,7 +456,7 @@ class TaskReport:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> TaskReport:
-        pairs = ("offered", "late", "rejected", "keyless", "seen_us", "merged", "dropped")
+        pairs = ("offered", "late", "rejected", "keyless", "seen_us", "merged", "dropped", "strata")
         return cls(
             **{
                 **raw,

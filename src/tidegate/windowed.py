@@ -2,17 +2,19 @@
 
     busy = near.window("1 minute", slide="10 seconds", by=["cell"]).agg(n=F.count("*"), top=F.max("fare"))
     last = near.window(tg.rows(100, slide=10), by=["cell"]).agg(mean=F.avg("fare"))
+    about = near.window("1 minute", by=["cell"], approximate=True).agg(n=F.count("*"))   n, n_low, n_high
 
 Aggregates are ordinary Spark expressions and only carried along, so describing them needs no Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import FlowError, explain
+from tidegate.user_defined import UserAggregate
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 #: The first columns of what a window returns.
 START, END = "window_start", "window_end"
+#: Behind the name of an approximate aggregate: where its interval begins and ends.
+LOW, HIGH = "_low", "_high"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,8 @@ class Window:
     spec: WindowSpec | RowsSpec
     by: tuple[str, ...]
     aggregates: tuple[tuple[str, Any], ...]
+    #: Rows may be sampled, and results are estimates with intervals.
+    approximate: bool = False
 
 
 class Windowed:
@@ -41,9 +47,20 @@ class Windowed:
         spec: WindowSpec | RowsSpec,
         by: tuple[str, ...],
         made: Callable[[Window], Stream],
+        approximate: bool = False,
     ):
         _check_by(by)
+        if approximate and isinstance(spec, RowsSpec):
+            raise FlowError(
+                explain(
+                    "Windows of rows cannot be approximate",
+                    got=f"approximate=True beside tg.rows({spec.size})",
+                    why="They hold a number of rows: without some of them each would hold others, not fewer",
+                    do="Leave out approximate=True, or use windows of time: '1 minute' instead of tg.rows(…)",
+                )
+            )
         self._node, self._spec, self.by, self._made = node, spec, by, made
+        self._approximate = approximate
 
     def agg(self, **aggregates: Any) -> Stream:
         """A stream with a row per window and group: `window_start`, `window_end`, the `by` columns, these.
@@ -66,12 +83,20 @@ class Windowed:
         or `tg.udaf(…)`. `window/aggregates.py` says what each is made of, and where it differs from Spark's.
         Everything else (DISTINCT, FILTER, computations with aggregates) is refused with a hint; so are
         the last two over windows of rows.
+
+        Of approximate windows, each aggregate is followed by `<name>_low` and `<name>_high`: both are the
+        value where all rows of the window were processed. Otherwise count, count_if, sum and avg are
+        estimates, and these the ends of a 95 % interval, or null where too few rows were kept for one (10 for
+        counts, 50 for others). All other aggregates are those of the rows that were kept (variances and
+        correlations weighed), and have no interval; lists, sets and `tg.udaf` are refused. A group of which
+        no row was kept does not come out. `window/estimates.py` has the table.
         """
         if not aggregates:
             raise FlowError(
                 explain("A window needs an aggregate", do='Write for example .agg(n=F.count("*"))')
             )
-        clashing = _repeated((START, END, *self.by, *aggregates))
+        ends = [name + end for name in aggregates for end in (LOW, HIGH)] if self._approximate else []
+        clashing = _repeated((START, END, *self.by, *aggregates, *ends))
         if clashing:
             raise FlowError(
                 explain(
@@ -80,7 +105,23 @@ class Windowed:
                     do="Give it another name",
                 )
             )
-        return self._made(Window(self._node, self._spec, self.by, tuple(aggregates.items())))
+        if self._approximate:
+            _check_estimated(aggregates)
+        named = tuple(aggregates.items())
+        return self._made(Window(self._node, self._spec, self.by, named, self._approximate))
+
+
+def _check_estimated(aggregates: Mapping[str, Any]) -> None:
+    users = [name for name, given in aggregates.items() if isinstance(given, UserAggregate)]
+    if users:
+        raise FlowError(
+            explain(
+                "A user-defined aggregate cannot be estimated",
+                got=", ".join(users),
+                why="Of rows that were left out nobody but its author knows what they would have changed",
+                do="Put it into a window of its own, without approximate=True",
+            )
+        )
 
 
 def rows(size: int, slide: int | None = None) -> RowsSpec:

@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from tidegate.errors import FlowError
 from tidegate.window.aggregates import Merge, aggregate
 from tidegate.window.closing import Stretches
 from tidegate.window.columns import Column
@@ -127,3 +128,9 @@ def test_variances_are_those_of_rows_repeated_as_often_as_they_count(
 @pytest.mark.parametrize("name", ["min", "max", "first", "last", "min_by", "bool_or", "bit_xor"])
 def test_other_aggregates_stay_what_they_are(name: str) -> None:
     assert estimated(aggregate(name)) == aggregate(name)
+
+
+@pytest.mark.parametrize("name", ["collect_list", "array_agg", "collect_set"])
+def test_no_list_of_some_rows_passes_for_one_of_all(name: str) -> None:
+    with pytest.raises(FlowError, match="cannot be estimated"):
+        estimated(aggregate(name))

@@ -20,8 +20,10 @@ def violations(receipt: Mapping[str, Any]) -> list[str]:
                 found.append(f"{name}: reasons do not explain what was shed: {line}")
             if min(line[count] for count in _COUNTS) < 0:
                 found.append(f"{name}: less than nothing: {line}")
-        # Rows of dropped windows go when they come; what an output lacks is a window, when that would close.
-        later = row["shed_by"]["window_drop"] if row["kind"] == "output" else 0
+        # Rows of dropped and of estimated windows go when they come; what an output lacks is a window, when
+        # that would close, or that it is exact.
+        waiting = row["shed_by"]["window_drop"] + row["shed_by"]["sampling"]
+        later = waiting if row["kind"] == "output" else 0
         if row["mode"] == "EXACT" and (row["shed"] > later or row.get("missing")):
             found.append(f"{name}: not exact: {row}")
         if row["kind"] == "output" and (row["mode"] == "EXACT") != (not row["why"]):

@@ -7,6 +7,7 @@ import pytest
 
 from tidegate.errors import FlowError
 from tidegate.flow import Stream, stream
+from tidegate.user_defined import udaf
 from tidegate.window.spec import RowsSpec, WindowSpec
 from tidegate.windowed import Window, rows
 
@@ -102,6 +103,26 @@ def test_an_aggregate_does_not_take_the_name_of_another_column(name: str) -> Non
 def test_aggregates_do_not_differ_in_case_alone() -> None:
     said = message_of(lambda: rides().window("1 second").agg(total=1, n=1, Total=1))
     assert "An aggregate has the name of another column of the result. Got: Total" in said
+
+
+def test_windows_are_exact_unless_they_are_said_to_be_approximate() -> None:
+    assert not window_of(rides().window("1 second").agg(n=1)).approximate
+    assert window_of(rides().window("1 second", approximate=True).agg(n=1)).approximate
+
+
+def test_what_no_sample_stands_for_is_refused() -> None:
+    said = message_of(lambda: rides().window(rows(100), approximate=True))
+    assert "Windows of rows cannot be approximate. Got: approximate=True beside tg.rows(100)" in said
+    mine = udaf(tuple, lambda state, x: state, len, columns="paid", state="n long", returns="long")
+    said = message_of(lambda: rides().window("1 second", approximate=True).agg(n=1, mine=mine))
+    assert "A user-defined aggregate cannot be estimated. Got: mine" in said
+
+
+@pytest.mark.parametrize("name", ["n_low", "N_HIGH"])
+def test_ends_of_intervals_have_names_that_are_taken(name: str) -> None:
+    assert len(window_of(rides().window("1 second").agg(n=1, **{name: 1})).aggregates) == 2
+    said = message_of(lambda: rides().window("1 second", approximate=True).agg(n=1, **{name: 1}))
+    assert "An aggregate has the name of another column of the result" in said
 
 
 @pytest.mark.parametrize("by", [["kind", "kind"], ["kind", "paid", "Kind"]])

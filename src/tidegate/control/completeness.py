@@ -8,6 +8,8 @@ is over:
     random drop           ✗                               there, however much time there is again
     results        EXACT  SUBSET SUBSET SUBSET EXACT      watermark has passed the newest row that is missing
 
+Estimates lack nothing: values are uncertain instead, and so are those that are computed from them.
+
 Late and rejected rows are no loss: what a stream takes is part of its description, and results are exact
 for the rows that it took.
 
@@ -18,10 +20,10 @@ of a missing row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.control.ledger import RANDOM_DROP, WINDOW_DROP, Line, Reader
+from tidegate.control.ledger import RANDOM_DROP, SAMPLING, WINDOW_DROP, Line, Reader
 from tidegate.control.planning import Operator
 from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
@@ -31,6 +33,8 @@ CONTROL = "receipts"
 #: Reasons that are not those of a row that was dropped (`ledger.REASONS`).
 SKIPPED_PAIRS, WINDOW_REDUCTION = "skipped_pairs", "window_reduction"
 UPSTREAM, EARLIER = "upstream", "earlier_batches"
+#: Rows that go for these make no operator lack results: windows are missing, or estimated, as a whole.
+_TOLD_OTHERWISE = (WINDOW_DROP, SAMPLING)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Losses:
 
     why: Mapping[str, frozenset[str]]
     gaps_us: Mapping[str, int]
+    #: Operators whose results are estimates, or computed from such.
+    estimated: frozenset[str] = frozenset()
 
 
 def losses_of(
@@ -48,12 +54,14 @@ def losses_of(
     reports: Sequence[TaskReport],
     lines: Mapping[Reader, Line],
     operators: Mapping[str, Operator],
+    estimated: Collection[str] = (),
 ) -> Losses:
     """What a batch lacks. Readers are given in the order of the flow, so upstream comes first.
 
     Rows that go because no kept window needs them leave nothing behind but missing windows, and those every
-    output knows by itself.
+    output knows by itself. `estimated`: approximate windows whose results are estimates in this batch.
     """
+    unsure = set(estimated)
     why: dict[str, frozenset[str]] = {}
     gaps_us = {name: at for name, at in before.control.get(CONTROL, {}).items() if name in operators}
     newest_us = max((clock.seen_us for clock in after.clocks.values()), default=BEGINNING_US)
@@ -61,8 +69,10 @@ def losses_of(
         mine = _left_out(name, plan, reports)
         for reader, line in lines.items():
             if reader.operator == name:
-                mine.update(reason for reason, rows in line.shed.items() if rows and reason != WINDOW_DROP)
+                shed = (reason for reason, rows in line.shed.items() if rows)
+                mine.update(reason for reason in shed if reason not in _TOLD_OTHERWISE)
                 mine.update({UPSTREAM} if reader.source in why else ())
+                unsure.update({name} if reader.source in unsure else ())
         if name in operators:
             if _is_open(operators[name], plan.settle_us[name], gaps_us.get(name, BEGINNING_US)):
                 mine.add(EARLIER)
@@ -72,7 +82,7 @@ def losses_of(
                 gaps_us[name] = newest_us
         if mine:
             why[name] = frozenset(mine)
-    return Losses(why, gaps_us)
+    return Losses(why, gaps_us, frozenset(unsure))
 
 
 def _left_out(name: str, plan: Plan, reports: Sequence[TaskReport]) -> set[str]:

@@ -2,7 +2,8 @@
 
     reports of b ─┐                        ┌─▶ overload          r of each join
     time of b     ├─▶ one_goal ─▶ levels ──┼─▶ sifting           z of each match
-    manifest b ───┘                        └─▶ window_dropping   p of each drop, outputs that are shut off
+    manifest b ───┘                        ├─▶ estimating        f of each approximate window
+                                           └─▶ window_dropping   p of each drop, outputs that are shut off
 
 Here what a batch did becomes the language of `one_goal.py`: the effort of every operator, what the next batch
 would do if nothing were left out, and what every mechanism offers. Processor time is believed for joins
@@ -10,13 +11,13 @@ alone: most of what windows and matches cost is Spark's work in front of their t
 left.
 
 Guarantee: pure; what was learnt lies in the manifest (`CONTROL`), what was decided in the levels that the
-three controllers take. A query with one mechanism has one offer, and this is then its rate rule.
+controllers take. A query with one mechanism has one offer, and this is then its rate rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,19 @@ import numpy as np
 from tidegate.control import overload, sifting, window_dropping
 from tidegate.control.arrivals import Arrivals
 from tidegate.control.cost_model import Effort
+from tidegate.control.estimating import EstimateSettings
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.join_prospects import foreseen
 from tidegate.control.load_model import uneven_seconds, wall_seconds
-from tidegate.control.offers import Offer, even_offer, regions_offer, rows_going, shut_offer, windows_offer
+from tidegate.control.offers import (
+    Offer,
+    even_offer,
+    regions_offer,
+    rows_going,
+    sample_offer,
+    shut_offer,
+    windows_offer,
+)
 from tidegate.control.one_goal import OneGoal
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.planning import Operator
@@ -54,6 +64,12 @@ class KeepSettings:
     overload: OverloadSettings | None = None
     sifting: SiftSettings | None = None
     dropping: DropSettings | None = None
+    estimating: EstimateSettings | None = None
+
+    @property
+    def approximate(self) -> frozenset[str]:
+        """Windows that may be estimated from some of their rows."""
+        return frozenset() if self.estimating is None else frozenset(self.estimating.windows)
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,7 @@ def learn(
     known = before.control.get(CONTROL, {})
     goal = OneGoal.restore(known["one"], settings.goal) if known else OneGoal(settings.goal)
     arrivals = Arrivals.restore(known["arrivals"]) if known else Arrivals()
-    efforts = _efforts(ran)
+    efforts = _efforts(settings, ran)
     # What came, not what was let in: a batch whose windows are all dropped is no calm one.
     rows = sum(sum(report.offered) for report in ran.reports) + sum(ran.entered.values())
     expected = arrivals.observe(rows, plan.now_us, ran.busy_seconds, settings.trigger_seconds)
@@ -171,6 +187,8 @@ class _Prospects:
             lost = efforts[name].rows / rows if rows else 1.0
             outputs = efforts[name].outputs / max(lost, 0.05)
             full[name] = _times(Effort(rows, 0.0, outputs, efforts[name].bytes), self.growth)
+        for name in self._sampled & full.keys():
+            full[name] = replace(full[name], comparisons=full[name].rows)
         for name, entered in self.ran.entered.items():
             passed = efforts[name].comparisons if name in efforts else 0.0
             outputs = efforts[name].outputs * entered / passed if passed else 0.0
@@ -183,6 +201,7 @@ class _Prospects:
         sifters = self.settings.sifting
         if sifters is not None and sifters.shed.rate == "model":
             found += [self._match_offer(name) for name in sifters.matches]
+        found += [sample_offer(name, self._outputs(name)) for name in sorted(self._sampled)]
         drops = self.settings.dropping
         if drops is not None and drops.shed.window == "auto":
             for name, drop in drops.drops.items():
@@ -211,6 +230,13 @@ class _Prospects:
             behind,
         )
 
+    @property
+    def _sampled(self) -> frozenset[str]:
+        """Windows of which as many rows are kept as there is time for."""
+        settings = self.settings.estimating
+        fixed = settings is None or settings.fixed is not None
+        return frozenset() if fixed else self.settings.approximate
+
     def _drops(self, levels: Mapping[str, float]) -> list[dict[str, float]]:
         """Per drop in force: the part of its rows that each operator was left."""
         drops = self.settings.dropping
@@ -234,6 +260,8 @@ class _Prospects:
 
     def _reads_all(self, name: str) -> bool:
         """A window aggregate whose rows are counted before any goes."""
+        if name in self.settings.approximate:
+            return False
         network = self.settings.network
         node = network.by_name.get(name)
         return isinstance(node, Window) and isinstance(network.by_name[node.parent], Source)
@@ -257,7 +285,7 @@ class _Prospects:
         return [node.name for node in network.nodes if node.name not in left and node.name != output]
 
 
-def _efforts(ran: Ran) -> dict[str, Effort]:
+def _efforts(settings: KeepSettings, ran: Ran) -> dict[str, Effort]:
     """By operator: what it did."""
     parts: dict[str, list[Effort]] = {}
     for report in ran.reports:
@@ -266,6 +294,9 @@ def _efforts(ran: Ran) -> dict[str, Effort]:
         # What is paid comes out, too, and only of joins whose every row is a match.
         outputs = report.matches or (0 if report.paid.matches else report.emitted)
         done = Effort(rows, looked or report.comparisons, outputs, report.bytes_read)
+        if report.operator in settings.approximate:
+            # As in front of a match: every row is looked at, some are kept.
+            done = Effort(sum(report.offered), rows, outputs, report.bytes_read)
         parts.setdefault(report.operator, []).append(done)
     for match in ran.matched:
         parts.setdefault(match.operator, []).append(Effort(0.0, match.tried, match.emitted))

@@ -9,7 +9,8 @@ A *reader* takes rows in: a side of a join, a window aggregate, a match. Its lin
     rejected    their time is null or too far ahead; judged first
     late        below the watermark of their stream; a row that a box filtered out is not judged
     shed        `random_drop` in front of a join, `sifter` in front of a match (or at the sources),
-                `window_drop` in front of a window aggregate, or of a join that only feeds such
+                `window_drop` in front of a window aggregate, or of a join that only feeds such; `sampling`
+                in front of an approximate window, whose results are estimates then
     processed   all that were joined, matched or aggregated. Rows that the user's boxes filtered out are among
                 them: that is what was asked for (`filtered` says how many). So are rows with a null key.
 
@@ -29,8 +30,8 @@ from dataclasses import dataclass, field
 from tidegate.sifting import MatchReport
 from tidegate.values import SIDES, Manifest, Plan, TaskReport
 
-RANDOM_DROP, SIFTER, WINDOW_DROP = "random_drop", "sifter", "window_drop"
-REASONS = (RANDOM_DROP, SIFTER, WINDOW_DROP)
+RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING = "random_drop", "sifter", "window_drop", "sampling"
+REASONS = (RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING)
 
 
 @dataclass(frozen=True)

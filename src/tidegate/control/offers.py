@@ -5,6 +5,7 @@ Ours: the papers have one mechanism each, and each has its own knob. Here all sp
 
     join      r  falls from 1    cells of both windows, least productive first (`join/cells.py`)
     match     z  falls from 1    regions of the data space, least wanted first (`sift/configuration.py`)
+    window    f  falls from 1    rows of windows that are estimated (`estimating.py`)
     windows   p  rises from 0    whole windows, up to 𝓑 / (𝓑 + 1) of them (`window/window_drop.py`)
     output    0 or 1             an output is shut off as a whole (`window/admission.py`): the last resort
 
@@ -143,6 +144,17 @@ def even_offer(point: str, outputs: Mapping[str, float], behind: Mapping[str, fl
     """A match of which nothing is known yet: all rows are alike."""
     levels = np.array([1.0, FRACTION_MIN])
     return _match(point, outputs, levels, levels, 1 - levels, behind or {})
+
+
+def sample_offer(point: str, outputs: Mapping[str, float]) -> Offer:
+    """Windows that are estimated from f of their rows: that much is left of what all of them would say.
+
+    The variance of an estimate falls with the rows it is made of, so what a sample says grows with its size.
+    All windows come out all the same, and every row is looked at until it is known whether it is kept.
+    """
+    levels, all_of_it = np.array([1.0, FRACTION_MIN]), np.ones(2)
+    own = np.stack([all_of_it, levels, all_of_it, all_of_it], axis=1)
+    return Offer(point, levels, {point: own}, _shares(1 - levels, outputs))
 
 
 def windows_offer(

@@ -12,7 +12,8 @@ missing. Modes:
 
     EXACT       the rows that an engine with unlimited time would have written, from those that streams took
     SUBSET      some of these rows, all of them right; of windows: some are missing that would close now
-    ESTIMATED   values are estimates (of aggregates over a sample)
+    ESTIMATED   values are estimates, of aggregates over a sample of the rows, with intervals where valid
+                ones are known; groups of which no row was kept are missing
 
 A join with repair makes up for what it skipped (`debts.py`). Its output stays a SUBSET in the batch that
 skipped, with the recall of what came in time: later batches pay, and say so. `debt` is what is owed after a
@@ -26,7 +27,7 @@ join; none is given where no sound estimate is known, and `why` tells the reason
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +36,7 @@ import numpy as np
 from tidegate.control.completeness import SKIPPED_PAIRS, Losses, losses_of
 from tidegate.control.ledger import (
     REASONS,
+    SAMPLING,
     WINDOW_DROP,
     Counted,
     Line,
@@ -98,12 +100,16 @@ class Told:
     counted: Counted = field(default_factory=Counted)
     #: By output: windows that would have come out in this batch and were decided against.
     missing: Mapping[str, MissingWindows] = field(default_factory=dict)
+    #: Approximate windows whose results are estimates in this batch.
+    estimated: Collection[str] = ()
 
 
 def receipt_of(ways: Ways, told: Told) -> tuple[Row, dict[str, int]]:
     """The receipt of a batch, and what its manifest must remember (under `completeness.CONTROL`)."""
     lines = lines_of(ways.readers, told.reports, told.matched, told.counted)
-    losses = losses_of(told.plan, told.before, told.after, told.reports, lines, ways.operators)
+    losses = losses_of(
+        told.plan, told.before, told.after, told.reports, lines, ways.operators, told.estimated
+    )
     found = {name: _found(name, ways, told, losses) for name in {outlet.source for outlet in ways.outputs}}
     streams = [_stream(name, ways, told, lines) for name in ways.streams]
     outputs = [
@@ -143,14 +149,16 @@ def _output(outlet: Outlet, told: Told, lines: Mapping[Reader, Line], losses: Lo
     mine = [line for reader, line in lines.items() if reader.operator == outlet.source]
     line = added_up(mine) if mine else _straight(outlet, lines, told)
     missing = told.missing.get(outlet.name, ())
-    why = sorted({*losses.why.get(outlet.source, ()), *((WINDOW_DROP,) if missing else ())})
+    estimated = outlet.source in losses.estimated
+    why = {*losses.why.get(outlet.source, ())}
+    why |= ({WINDOW_DROP} if missing else set()) | ({SAMPLING} if estimated else set())
     return {
         "kind": OUTPUT,
         "name": outlet.name,
-        "mode": SUBSET if why else EXACT,
+        "mode": ESTIMATED if estimated else SUBSET if why else EXACT,
         **_ledger(line),
         "emitted": _emitted(outlet, line, told),
-        "why": why,
+        "why": sorted(why),
         "missing": [list(run) for run in missing],
         **_debts(outlet.source, told),
     }
@@ -172,6 +180,8 @@ def _debts(name: str, told: Told) -> Row:
 def _found(name: str, ways: Ways, told: Told, losses: Losses) -> Row:
     """How much of the result of an operator, or stream, was found; nothing where nobody can tell."""
     mine = [report for report in told.reports if report.operator == name]
+    if name in losses.estimated:
+        return {}
     if name not in losses.why:
         pairs = float(sum(report.matches for report in mine))
         known = {"estimate": Estimate(pairs, pairs).to_json()} if name in ways.pairing else {}

@@ -54,10 +54,15 @@ def window_rows(manifest: Manifest | None) -> list[Row]:
 def _window_row(name: str, shape: Row, manifest: Manifest) -> Row:
     pieces = [piece for piece in manifest.pieces if piece.operator == name]
     ratio = manifest.control.get("adding_up", {}).get("ratio", {})
+    # Of approximate windows: how likely a row of each stratum is kept in the next batch.
+    shares = manifest.control.get("estimates", {}).get("shares", {}).get(name)
     return {
         "window": name,
-        "size_us": shape["size_us"],
-        "slide_us": shape["slide_us"],
+        # Windows of rows have a size in rows instead.
+        "size_us": shape.get("size_us"),
+        "slide_us": shape.get("slide_us"),
+        "size_rows": shape.get("size"),
+        "slide_rows": shape.get("slide"),
         "by": list(shape["by"]),
         # Expressions over rows, as Spark computes them: what is stored for each group and pane.
         "partials": list(shape["partials"]),
@@ -65,6 +70,8 @@ def _window_row(name: str, shape: Row, manifest: Manifest) -> Row:
         "bytes": stored_bytes(pieces),
         "pieces": len(pieces),
         "rows_per_partial": ratio.get(name),
+        "share_least": min(shares) if shares else None,
+        "share_most": max(shares) if shares else None,
         "first": iso(min((piece.first_us for piece in pieces), default=BEGINNING_US)),
         "closed_before": iso(manifest.settled_us.get(name, BEGINNING_US)),
     }

@@ -88,15 +88,29 @@ def _window_line(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "window": row["window"],
         "by": ", ".join(row["by"]) or "-",
-        "size": units.seconds(row["size_us"] / 1e6),
-        "slide": units.seconds(row["slide_us"] / 1e6),
+        "size": _extent(row, "size"),
+        "slide": _extent(row, "slide"),
         "partials each": len(row["partials"]),
         "stored": row["stored"],
         "rows per stored": "-" if row["rows_per_partial"] is None else f"{row['rows_per_partial']:.1f}",
+        "rows kept": _kept(row),
         "size on disk": units.size(row["bytes"]),
         "oldest": units.date_and_time(row["first"]),
         "closed before": units.date_and_time(row["closed_before"]),
     }
+
+
+def _extent(row: Mapping[str, Any], of: str) -> str:
+    rows = row[f"{of}_rows"]
+    return units.seconds(row[f"{of}_us"] / 1e6) if rows is None else f"{units.count(rows)} rows"
+
+
+def _kept(row: Mapping[str, Any]) -> str:
+    """The part of its rows that a window will be made of: by group, where it is approximate."""
+    least, most = row["share_least"], row["share_most"]
+    if least is None or least == 1:
+        return "all"
+    return f"{least:.1%}" if least == most else f"{least:.1%} to {most:.1%}"
 
 
 def _debt_line(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,8 @@ def doing(report: Report) -> str:
     found = [f"looks at {_share(_fraction(report))} of the pairs"] if _fraction(report) < 1 else []
     if _dropped(report):
         found.append(f"drops {_share(_dropped(report))} of the windows")
+    if _kept(report) < 1:
+        found.append(f"estimates windows from {_share(_kept(report))} of the rows")
     if _paid(report):
         found.append(f"repairs {units.count(_paid(report))} pairs")
     if _owed(report):
@@ -34,7 +36,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._batch = -1
-        self._skips = self._drops = self._owes = False
+        self._skips = self._drops = self._samples = self._owes = False
 
     def of(self, reports: Iterable[Report]) -> Iterator[str]:
         for report in reports:
@@ -45,6 +47,7 @@ class Changes:
     def _of_one(self, report: Report) -> Iterator[str]:
         yield from map(_moved, _moves(report))
         skips, drops, owes = _fraction(report) < 1, bool(_dropped(report)), bool(_owed(report))
+        samples = _kept(report) < 1
         if skips and not self._skips:
             looks = _share(_fraction(report))
             yield f"more work than time: the join looks at {looks} of the pairs in reach, the best ones first"
@@ -54,10 +57,14 @@ class Changes:
             yield f"{_share(_dropped(report))} of the windows will be missing; all others stay exact"
         if self._drops and not drops:
             yield "no more windows are dropped"
+        if samples and not self._samples:
+            yield f"windows are estimated from {_share(_kept(report))} of the rows, with 95 % intervals"
+        if self._samples and not samples:
+            yield "windows are made of all rows again"
         if self._owes and not owes:
             given_up = bool((report.get("debts") or {}).get("forgiven"))
             yield "debts were given up" if given_up else "all that was left out has been made up for"
-        self._skips, self._drops, self._owes = skips, drops, owes
+        self._skips, self._drops, self._samples, self._owes = skips, drops, samples, owes
 
 
 def _fraction(report: Report) -> float:
@@ -67,6 +74,11 @@ def _fraction(report: Report) -> float:
 def _dropped(report: Report) -> float:
     drops = (report.get("windows") or {}).get("drops", {})
     return float(max((one["p"] for one in drops.values()), default=0.0))
+
+
+def _kept(report: Report) -> float:
+    """The part of their rows that approximate windows kept, of the one that kept least."""
+    return float(min((one["kept"] for one in report.get("estimates", {}).values()), default=1.0))
 
 
 def _owed(report: Report) -> int:

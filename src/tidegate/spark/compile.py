@@ -31,6 +31,7 @@ from tidegate.spark.condition_checks import check_condition, is_null, spreading_
 from tidegate.spark.counted_streams import judged_by_spark, observed_streams
 from tidegate.spark.flow_checks import (
     all_streaming_or_none,
+    check_estimates,
     check_outputs,
     joins_that_may_repair,
     operators_whose_time_counts,
@@ -86,6 +87,7 @@ def compile_flow(
 class _Compiler:
     def __init__(self, outputs: Sequence[Output], partitions: int, cells: bool, sifts: bool, repairs: bool):
         check_outputs(outputs)
+        check_estimates(outputs)
         self._repaired = joins_that_may_repair(outputs) if repairs else set()
         self._partitions, self._cells, self._sifts = partitions, cells, sifts
         self._tags = iter(range(0, 2**15 - 1, 2))
@@ -199,7 +201,7 @@ class _Compiler:
         base, _ = ports.boxes_of(node.parent)
         tap = self._source_tap(node.parent) if isinstance(base, Source) else None
         check_by(node, frame)
-        taken = taken_apart(frame, node.aggregates)
+        taken = taken_apart(frame, node.aggregates, approximate=node.approximate)
         check_rows(node, taken)
         kind = self._time_type(node.parent)
         schema = window_schema(node, frame, taken, kind, timed=id(node) in self._feeding)
@@ -213,6 +215,7 @@ class _Compiler:
             self._partitions,
             arrow_schema(schema, name),
             taken.udafs,
+            node.approximate,
         )
         # Rows of windows of rows are never added up, so there is nothing to choose.
         plain = isinstance(node.spec, WindowSpec) and plain_keys(node, frame) and taken.may_go_by_row

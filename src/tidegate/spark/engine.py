@@ -26,6 +26,7 @@ from tidegate.control import adding_up, balancing, completeness, goal_keeping, o
 from tidegate.control.balance_told import balance_told
 from tidegate.control.balancing import BalanceSettings
 from tidegate.control.debts_told import debts_told
+from tidegate.control.estimating import EstimateSettings
 from tidegate.control.goal_keeping import KeepSettings, Ran
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import OverloadSettings
@@ -40,6 +41,7 @@ from tidegate.goals import WHEN_IDLE
 from tidegate.route.load import Load
 from tidegate.sifting import MatchReport
 from tidegate.spark import linked, observed, sinks
+from tidegate.spark.approximate import Estimating
 from tidegate.spark.building import build_pass
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledWindow
 from tidegate.spark.dropping import Dropping
@@ -93,6 +95,8 @@ class Settings:
     goal: KeepSettings | None = None
     #: How what joins left out is made up for; None: it is not.
     repair: RepairSettings | None = None
+    #: The approximate windows; without a goal too, because rows may have been left out before a restart.
+    estimating: EstimateSettings | None = None
 
     @property
     def overload(self) -> OverloadSettings | None:
@@ -141,6 +145,7 @@ class Engine:
         self._staging = Staging.of(compiled, checkpoint.store)
         self._matching = Matching(compiled, settings.sifting)
         self._dropping = Dropping(settings.dropping)
+        self._estimating = Estimating(settings.estimating)
         #: Windows that may take rows as they are.
         self._plain_windows = [window.layout.operator for window in compiled.windows if window.plain]
         #: Windows whose partials are as large as rows.
@@ -242,15 +247,17 @@ class Engine:
                 after = self._learnt(plan, ran, after)
                 windows = self._plain_windows
                 learnt = self._matching.remembered(entered)
+                learnt |= self._estimating.learn(self.manifest, plan, settled, after)
                 learnt[adding_up.CONTROL] = adding_up.learn(self.manifest, plan, reports, windows)
                 after = replace(after, control={**after.control, **learnt})
                 progress["goal"] = after.control.get(goal_keeping.CONTROL, {}).get("told")
                 progress["sift"] = sift_told(plan, matched, entered.rows, after)
                 progress["windows"] = self._dropping.told(plan, self.manifest, after)
+                progress["estimates"] = self._estimating.told(plan, settled, self.manifest, after)
                 missing = self._dropping.missing(plan, self.manifest, after)
-                told = Told(
-                    plan, self.manifest, after, settled, matched, counted(raw, entered, late), missing
-                )
+                estimated = self._estimating.estimated(plan, self.manifest, after)
+                rows = counted(raw, entered, late)
+                told = Told(plan, self.manifest, after, settled, matched, rows, missing, estimated)
                 receipt, gaps_us = receipt_of(self._ways, told)
                 after = replace(after, control={**after.control, completeness.CONTROL: gaps_us})
                 self.checkpoint.telemetry.write(batch, progress)
@@ -359,6 +366,7 @@ class Engine:
             sifters=self._matching.sifters(self.manifest),
             by_row=adding_up.by_row(self.manifest, self._plain_windows, self._row_windows),
             dropping=self._dropping.decide(self.manifest),
+            estimating=self._estimating.decide(self.manifest, self._operators),
             routing=routing,
             cuts=cuts,
             balance=wanted,

@@ -156,6 +156,32 @@ def matches_that_may_sift(outputs: Sequence[Output]) -> set[int]:
     return {match for match, allowed in may_sift.items() if allowed}
 
 
+def check_estimates(outputs: Sequence[Output]) -> None:
+    """What is estimated goes to outputs, past no operator that computes with it."""
+
+    def visit(node: Node, taken_by: str | None) -> None:
+        base, _ = ports.boxes_of(node)
+        if isinstance(base, Window) and base.approximate and taken_by is not None:
+            raise FlowError(
+                explain(
+                    f"A {taken_by} takes the results of an approximate window",
+                    why="An estimate of estimates has no valid interval, and groups that were not seen would "
+                    "be missing",
+                    do="Write the results out, or leave out approximate=True: exact windows may feed others",
+                )
+            )
+        if isinstance(base, Join):
+            visit(base.left, "join")
+            visit(base.right, "join")
+        elif isinstance(base, Match):
+            visit(base.parent, taken_by)
+        elif isinstance(base, Window):
+            visit(base.parent, "window")
+
+    for output in outputs:
+        visit(output.node, None)
+
+
 def operators_whose_time_counts(outputs: Sequence[Output]) -> set[int]:
     """Operators whose rows need their event time, because a join or a window takes them."""
     feeding: set[int] = set()

@@ -54,6 +54,8 @@ HASH = "_tidegate_hash"
 #: Of pane partials: a second code of the group, its pane, what became of the rows, how many, the newest.
 CHECK, PANE, FATE = "_tidegate_check", "_tidegate_pane", "_tidegate_fate"
 ROWS, SEEN = "_tidegate_rows", "_tidegate_seen"
+#: Of approximate windows: how likely a row of this group is kept, and how many rows each kept one stands for.
+SHARE, WEIGHT = "_tidegate_share", "_tidegate_weight"
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,8 @@ class WindowLayout:
     schema: bytes
     #: User-defined aggregates, by the names of their results.
     udafs: Mapping[str, UdafLayout] = field(default_factory=dict)
+    #: Rows may be sampled: results have intervals.
+    approximate: bool = False
     how: str = "window"
 
     @property

@@ -117,7 +117,7 @@ def _operator(report: TaskReport) -> dict[str, Any]:
     # The keys that made most of the work are enough for people; balancing has seen them all.
     most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_TOLD]
     told = replace(report, added=(), recut={}, matched={}, looks=(), keys=tuple(most)).to_json()
-    for name in ("added", "merged", "matched", "seen_us", "looks", "recut"):
+    for name in ("added", "merged", "matched", "seen_us", "looks", "recut", "strata"):
         del told[name]
     return told
 

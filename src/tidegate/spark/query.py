@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.balance import Balance
 from tidegate.control.balancing import Balanced, BalanceSettings, check
+from tidegate.control.estimating import EstimateSettings, fixed_share
 from tidegate.control.goal_keeping import KeepSettings
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.overload import OverloadSettings
@@ -40,6 +41,7 @@ from tidegate.spark.window_network import network_of, output_name
 from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.local import LocalStore
+from tidegate.window.spec import WindowSpec
 
 AVAILABLE_NOW = "available now"
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
@@ -84,7 +86,8 @@ def start(
     if not compiled.streaming:
         # Everything of a batch run is settled in one pass, which sees no copies of rows.
         balancing = _balancing(compiled, Balance(strategy="none"), parts, count)
-        return _run_batch(compiled, Settings(parts, count, False, seed, balancing))
+        exact = _estimating(compiled, None, shed)
+        return _run_batch(compiled, Settings(parts, count, False, seed, balancing, estimating=exact))
     if checkpoint is None:
         raise FlowError(
             explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
@@ -92,7 +95,9 @@ def start(
     keep = _shedding(compiled, goal, shed, trigger, seed)
     balancing = _balancing(compiled, balance or Balance(), parts, count, _batch_seconds(goal, trigger))
     repairing = None if keep is None else _repairing(shed, keep.overload)
-    settings = Settings(parts, count, trigger == AVAILABLE_NOW, seed, balancing, keep, repairing)
+    estimating = _estimating(compiled, goal, shed)
+    bounded = trigger == AVAILABLE_NOW
+    settings = Settings(parts, count, bounded, seed, balancing, keep, repairing, estimating)
     return _run_stream(compiled, settings, checkpoint, _trigger(trigger))
 
 
@@ -455,7 +460,8 @@ def _shedding(
     matches = {m.layout.operator: m.queries for m in compiled.matches if id(m.node) in may_sift}
     at_sources = frozenset(m.layout.operator for m in compiled.matches if m.node.sources is not None)
     windows = any(output.max_gap is not None for output in compiled.outputs)
-    if not joins and not matches and not windows:
+    estimating = _estimating(compiled, goal, shed)
+    if not joins and not matches and not windows and estimating is None:
         raise FlowError(
             explain(
                 "This goal could not be kept: nothing in the flow may be left out",
@@ -463,7 +469,7 @@ def _shedding(
                 why="A row that comes out alone because its partner was skipped would be wrong, not missing; "
                 "so would the window of a skipped row",
                 do="Use inner or left_semi joins, or match the rows of a source, or let windows be missing: "
-                "write_to(…, max_gap=10), or goal=None",
+                "write_to(…, max_gap=10), or estimated: window(…, approximate=True), or goal=None",
             )
         )
     if shed.utility is not None:
@@ -487,7 +493,15 @@ def _shedding(
         OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes) if skips else None,
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
         DropSettings(shed, network, *seconds, seed) if drops else None,
+        estimating,
     )
+
+
+def _estimating(compiled: Compiled, goal: Goal | None, shed: Shed) -> EstimateSettings | None:
+    """The approximate windows, and which part of their rows is kept; all of them where there is no goal."""
+    approximate = [window.layout for window in compiled.windows if window.layout.approximate]
+    windows = {one.operator: one.spec for one in approximate if isinstance(one.spec, WindowSpec)}
+    return EstimateSettings(windows, 1.0 if goal is None else fixed_share(shed)) if windows else None
 
 
 def _that_may_repair(compiled: Compiled) -> set[int]:

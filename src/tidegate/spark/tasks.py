@@ -11,6 +11,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import Broadcast
 
+from tidegate.control.estimating import left_out
 from tidegate.sift.query_index import QueryIndex
 from tidegate.sift.sifter import Sifter
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
@@ -21,6 +22,7 @@ from tidegate.spark.staging import Staging
 from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_network import feeding
 from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
+from tidegate.window.strata import NOTHING_LEFT_OUT
 
 
 class Tasks:
@@ -60,6 +62,7 @@ class Tasks:
     def _closing(self, window: CompiledWindow, plan: Plan, before: Manifest, passing: Passing) -> WindowBatch:
         name, stream = window.layout.operator, window.layout.stream
         late_before_us = BEGINNING_US if stream is None else plan.watermarks_us[stream]
+        sampling = plan.estimating.get(name)
         return WindowBatch(
             layout=window.layout,
             store_url=self._store_url,
@@ -76,6 +79,9 @@ class Tasks:
             by_row=name in plan.by_row,
             gaps=passing.into(feeding(self._compiled, window.node.parent), name, late_before_us),
             kept=passing.out_of(name),
+            shares=None if sampling is None else tuple(sampling["shares"]),
+            seed=plan.seed,
+            left_out=NOTHING_LEFT_OUT if sampling is None else left_out(sampling),
             run=self._run,
             **self._staged(name),
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from tidegate.control.ledger import RANDOM_DROP, SIFTER, WINDOW_DROP, Counted, Reader
+from tidegate.control.ledger import RANDOM_DROP, SAMPLING, SIFTER, WINDOW_DROP, Counted, Reader
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import Outlet, Ways
 from tidegate.control.window_dropping import DropSettings
 from tidegate.flow import Join, Match, Node, Output, Refused, Source
-from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledOperator, CompiledWindow
+from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledOperator, CompiledWindow
 from tidegate.spark.matching import Entered
 from tidegate.spark.observed import Observed
 from tidegate.spark.ports import boxes_of, may_drop
@@ -63,7 +63,14 @@ def _readers(
             yield Reader(name, side, source, reason, whole, keyless, joins=True)
         return
     source, whole = _source(compiled, operator.node.parent)
-    yield Reader(name, 0, source, WINDOW_DROP if isinstance(operator, CompiledWindow) else SIFTER, whole)
+    yield Reader(name, 0, source, _reason(operator), whole)
+
+
+def _reason(operator: CompiledMatch | CompiledWindow) -> str:
+    """Why rows may be dropped in front of it. Windows that are missing now and then are never approximate."""
+    if isinstance(operator, CompiledMatch):
+        return SIFTER
+    return SAMPLING if operator.layout.approximate else WINDOW_DROP
 
 
 def _source(compiled: Compiled, node: Node) -> tuple[str, bool]:

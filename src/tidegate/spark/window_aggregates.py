@@ -20,11 +20,12 @@ from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN
 from tidegate.spark.aggregate_calls import Constant, analysed, called, constant
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import TIME, UdafLayout, WindowResult
+from tidegate.spark.layout import TIME, WEIGHT, UdafLayout, WindowResult
 from tidegate.spark.sql_text import told_apart
 from tidegate.spark.user_aggregates import udaf_layout
 from tidegate.user_defined import UserAggregate
 from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate, result_type, users_part
+from tidegate.window.estimates import estimated
 from tidegate.window.sketches import hll_size, kll_size
 
 #: Families of types, as the catalogue names them. Kernels compare values by rank: nested ones have none.
@@ -77,9 +78,11 @@ class Taken:
         return any(part.merge in _ROWS for part, _ in self.parts)
 
 
-def taken_apart(frame: DataFrame, aggregates: Sequence[tuple[str, Any]]) -> Taken:
-    """The aggregates of a window over the rows of a frame."""
-    taking = _Taking(frame)
+def taken_apart(
+    frame: DataFrame, aggregates: Sequence[tuple[str, Any]], *, approximate: bool = False
+) -> Taken:
+    """The aggregates of a window over the rows of a frame; `approximate`: rows may have been sampled."""
+    taking = _Taking(frame, approximate)
     for name, given in aggregates:
         if isinstance(given, UserAggregate):
             taking.add_users(name, given)
@@ -90,8 +93,8 @@ def taken_apart(frame: DataFrame, aggregates: Sequence[tuple[str, Any]]) -> Take
 
 
 class _Taking:
-    def __init__(self, frame: DataFrame) -> None:
-        self._frame, self.taken = frame, Taken()
+    def __init__(self, frame: DataFrame, approximate: bool) -> None:
+        self._frame, self._approximate, self.taken = frame, approximate, Taken()
         #: Arguments as Java's expressions, with their types; partial columns by their texts.
         self._arguments: list[tuple[Any, T.DataType]] = []
         self._partials: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -104,6 +107,7 @@ class _Taking:
         types = [kind for _, kind in arguments]
         found = aggregate(function, decimal=isinstance(types[0], T.DecimalType))
         check_types(name, found, types)
+        found = _estimated(name, found) if self._approximate else found
         given_constants = zip(found.constants, columns[found.arguments :], strict=False)
         constants = {what: constant(self._frame, name, what, column) for what, column in given_constants}
         sizes = _sizes(name, constants)
@@ -129,9 +133,12 @@ class _Taking:
     def resolve(self) -> None:
         """The types of partial columns, which Spark's analyser knows."""
         taken = self.taken
-        given_to = self._frame.select(TIME, *[column.alias(name) for name, column in taken.arguments])
+        arguments = [column.alias(name) for name, column in taken.arguments]
+        given_to = self._frame.select(TIME, F.lit(1.0).alias(WEIGHT), *arguments)
         try:
-            added_up = given_to.agg(*[F.expr(text).alias(name) for name, text in taken.partials])
+            added_up = given_to.groupBy(WEIGHT).agg(
+                *[F.expr(text).alias(name) for name, text in taken.partials]
+            )
         except AnalysisException as error:
             raise FlowError(
                 explain(
@@ -180,6 +187,7 @@ class _Taking:
             "tie": f"xxhash64({hashed})",
             "check": f"xxhash64({_SALT}, {hashed})",
             "size": size,
+            "weight": WEIGHT,
         }
         panes, rows = ([text.format(*hidden, **known) for text in some] for some in (part.pane, part.row))
         return tuple(panes), tuple(rows)
@@ -198,6 +206,13 @@ def _known(name: str, function: str, given: int) -> Aggregate:
         takes = f"{least}" if least == most else f"{least} to {most}"
         raise FlowError(explain(f"Aggregate {name!r}: {function} takes {takes} argument(s) here", got=given))
     return found
+
+
+def _estimated(name: str, found: Aggregate) -> Aggregate:
+    try:
+        return estimated(found)
+    except FlowError as error:
+        raise FlowError(f"Aggregate {name!r}: {error}") from None
 
 
 def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> None:

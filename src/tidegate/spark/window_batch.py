@@ -9,6 +9,7 @@ from tidegate.spark.layout import WindowLayout
 from tidegate.values import Piece
 from tidegate.window.gap_table import GapTable
 from tidegate.window.intervals import Intervals
+from tidegate.window.strata import NOTHING_LEFT_OUT, LeftOut
 
 #: What became of the rows behind a partial, before they were added up; markers only tell the instance.
 ON_TIME, LATE, REJECTED, DROPPED, MARKER = 0, 1, 2, 3, -1
@@ -36,6 +37,10 @@ class WindowBatch:
     #: Times of rows that no kept window needs, and starts of windows that are computed; None: no such thing.
     gaps: GapTable | None = None
     kept: Intervals | None = None
+    #: Of an approximate window: how likely rows are kept, per stratum, by which seed; and what was left out.
+    shares: tuple[float, ...] | None = None
+    seed: int = 0
+    left_out: LeftOut = NOTHING_LEFT_OUT
     run: str = ""
     stage_root: str | None = None
     kept_as: str | None = None

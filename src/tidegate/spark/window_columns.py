@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidegate.spark.estimated_columns import ESTIMATES, estimated_values, with_bounds
 from tidegate.spark.layout import REPORT, TIME, WindowLayout, WindowResult
 from tidegate.spark.list_columns import items_of, merged_items, values_of
 from tidegate.spark.merged_rows import MergedRows
@@ -54,9 +55,16 @@ class WindowColumns:
         return made
 
     def closed(
-        self, windows: MergedRows, starts: NDArray[np.int64], ends: NDArray[np.int64]
+        self,
+        windows: MergedRows,
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        sampled: NDArray[np.bool_] | None = None,
     ) -> pa.RecordBatch:
-        """The rows that come out of these windows, given when each of them starts and ends."""
+        """The rows that come out of these windows, given when each of them starts and ends.
+
+        `sampled`: of approximate windows, those that rows may have been left out of.
+        """
         count = windows.stretches.count
         if not count:
             return self.nothing()
@@ -65,13 +73,13 @@ class WindowColumns:
             END: pa.array(ends),
             TIME: pa.array(starts),
             REPORT: pa.nulls(count, pa.string()),
-            **self.results(windows),
+            **self.results(windows, sampled),
         }
         arrays = [_cast(known[field.name], field.type) for field in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def results(self, windows: MergedRows) -> dict[str, pa.Array]:
-        """The key and the aggregates of windows."""
+    def results(self, windows: MergedRows, sampled: NDArray[np.bool_] | None = None) -> dict[str, pa.Array]:
+        """The key and the aggregates of windows; of approximate ones, intervals too."""
         numbers: dict[str, pa.Array] = {}
         for part, names in self._layout.parts:
             if part.merge not in (*_LISTS, *_SKETCHES, *_STATES):
@@ -83,7 +91,7 @@ class WindowColumns:
                 made[result.name] = self._formula(result, [numbers[name] for name in result.columns])
             else:
                 made[result.name] = self._direct(result, windows)
-        return made
+        return made if sampled is None else {**made, **with_bounds(self._layout, made, numbers, sampled)}
 
     def nothing(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in self.schema], schema=self.schema)
@@ -106,7 +114,10 @@ class WindowColumns:
             return partials[0].field(1) if not partials[0].null_count else _field_or_null(partials[0])
         if result.final == "as it is":
             return partials[0]
-        kind, columns = self.schema.field(result.name).type, [as_column(one) for one in partials]
+        kind = self.schema.field(result.name).type
+        if result.final in ESTIMATES:
+            return estimated_values(result.final, partials, kind)
+        columns = [as_column(one) for one in partials]
         if result.final == "avg of decimals":
             return as_arrow(finish(result.final, columns, digits=kind.scale - partials[0].type.scale), kind)
         return as_arrow(finish(result.final, columns), kind)

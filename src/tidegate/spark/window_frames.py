@@ -5,22 +5,39 @@ Where there are about as many groups as rows, adding up is left to the tasks, an
 Rows of windows of rows are never added up: each goes with its time and a hash of the row, which give it its
 place among others.
 
-Late rows, rows whose time cannot be used, and rows that no kept window needs are added up too, in groups of
-their own without a key: so they are counted by the same pass, and no window ever sees them.
+Late rows, rows whose time cannot be used, rows that no kept window needs and rows that are left out of an
+approximate window are added up too, in groups of their own without a key: so they are counted by the same
+pass, and no window ever sees them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tidegate.spark.approximate import left_out_sql, share_sql
 from tidegate.spark.compiled import CompiledWindow
 from tidegate.spark.dropping import in_gap
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import quoted
 from tidegate.spark.known import Known
-from tidegate.spark.layout import CHECK, CODE, FATE, MARKER, PANE, ROW, ROWS, SEEN, TAG, TIME
+from tidegate.spark.layout import (
+    CHECK,
+    CODE,
+    FATE,
+    MARKER,
+    PANE,
+    ROW,
+    ROWS,
+    SEEN,
+    SHARE,
+    TAG,
+    TIME,
+    WEIGHT,
+)
 from tidegate.spark.routed import instance_of
 from tidegate.spark.sql_text import data, told_apart
 from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
@@ -82,9 +99,12 @@ def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known:
         return [*sums, F.count(F.lit(1)).alias(ROWS), F.max(TIME).alias(SEEN)]
 
     name = work.layout.operator
-    keys = known.get(("keys", name), lambda: [F.col(n) for n in (FATE, PANE, *map(quoted, work.layout.by))])
+    # All rows of a group weigh the same, so their weight divides no group.
+    weight = [] if work.shares is None else [WEIGHT]
+    named = [FATE, PANE, *map(quoted, work.layout.by), *weight]
+    keys = known.get(("keys", name), lambda: [F.col(one) for one in named])
     judged = _judged(rows, window, work, known)
-    return judged.groupBy(*keys).agg(*known.get(("added up", name), made))
+    return judged.groupBy(*keys).agg(*known.get(("added up", name), made)).drop(*weight)
 
 
 def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
@@ -95,35 +115,47 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: K
     )
     if work.gaps is not None:
         fate += f"WHEN {in_gap(work.gaps)} THEN {DROPPED} "
+    if work.shares is not None:
+        group = [(_canonical(rows.schema[name]), rows.schema[name].dataType) for name in work.layout.by]
+        rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, _code(group))))
+        fate += f"WHEN {left_out_sql(rows, work.seed, work.batch)} THEN {DROPPED} "
     fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(FATE, F.expr(fate))
-    needed = known.get(("needed", work.layout.operator), lambda: _needed(rows, window))
+    weighed = work.shares is not None
+    needed = known.get(("needed", work.layout.operator), lambda: _needed(rows, window, weighed))
     return judged.select(FATE, TIME, *needed)
 
 
-def _needed(rows: DataFrame, window: CompiledWindow) -> list[Column]:
-    """Of judged rows: pane or hash, key, and the arguments of all aggregates."""
+def _needed(rows: DataFrame, window: CompiledWindow, weighed: bool) -> list[Column]:
+    """Of judged rows: pane or hash, key, weight, and the arguments of all aggregates."""
     used = F.col(FATE) == F.lit(ON_TIME)
-    by = [F.when(used, _canonical(rows.schema[name])).alias(name) for name in window.layout.by]
+    by = [F.when(used, F.expr(_canonical(rows.schema[name]))).alias(name) for name in window.layout.by]
     spec = window.layout.spec
     place = (ROW, row_sql(rows)) if isinstance(spec, RowsSpec) else (PANE, pane_sql(spec))
     placed = F.when(used, F.expr(place[1])).alias(place[0])
-    return [placed, *by, *(column.alias(name) for name, column in window.taken.arguments)]
+    weight = [F.when(used, 1 / F.col(SHARE)).alias(WEIGHT)] if weighed else []
+    return [placed, *by, *weight, *(column.alias(name) for name, column in window.taken.arguments)]
 
 
-def _canonical(field: T.StructField) -> Column:
+def _canonical(field: T.StructField) -> str:
     """Of both zeros the positive one, as Spark's own grouping has it."""
-    column, kind = F.col(quoted(field.name)), field.dataType
-    return column + F.lit(0.0).cast(kind) if isinstance(kind, (T.FloatType, T.DoubleType)) else column
+    column, kind = quoted(field.name), field.dataType
+    if not isinstance(kind, (T.FloatType, T.DoubleType)):
+        return column
+    return f"{column} + CAST(0 AS {kind.simpleString()})"
 
 
 def _codes(frame: DataFrame, window: CompiledWindow) -> list[Column]:
     """The codes of groups, which are hashed after Spark has told equal keys from others."""
     by = set(window.layout.by)
     keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
-    code = f"xxhash64({told_apart(keys)})" if keys else "0L"
     check = f"xxhash64({', '.join([f'{_SALT}', *([told_apart(keys)] if keys else [])])})"
-    return [F.lit(0).cast("short").alias(TAG), F.expr(code).alias(CODE), F.expr(check).alias(CHECK)]
+    return [F.lit(0).cast("short").alias(TAG), F.expr(_code(keys)).alias(CODE), F.expr(check).alias(CHECK)]
+
+
+def _code(keys: Sequence[tuple[str, T.DataType]]) -> str:
+    """The code of a group with these keys."""
+    return f"xxhash64({told_apart(keys)})" if keys else "0L"
 
 
 def _markers(like: DataFrame, instances: int) -> DataFrame:

@@ -99,6 +99,15 @@ def _gap(compiled: Compiled, output: Output) -> int | None:
                 do="Leave it out, or aggregate by time: window('1 minute') in place of tg.rows(…)",
             )
         )
+    if base.approximate:
+        raise FlowError(
+            explain(
+                f"Output {output.name!r} has a max_gap, and its windows are approximate",
+                got=f"max_gap={output.max_gap!r}",
+                why="When time is short, such windows lose rows and come all the same: none will be missing",
+                do="Leave out max_gap, or approximate=True",
+            )
+        )
     if isinstance(output.max_gap, int):
         return output.max_gap
     return gap_in_windows(duration_us(output.max_gap, "max_gap"), base.spec.slide_us)

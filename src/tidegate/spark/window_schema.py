@@ -15,7 +15,7 @@ from tidegate.spark.keys import is_binary
 from tidegate.spark.layout import REPORT, TIME
 from tidegate.spark.window_aggregates import Taken
 from tidegate.window.spec import RowsSpec
-from tidegate.windowed import END, START, Window
+from tidegate.windowed import END, HIGH, LOW, START, Window
 
 _PLAIN = (T.IntegralType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
 
@@ -33,10 +33,11 @@ def check_by(node: Window, frame: DataFrame) -> None:
             )
         )
     unclear = [name for name in node.by if not _equal_where_hashes_are(frame.schema[name].dataType)]
-    if isinstance(node.spec, RowsSpec) and unclear:
+    if unclear and (node.approximate or isinstance(node.spec, RowsSpec)):
+        which = "Approximate windows" if node.approximate else "Windows of rows"
         raise FlowError(
             explain(
-                "Windows of rows cannot group by columns of this type",
+                f"{which} cannot group by columns of this type",
                 got=", ".join(f"{name}: {frame.schema[name].dataType.simpleString()}" for name in unclear),
                 why="Groups are told apart by a hash, and equal values of this type may have different ones",
                 do="Group by a part of it, or by a string or number made of it with with_column",
@@ -82,10 +83,18 @@ def window_schema(
     """Start and end of the window, the key, the aggregates, perhaps the time, and a report at the end."""
     fields = [T.StructField(START, time_type), T.StructField(END, time_type)]
     fields += [T.StructField(name, frame.schema[name].dataType) for name in node.by]
-    fields += [T.StructField(result.name, kind) for result, kind in taken.results]
+    for result, kind in taken.results:
+        fields.append(T.StructField(result.name, kind))
+        if node.approximate:
+            fields += [T.StructField(result.name + end, bound_type(kind)) for end in (LOW, HIGH)]
     if timed:
         fields.append(T.StructField(TIME, T.LongType()))
     return T.StructType([*fields, T.StructField(REPORT, T.StringType())])
+
+
+def bound_type(kind: T.DataType) -> T.DataType:
+    """The ends of an interval are real; what is no number has an interval only where it is exact."""
+    return T.DoubleType() if isinstance(kind, T.NumericType) else kind
 
 
 def window_fingerprint(window: CompiledWindow) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from tidegate.window.panes import Panes
 from tidegate.window.runs import Merged, merge_runs
 from tidegate.window.runs import Run as KeyRun
 from tidegate.window.spec import WindowSpec
+from tidegate.window.strata import rows_by_stratum, stratum_of
 
 
 class WindowInstance:
@@ -64,6 +65,7 @@ class WindowInstance:
         self._rows = dict.fromkeys((ON_TIME, LATE, REJECTED, DROPPED), 0)
         self._seen_us: int | None = None
         self._stored = np.zeros(self.layout.partitions, np.int64)
+        self._strata: tuple[int, ...] = ()
         self._read_before = self.cache.bytes_read
 
     @cached_property
@@ -117,6 +119,9 @@ class WindowInstance:
 
     def _accept_on_time(self, table: pa.Table, mine: NDArray[np.int64]) -> None:
         code, check = (_words(table.column(name))[mine] for name in (CODE, CHECK))
+        if self.layout.approximate:
+            rows = as_numpy(one_array(table.column(ROWS)))[mine]
+            self._strata = rows_by_stratum(code, rows)
         starts = self.panes.start(table.column(PANE).take(pa.array(mine)).to_numpy())
         order = _order(code, check, starts)
         chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
@@ -215,7 +220,11 @@ class WindowInstance:
         if self.work.kept is not None:
             stretches = stretches.only(self.work.kept.contain(self.spec.start(stretches.at)))
         starts, ends = self.spec.start(stretches.at), self.spec.end(stretches.at)
-        return self.columns.closed(MergedRows(table, merged, stretches), starts, ends)
+        sampled = None
+        if self.layout.approximate and stretches.count:
+            codes = _words(table.column(CODE))[merged.order[stretches.begin]]
+            sampled = self.work.left_out.touches(starts, ends, stratum_of(codes))
+        return self.columns.closed(MergedRows(table, merged, stretches), starts, ends, sampled)
 
     def _closing(self, runs: Sequence[Run]) -> tuple[int, int] | None:
         """The first window that closes, and the first that does not; None where none does."""
@@ -281,6 +290,7 @@ class WindowInstance:
             staged=staged,
             dropped=(rows[DROPPED], 0),
             recut=self.held.recut,
+            strata=self._strata,
         )
 
     def _reported(self, report: TaskReport) -> pa.RecordBatch:

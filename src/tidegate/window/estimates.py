@@ -8,8 +8,8 @@ panes can be added up first and weighed afterwards; texts name it {weight}.
     var_*, stddev_*, skewness, kurtosis,         of the rows, w of each          none
     covar_*, corr
     min, max, first, last, any_value, min_by,    that of the rows kept           none: nothing says what the
-    max_by, bool_*, bit_*, lists, sets,                                          others would have been
-    sketches, user-defined
+    max_by, bool_*, bit_*, sketches                                              others would have been
+    lists, sets, user-defined                    refused: what is missing of them no other row stands for
 
 Exact partials stay as they are, and what w adds lies beside them: with nothing left out every addition is
 zero, and the result is the exact one to the last bit. What is added is double: estimates of whole numbers and
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidegate.errors import FlowError, explain
 from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate
 
 COUNT, SUM, AVERAGE = "estimated count", "estimated sum", "estimated average"
@@ -39,6 +40,14 @@ def estimated(of: Aggregate) -> Aggregate:
             counted, moments = aggregate("count").parts[0], aggregate("skewness").parts[0]
             parts = (*of.parts, _weights(counted), _ADDED, weighted(moments, _SPREAD))
             return replace(of, parts=parts, final=SUM if of.name == "sum" else AVERAGE)
+        case _ if of.parts[0].merge in (Merge.CONCAT, Merge.UNION):
+            raise FlowError(
+                explain(
+                    f"{of.name} cannot be estimated",
+                    why="A list of the rows that were kept would pass for one of all rows",
+                    do="Put it into a window of its own, without approximate=True",
+                )
+            )
         case _:
             return replace(of, parts=tuple(weighted(part, "{weight}") for part in of.parts))
 

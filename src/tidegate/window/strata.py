@@ -87,3 +87,6 @@ class LeftOut:
     @classmethod
     def from_json(cls, raw: Sequence[Any]) -> LeftOut:
         return cls(tuple((int(low), int(high), int(bits)) for low, high, bits in raw))
+
+
+NOTHING_LEFT_OUT = LeftOut()

@@ -16,7 +16,7 @@ from tidegate.control.completeness import (
     Losses,
     losses_of,
 )
-from tidegate.control.ledger import RANDOM_DROP, SIFTER, Line, Reader
+from tidegate.control.ledger import RANDOM_DROP, SAMPLING, SIFTER, Line, Reader
 from tidegate.control.planning import Operator, first_manifest, next_plan
 from tidegate.join.within import Unbounded, Within
 from tidegate.routing import together
@@ -50,6 +50,7 @@ def lost(
     settle_us: int = 1000,
     shed: dict[Reader, dict[str, int]] | None = None,
     operators: dict[str, Operator] = OPERATORS,
+    estimated: tuple[str, ...] = (),
 ) -> Losses:
     before = before or state()
     plan = replace(
@@ -58,7 +59,8 @@ def lost(
         settle_us=dict.fromkeys(operators, settle_us),
     )
     lines = {reader: Line(shed=(shed or {}).get(reader, {})) for reader in READERS}
-    return losses_of(plan, before, state(), [replace(a_report("near"), probed=3)], lines, operators)
+    reports = [replace(a_report("near"), probed=3)]
+    return losses_of(plan, before, state(), reports, lines, operators, estimated)
 
 
 def test_nothing_left_out_is_nothing_lost() -> None:
@@ -84,6 +86,11 @@ def test_dropped_rows_are_missed_by_later_rows_until_their_window_is_over() -> N
 def test_what_a_sifter_dropped_is_missing_behind_it() -> None:
     losses = lost(shed={READERS[0]: {SIFTER: 7}})
     assert losses.why == {"match": {SIFTER}, "near": {UPSTREAM}, "far": {UPSTREAM}}
+
+
+def test_of_sampled_rows_nothing_is_missing_and_all_that_is_computed_of_them_is_estimated() -> None:
+    assert lost(shed={READERS[0]: {SAMPLING: 7}}) == Losses({}, {})
+    assert lost(estimated=("near",)) == Losses({}, {}, frozenset({"near", "far"}))
 
 
 def test_rows_that_were_given_up_are_missing() -> None:

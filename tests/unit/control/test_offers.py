@@ -10,6 +10,7 @@ from tidegate.control.offers import (
     rate_offer,
     regions_offer,
     rows_going,
+    sample_offer,
     shut_offer,
     windows_offer,
 )
@@ -61,9 +62,10 @@ def test_a_match_loses_what_the_best_thresholds_cost() -> None:
             "p", {"o": 1.0}, RANDOM.dirichlet(np.ones(9)), RANDOM.dirichlet(np.ones(9)), np.ones(9, bool), 0.3
         ),
         even_offer("p", {"o": 1.0}),
+        sample_offer("p", {"o": 1.0}),
         windows_offer("p", ["o"], 5, {"p": 0.5}, ["p"]),
     ],
-    ids=["cells", "rate", "regions", "even", "windows"],
+    ids=["cells", "rate", "regions", "even", "sample", "windows"],
 )
 def test_every_offer_begins_with_nothing_and_each_step_costs_more_than_the_last(offer: Offer) -> None:
     lost, kept = offer.lost["o"], offer.kept["p"]
@@ -74,6 +76,12 @@ def test_every_offer_begins_with_nothing_and_each_step_costs_more_than_the_last(
     assert (np.diff(kept, axis=0) <= 1e-12).all()
     assert offer.done(offer.nothing) == 1
     assert offer.level(offer.done(0.3)) == pytest.approx(0.3)
+
+
+def test_a_sample_spares_the_work_with_rows_and_no_window() -> None:
+    offer = sample_offer("window", {"out": 1.0})
+    assert offer.kept_at(0.25)["window"] == pytest.approx([1, 0.25, 1, 1])
+    assert offer.lost_at(0.25) == {"out": pytest.approx(0.75)}
 
 
 def test_a_join_that_found_nothing_is_taken_to_find_evenly() -> None:

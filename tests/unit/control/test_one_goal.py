@@ -9,13 +9,13 @@ import pytest
 from tidegate.control.cost_model import Effort
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.headroom import HeadroomSettings
-from tidegate.control.offers import Offer, rate_offer, shut_offer, windows_offer
+from tidegate.control.offers import Offer, rate_offer, sample_offer, shut_offer, windows_offer
 from tidegate.control.one_goal import OneGoal
 from tidegate.control.patience import Patience, PatienceSettings
 from tidegate.errors import FlowError
 
 #: Seconds per row, comparison and output of each operator, and of a batch that does nothing.
-COSTS = {"join": np.array([1e-5, 1e-6, 1e-5, 0]), "window": np.array([1e-4, 0, 1e-5, 0])}
+COSTS = {"join": np.array([1e-5, 1e-6, 1e-5, 0]), "window": np.array([2e-5, 8e-5, 1e-5, 0])}
 OVERHEAD = 0.2
 OFFERS = [
     rate_offer("join", {"pairs": 1.0}, 0.7),
@@ -36,7 +36,7 @@ class Machine:
         """At a rate of 1 the join takes 0.3 seconds, and so does the window."""
         full = {
             "join": Effort(3e3 * rate, 2e5 * rate, 7e3 * rate),
-            "window": Effort(3e3 * rate, 0, 10 * rate),
+            "window": Effort(3e3 * rate, 3e3 * rate, 10 * rate),
         }
         for _ in range(batches):
             did = dict(full)
@@ -95,6 +95,20 @@ def test_the_output_that_counts_more_loses_less() -> None:
     assert joins["pairs"] <= plain["pairs"] < counts["pairs"] or plain["pairs"] == joins["pairs"] == 0
     assert counts["counts"] <= plain["counts"] <= joins["counts"]
     assert joins["counts"] > counts["counts"]
+
+
+def test_windows_are_estimated_as_far_as_that_is_missed_least() -> None:
+    offers = [rate_offer("join", {"pairs": 1.0}, 0.7), sample_offer("window", {"counts": 1.0})]
+    calm = Machine(offers).run(0.9, 20)
+    assert calm.levels == {"join": 1.0, "window": 1.0}
+    pairs, counts = (Machine(offers, weights={name: 9.0}) for name in ("pairs", "counts"))
+    few, many = (machine.run(2.5, 30).levels["window"] for machine in (pairs, counts))
+    assert few < 0.5 < many
+    for machine in (pairs, counts):
+        assert all(took <= 1 for took in machine.seconds[-20:])
+    bounded = Machine(offers, weights={"pairs": 9.0}, loss_max={"counts": 0.1}).run(2.5, 30)
+    assert bounded.levels["window"] == pytest.approx(0.9)
+    assert bounded.levels["join"] < 1
 
 
 def test_no_output_loses_more_than_it_may_and_what_is_missing_is_said() -> None:

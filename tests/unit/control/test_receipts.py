@@ -13,7 +13,7 @@ from tests.unit.control.test_recall import looks
 
 from tidegate.control.ledger import RANDOM_DROP, Counted, Reader
 from tidegate.control.planning import Operator, next_plan
-from tidegate.control.receipts import EXACT, NO_SAMPLE, SUBSET, Outlet, Told, Ways, receipt_of
+from tidegate.control.receipts import ESTIMATED, EXACT, NO_SAMPLE, SUBSET, Outlet, Told, Ways, receipt_of
 from tidegate.join.reach import ages_of
 from tidegate.join.selection import GROUPS
 from tidegate.join.within import Within
@@ -88,7 +88,7 @@ def test_dropped_rows_make_a_subset_and_are_remembered() -> None:
     given = told(replace(ALL, keep_share=0.5), joined(5, dropped=3))
     receipt, gaps_us = receipt_of(WAYS, given)
     rows = {row["name"]: row for row in receipt["rows"]}
-    assert rows["a"]["shed_by"] == {"random_drop": 3, "sifter": 0, "window_drop": 0}
+    assert rows["a"]["shed_by"] == {"random_drop": 3, "sifter": 0, "window_drop": 0, "sampling": 0}
     assert (rows["a"]["mode"], rows["b"]["mode"], rows["pairs"]["mode"]) == (SUBSET, EXACT, SUBSET)
     assert rows["pairs"]["why"] == ["random_drop"]
     assert "recall" not in rows["pairs"]
@@ -146,6 +146,11 @@ def test_missing_windows_are_named() -> None:
     given = replace(told(None, joined(5)), missing={"pairs": [(0, 30, 10)]})
     row = rows_of(given)["output pairs"]
     assert (row["mode"], row["missing"], row["why"]) == (SUBSET, [[0, 30, 10]], ["window_drop"])
+
+
+def test_estimates_are_no_subset_and_have_no_recall() -> None:
+    row = rows_of(replace(told(None, joined(5)), estimated=["join1"]))["output pairs"]
+    assert (row["mode"], row["why"], "recall" in row) == (ESTIMATED, ["sampling"], False)
 
 
 def test_ten_outputs_cost_little() -> None:

@@ -94,6 +94,27 @@ def test_a_window_that_stores_nothing_has_no_oldest_row() -> None:
     assert (row["stored"], row["first"], row["closed_before"]) == (0, None, None)
 
 
+def test_an_approximate_window_is_told_by_the_rows_that_it_keeps() -> None:
+    known = manifest(None)
+    shares = {"window1": [1.0, 0.25, 0.5]}
+    sampled = replace(known, control={**known.control, "estimates": {"shares": shares}})
+    (row,) = window_rows(sampled)
+    assert (row["share_least"], row["share_most"]) == (0.25, 1.0)
+    assert "12.5 25.0% to 100.0% 100 B" in shown_of(sampled)
+
+
+def test_a_window_of_rows_has_a_size_in_rows() -> None:
+    by_rows = {name: value for name, value in BUSY.items() if not name.endswith("_us")}
+    counted = replace(manifest(None), flow={"operators": {"window1": {**by_rows, "size": 100, "slide": 10}}})
+    assert "window1 cell 100 rows 10 rows 2 11" in shown_of(counted)
+
+
+def shown_of(known: Manifest) -> str:
+    text = StringIO()
+    print_contents(Console(file=text), Contents("ck", known, (9,), (), {}))
+    return " ".join(text.getvalue().split())
+
+
 def test_tables_and_lines_show_both() -> None:
     found = Contents("ck", manifest({"batch": 4, "why": "data moved"}), (9,), (), {})
     assert [row["side"] for row in segment_rows(found)] == ["partials"]
@@ -102,7 +123,7 @@ def test_tables_and_lines_show_both() -> None:
     print_contents(Console(file=text), found)
     shown = " ".join(text.getvalue().split())
     assert "match1 3 2 0.625 0.10 to 0.75 9 0.875 after batch 4: data moved" in shown
-    assert "window1 cell 60.0 s 10.0 s 2 11 12.5 100 B 1970-01-01 00:00:20.000" in shown
+    assert "window1 cell 60.0 s 10.0 s 2 11 12.5 all 100 B 1970-01-01 00:00:20.000" in shown
     first = Contents("ck", manifest(None), (9,), (), {})
     text = StringIO()
     print_contents(Console(file=text), first)

@@ -52,6 +52,18 @@ def test_windows_that_will_be_missing_are_said() -> None:
     ]
 
 
+def test_windows_that_are_estimated_are_said() -> None:
+    def sampled(batch: int, *kept: float) -> dict[str, Any]:
+        return report(batch, estimates={f"window{n}": {"kept": one} for n, one in enumerate(kept)})
+
+    assert doing(sampled(0, 1.0, 0.25)) == "estimates windows from 25 % of the rows"
+    lines = list(Changes().of([sampled(0, 1.0), sampled(1, 0.5, 1.0), sampled(2, 0.4), sampled(3, 1.0)]))
+    assert lines == [
+        "windows are estimated from 50 % of the rows, with 95 % intervals",
+        "windows are made of all rows again",
+    ]
+
+
 def test_what_moved_is_said_in_the_singular_too() -> None:
     (line,) = Changes().of([report(0, balance=moved(12_340, keys=1, partitions=2))])
     assert line == (

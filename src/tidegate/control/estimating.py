@@ -1,0 +1,167 @@
+"""Decides of which groups how many rows are kept, where windows are estimated from a part f of their rows.
+
+f is the level of the goal (`goal_keeping.py`), or a share that the user fixed. After every batch it is known
+how many rows were kept of each stratum of groups (`window/strata.py`), and from these follows
+
+    π    per stratum, how likely a row is kept, so that f of all rows are: `keep_shares`
+
+and it is written down which times rows were left out of, because kept rows do not tell.
+
+    reports of b, f of the goal ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: π, and what was left out so far
+
+Bankier, "Power Allocations: Determining Sample Sizes for Subnational Areas" (1988), with power 1/2: of a
+stratum with N rows λ√N are kept, or all of them, which makes Σ 1/π least: the variances of counts, relative
+to what is counted. One π for all would give the best grand total and little of rare groups, as many rows of
+each stratum the best rare groups; this lies between.
+
+Guarantee: pure functions of what is in the manifest and in the reports. While f = 1 every π is 1, and windows
+are exact as soon as none is open that rows were left out of. π hardly changes on steady input: rows of unlike
+weights say less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.control.planning import Operator, input_watermark
+from tidegate.control.rate import FRACTION_MIN
+from tidegate.control.receipts import ESTIMATED, EXACT
+from tidegate.goals import Shed
+from tidegate.values import END_US, LEFT, Manifest, Plan, TaskReport
+from tidegate.window.lifetime import Lifetime
+from tidegate.window.spec import WindowSpec
+from tidegate.window.strata import STRATA, LeftOut
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Reals = NDArray[np.float64]
+
+#: Where the manifest keeps what was learnt.
+CONTROL = "estimates"
+#: How much the last batch counts for the rows of strata.
+ROWS_WEIGHT = 0.2
+#: π stays as it is while none would change by more than this part of itself.
+STEP = 0.1
+
+
+@dataclass(frozen=True)
+class EstimateSettings:
+    """The approximate windows of a query."""
+
+    windows: Mapping[str, WindowSpec]
+    #: The part of the rows that is always kept; None: as much as the goal leaves time for.
+    fixed: float | None = 1.0
+
+
+def fixed_share(shed: Shed) -> float | None:
+    """The part of the rows that is always kept under a goal, where the user says so."""
+    if shed.window == "auto":
+        return None
+    return 1.0 if shed.window == "none" else max(FRACTION_MIN, round(1 - float(shed.window), 4))
+
+
+def keep_shares(fraction: float, rows: Reals) -> Reals:
+    """π per stratum, given how many rows each has: so much that this fraction of all of them is kept."""
+    budget = fraction * rows.sum()
+    if fraction >= 1 or not rows.any():
+        return np.full(rows.size, min(1.0, fraction))
+    roots = np.sort(np.sqrt(rows))
+    # Smaller strata are kept whole; the others share what they leave, by their roots.
+    whole = np.append(0.0, np.cumsum(roots**2)[:-1])
+    shared = np.cumsum(roots[::-1])[::-1]
+    each = (budget - whole) / np.where(shared > 0, shared, 1.0)
+    lot = each[np.argmax((each <= roots) & (roots > 0))]
+    shares: Reals = np.maximum(FRACTION_MIN, lot / np.sqrt(np.maximum(rows, lot * lot)))
+    return shares
+
+
+def decide(
+    settings: EstimateSettings, manifest: Manifest, operators: Mapping[str, Operator]
+) -> dict[str, Any]:
+    """Per approximate window, for the batch after this manifest: π of its strata, and what was left out."""
+    known = manifest.control.get(CONTROL, {})
+    decided = {}
+    for name in settings.windows:
+        shares = known.get("shares", {}).get(name)
+        if settings.fixed is not None or shares is None:
+            shares = [1.0 if settings.fixed is None else settings.fixed] * STRATA
+        before = LeftOut.from_json(known.get("left_out", {}).get(name, ()))
+        # Rows of the batch itself are not older than this; how new they are is known when they have come.
+        from_us = max(manifest.settled_us[name], input_watermark(operators[name], manifest, operators))
+        decided[name] = {"shares": shares, "from_us": from_us, "left_out": before.to_json()}
+    return decided
+
+
+def left_out(planned: Mapping[str, Any]) -> LeftOut:
+    """Of which times rows were or may be left out, as of a plan, its own batch among them."""
+    before = LeftOut.from_json(planned["left_out"])
+    return before.add(planned["from_us"], END_US, planned["shares"])
+
+
+def mode(settings: EstimateSettings, plan: Plan, before: Manifest, after: Manifest) -> dict[str, str]:
+    """Per approximate window: may some of what came out with this batch be estimated?"""
+    found = {}
+    for name, spec in settings.windows.items():
+        first, beyond = (Lifetime(spec).closed(one.settled_us[name]) for one in (before, after))
+        closing = first * spec.slide_us, (beyond - 1) * spec.slide_us + spec.size_us
+        sampled = first < beyond and left_out(plan.estimating[name]).between(*closing)
+        found[name] = ESTIMATED if sampled else EXACT
+    return found
+
+
+def learn(
+    settings: EstimateSettings,
+    before: Manifest,
+    plan: Plan,
+    reports: Sequence[TaskReport],
+    after: Manifest,
+    levels: Mapping[str, float],
+) -> dict[str, Any]:
+    """What is known after a batch: goes into its manifest. `levels`: f of each window, 1 unless said."""
+    known = before.control.get(CONTROL, {})
+    rows, shares, gone = {}, {}, {}
+    for name, planned in plan.estimating.items():
+        mine, last = [report for report in reports if report.operator == name], np.array(planned["shares"])
+        rows[name] = _rows(known.get("rows", {}).get(name), mine, last)
+        wanted = keep_shares(levels.get(name, 1.0), np.array(rows[name]))
+        shares[name] = _steady(last, wanted).round(4).tolist()
+        gone[name] = _left_out(planned, mine, Lifetime(settings.windows[name]), after.settled_us[name])
+    return {
+        "rows": rows,
+        "shares": shares,
+        "left_out": {name: one.to_json() for name, one in gone.items()},
+    }
+
+
+def _rows(known: Sequence[float] | None, reports: Sequence[TaskReport], shares: Reals) -> list[float]:
+    """Rows that came to each stratum, by estimate: a slow average over batches that had any."""
+    kept = np.zeros(STRATA)
+    for report in reports:
+        kept += report.strata or 0
+    if not kept.any():
+        return [0.0] * STRATA if known is None else list(known)
+    now = kept / shares
+    before = now if known is None else np.array(known)
+    return list((before + ROWS_WEIGHT * (now - before)).round(1).tolist())
+
+
+def _steady(last: Reals, wanted: Reals) -> Reals:
+    """As it was, where it would hardly change; but all rows are kept as soon as there is time for all."""
+    hardly = bool((np.abs(wanted - last) <= STEP * last).all()) and not (wanted == 1).all()
+    return last if hardly else wanted
+
+
+def _left_out(
+    planned: Mapping[str, Any], reports: Sequence[TaskReport], lifetime: Lifetime, settled_us: int
+) -> LeftOut:
+    """With what the batch left out, and without what no open window can hold any more."""
+    seen = [report.seen_us[0] for report in reports if report.seen_us[0] is not None]
+    gone = LeftOut.from_json(planned["left_out"])
+    if seen:
+        gone = gone.add(planned["from_us"], max(seen) + 1, planned["shares"])
+    return gone.since(lifetime.dead_before(LEFT, settled_us))
