@@ -42,8 +42,9 @@ from tidegate.control.prospect import Levels, Prospect
 _RISE_ALWAYS = 0.1
 #: A batch with less than this part of its time left is late anyway: nothing is gained by leaving out more.
 _WORTH_A_HURRY = 0.4
-#: Where overhead alone is late, work may take as long again as it is late by, up to this part of it.
-_LATE_ANYWAY = 0.25
+#: Where overhead alone is late, work may take as long again as it is late by, up to this part of it. A goal
+#: that is so many times below overhead is a wish for all the speed there is: then it may not.
+_LATE_ANYWAY, _FAR = 0.25, 3.0
 #: Another mix is worth a change when it gives this much more than is given now.
 _REGRET = 0.03
 
@@ -136,11 +137,10 @@ class OneGoal:
 
     def _least(self, prospect: Prospect) -> float:
         """Never so little time that nothing would be done; where overhead is late anyway, some more."""
-        overhead = prospect.seconds(prospect.deepest)
-        late = overhead - (1 - self._headroom.part) * self.settings.batch_seconds
-        return overhead + max(
-            self.settings.least_share * self.settings.batch_seconds, min(late, _LATE_ANYWAY * overhead)
-        )
+        overhead, time = prospect.seconds(prospect.deepest), self.settings.batch_seconds
+        late = min(overhead - (1 - self._headroom.part) * time, _LATE_ANYWAY * overhead)
+        within_reach = min(1.0, max(0.0, _FAR - overhead / time))
+        return overhead + max(self.settings.least_share * time, within_reach * late)
 
     def _decided(self, prospect: Prospect, batch: BatchSeen, predicted: float | None) -> Decided:
         levels = self._next_levels(prospect, batch) if batch.teaches else self._levels

@@ -15,52 +15,36 @@ crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import adding_up, balancing, completeness, goal_keeping, overload, planning, repair
-from tidegate.control.balance_told import balance_told
-from tidegate.control.balancing import BalanceSettings
-from tidegate.control.debts_told import debts_told
-from tidegate.control.estimating import EstimateSettings
-from tidegate.control.goal_keeping import KeepSettings, Ran
+from tidegate.control import balancing, planning, repair
 from tidegate.control.outcome import manifest_after, newest_seen
-from tidegate.control.overload import OverloadSettings
-from tidegate.control.receipts import Told, receipt_of
-from tidegate.control.repair import RepairSettings
-from tidegate.control.sift_told import sift_told
-from tidegate.control.sifting import SiftSettings
-from tidegate.control.window_dropping import DropSettings
 from tidegate.errors import BatchFailed, explain
-from tidegate.flow import Join, Match, Node, Output, Source
-from tidegate.goals import WHEN_IDLE
-from tidegate.route.load import Load
+from tidegate.flow import Join, Match, Node, Output
 from tidegate.sifting import MatchReport
 from tidegate.spark import linked, observed, sinks
-from tidegate.spark.approximate import Estimating
+from tidegate.spark.batch_done import BatchDone, Timings
 from tidegate.spark.building import build_pass
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledWindow
-from tidegate.spark.dropping import Dropping
+from tidegate.spark.controllers import Controllers, Moment
 from tidegate.spark.known import Known
-from tidegate.spark.matching import Matching
 from tidegate.spark.observed import Observed
+from tidegate.spark.operators import operators_of
 from tidegate.spark.passes import Pass, Reports
 from tidegate.spark.ports import boxes_of
-from tidegate.spark.progress import Progress, progress_of, shed_of
+from tidegate.spark.progress import Progress, progress_of
 from tidegate.spark.residual import condition
+from tidegate.spark.settings import Settings
 from tidegate.spark.staging import Staging
 from tidegate.spark.tasks import Tasks
-from tidegate.spark.ways import counted, emits_every_row, ways_of
+from tidegate.spark.ways import emits_every_row
 from tidegate.spark.window_network import feeding
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.next_batch import is_done
-from tidegate.values import Manifest, Plan, Skipping, TaskReport
-from tidegate.window.lifetime import Lifetime, RowsLifetime
-from tidegate.window.spec import RowsSpec
+from tidegate.values import Manifest, Plan, TaskReport
 from tidegate.windowed import Window
 
 #: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes
@@ -81,39 +65,6 @@ CONF = {
 COLD_BATCHES = 3
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a query was started with."""
-
-    partitions: int
-    instances: int
-    #: Settle once more after the rows of a batch: where no next batch may come to do it.
-    settle_after: bool
-    seed: int
-    balance: BalanceSettings
-    #: The goal, and what may be left out to keep it; None: nothing, ever.
-    goal: KeepSettings | None = None
-    #: How what joins left out is made up for; None: it is not.
-    repair: RepairSettings | None = None
-    #: The approximate windows; without a goal too, because rows may have been left out before a restart.
-    estimating: EstimateSettings | None = None
-
-    @property
-    def overload(self) -> OverloadSettings | None:
-        """What joins may leave out."""
-        return None if self.goal is None else self.goal.overload
-
-    @property
-    def sifting(self) -> SiftSettings | None:
-        """Which matches may drop rows."""
-        return None if self.goal is None else self.goal.sifting
-
-    @property
-    def dropping(self) -> DropSettings | None:
-        """Which windows may be dropped."""
-        return None if self.goal is None else self.goal.dropping
-
-
 class Engine:
     """Runs the batches of one query; see the module docstring."""
 
@@ -131,36 +82,19 @@ class Engine:
         self._on_progress, self._clock = on_progress, clock
         stateful: list[CompiledJoin | CompiledWindow] = [*compiled.joins, *compiled.windows]
         self._layouts = {operator.layout.operator: operator.layout for operator in stateful}
-        self._operators = {
-            **{join.layout.operator: _operator(compiled, join) for join in compiled.joins},
-            **{window.layout.operator: _window(compiled, window) for window in compiled.windows},
-        }
-        self._ways = ways_of(compiled, self._operators, settings.dropping)
+        self._operators = operators_of(compiled)
         self.manifest = self._recover()
+        self.controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
-        self._timings: dict[str, float] = {}
+        self._times = Timings()
         self._awake_us = self._now_us()
         self._known = Known()
         self._staging = Staging.of(compiled, checkpoint.store)
-        self._matching = Matching(compiled, settings.sifting)
-        self._dropping = Dropping(settings.dropping)
-        self._estimating = Estimating(settings.estimating)
-        #: Windows that may take rows as they are.
-        self._plain_windows = [window.layout.operator for window in compiled.windows if window.plain]
-        #: Windows whose partials are as large as rows.
-        self._row_windows = [w.layout.operator for w in compiled.windows if w.taken.keeps_rows]
         self._tasks = Tasks(compiled, checkpoint.store.url, self._staging)
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
-        #: How many instances the next batch is to have, and what the last one did.
-        self.instances = settings.instances
-        #: The query is about to stop: the next batch pays all that is owed.
-        self.closing = False
-        self._loads: dict[str, tuple[Load, ...]] | None = None
-        #: Do tasks tell which keys make their work?
-        self._watching = settings.balance.moves
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
@@ -192,84 +126,30 @@ class Engine:
         if is_done(batch, self.manifest.batch):
             return
         started = self._clock()
-        self._timings = {}
+        self._times = Timings()
         passes: list[Pass] = []
         try:
             # 2. The plan.
-            with self._timed("plan"):
+            with self._times.timed("plan"):
                 plan = self._plan(batch, flush)
             self._step("planned", batch)
             # 3. and 4. Rows.
-            reports, matched = self._run_pass(frame, plan, self.manifest, passes)
-            raw = observed.read(self.compiled.observations, self.query)
-            entered = self._matching.entered(raw, self.query, self.manifest)
-            seen = self._matching.judged(raw, plan, matched)
-            late = passes[0].late(plan.watermarks_us) | self._matching.late(matched)
-            self._step("materialised", batch)
-            worth = self._worth(passes[0])
-            after = self._after(self.manifest, plan, reports, seen)
-            # 5. What the moved watermark sets free.
-            settled = list(reports)
-            for _ in self._operators if plan.settle_after else ():
-                again = planning.settle_plan(plan, after, self._operators)
-                if again is None:
-                    break
-                more, matched_later = self._run_pass(None, again, after, passes)
-                settled += more
-                matched += matched_later
-                after = self._after(after, again, more, {})
-            #    And what is owed, where no other batch may come to pay it.
-            if plan.pay_all and after.debts:
-                paying = planning.paying_plan(plan, after, repair.everything(after.debts))
-                with self._timed("repair"):
-                    more, matched_later = self._run_pass(None, paying, after, passes)
-                settled += more
-                matched += matched_later
-                after = self._after(after, paying, more, {})
+            done = self._run_rows(frame, plan, passes)
+            # 5. More passes.
+            self._settle(done, passes)
+            self._pay_all(done, passes)
             # 6. Sinks.
-            with self._timed("sinks"):
-                self._write_outputs(passes, plan, [*settled, *matched], batch)
+            with self._times.timed("sinks"):
+                self._write_outputs(passes, plan, done.all_reports, batch)
             self._step("sunk", batch)
             # 7. Telemetry, receipt and manifest.
-            with self._timed("commit"):
-                progress = progress_of(batch, after, settled, matched, self._layouts, seen, late)
-                progress["shed"] = shed_of(plan, settled)
-                progress["balance"] = balance_told(self.manifest, plan, reports)
-                repairs = plan.repair_bytes is not None or after.forgiven
-                progress["debts"] = debts_told(plan, after, settled, self._operators) if repairs else {}
-                progress["started"] = started
-                progress["settled"] = self._is_settled(plan, after)
-                progress["output_rows"] = self._output_rows([*settled, *matched])
-                progress["timings"] = dict(self._timings)
-                progress["duration_seconds"] = self._clock() - started
-                busy_seconds = self._ordinary_seconds(started, plan, settled)
-                ran = Ran(settled, matched, entered.rows, busy_seconds, self._is_cold, worth)
-                after = self._learnt(plan, ran, after)
-                windows = self._plain_windows
-                learnt = self._matching.remembered(entered)
-                learnt |= self._estimating.learn(self.manifest, plan, settled, after)
-                learnt[adding_up.CONTROL] = adding_up.learn(self.manifest, plan, reports, windows)
-                after = replace(after, control={**after.control, **learnt})
-                progress["goal"] = after.control.get(goal_keeping.CONTROL, {}).get("told")
-                progress["sift"] = sift_told(plan, matched, entered.rows, after)
-                progress["windows"] = self._dropping.told(plan, self.manifest, after)
-                progress["estimates"] = self._estimating.told(plan, settled, self.manifest, after)
-                missing = self._dropping.missing(plan, self.manifest, after)
-                estimated = self._estimating.estimated(plan, self.manifest, after)
-                rows = counted(raw, entered, late)
-                told = Told(plan, self.manifest, after, settled, matched, rows, missing, estimated)
-                receipt, gaps_us = receipt_of(self._ways, told)
-                after = replace(after, control={**after.control, completeness.CONTROL: gaps_us})
-                self.checkpoint.telemetry.write(batch, progress)
-                self.checkpoint.receipts.write(receipt)
-                self._step("reported", batch)
-                self.checkpoint.commit(after)
-            self.manifest = after
+            with self._times.timed("commit"):
+                progress = self._commit(done, started)
             self._step("committed", batch)
         finally:
             for one in passes:
                 one.release()
-        progress["timings"] = dict(self._timings)
+        progress["timings"] = dict(self._times.seconds)
         progress["duration_seconds"] = self._clock() - started
         self._measure_outside(progress["duration_seconds"])
         self._on_progress(progress)
@@ -278,59 +158,83 @@ class Engine:
         """Give back what workers were sent for the life of the query; no batch may follow."""
         self._tasks.close()
 
-    def _worth(self, one: Pass) -> overload.Worth:
-        """What the pairs of a pass are worth, where the user says so."""
-        settings = self.settings.overload
-        if settings is None or settings.shed.utility is None:
-            return {}
-        with self._timed("utility"):
-            return one.worth(condition(settings.shed.utility))
+    def _plan(self, batch: int, flush: bool) -> Plan:
+        known = self.checkpoint.plans.read(batch)
+        if known is not None:
+            return known
+        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold)
+        plan = self.controllers.plan(batch, self.manifest, moment, self._times)
+        self._step("planning", batch)
+        self.checkpoint.plans.write(plan)
+        self.controllers.matching.publish(plan)
+        return plan
 
-    def _learnt(self, plan: Plan, ran: Ran, after: Manifest) -> Manifest:
-        """The manifest with what the controllers made of the batch."""
-        after = replace(after, control=self._balanced(plan, ran.reports, after))
-        if self.settings.goal is None:
-            return after
-        with self._timed("goal"):
-            learnt = goal_keeping.learn(self.settings.goal, self.manifest, plan, ran, after, self._operators)
-        if self.settings.repair is not None:
-            learnt[repair.CONTROL] = repair.learn(
-                self.settings.repair, self.manifest, plan, ran.reports, ran.busy_seconds, ran.cold
-            )
-        return replace(after, control={**after.control, **learnt})
+    def _run_rows(self, frame: DataFrame, plan: Plan, passes: list[Pass]) -> BatchDone:
+        """The pass over the rows of the batch."""
+        matching = self.controllers.matching
+        reports, matched = self._run_pass(frame, plan, self.manifest, passes)
+        raw = observed.read(self.compiled.observations, self.query)
+        entered = matching.entered(raw, self.query, self.manifest)
+        seen = matching.judged(raw, plan, matched)
+        late = passes[0].late(plan.watermarks_us) | matching.late(matched)
+        self._step("materialised", plan.batch)
+        after = self._after(self.manifest, plan, reports, seen)
+        done = BatchDone(
+            plan, self.manifest, after, reports, list(reports), matched, raw, seen, entered, late
+        )
+        joins = self.settings.overload
+        if joins is not None and joins.shed.utility is not None:
+            with self._times.timed("utility"):
+                done.worth = passes[0].worth(condition(joins.shed.utility))
+        return done
 
-    def _ordinary_seconds(self, started: float, plan: Plan, reports: list[TaskReport]) -> float:
-        """How long the batch has taken, less what it made up for."""
+    def _settle(self, done: BatchDone, passes: list[Pass]) -> None:
+        """What the moved watermark sets free, where no other batch may come to do it."""
+        for _ in self._operators if done.plan.settle_after else ():
+            again = planning.settle_plan(done.plan, done.after, self._operators)
+            if again is None:
+                break
+            self._run_more(again, done, passes)
+
+    def _pay_all(self, done: BatchDone, passes: list[Pass]) -> None:
+        """What is owed, where no other batch may come to pay it."""
+        if done.plan.pay_all and done.after.debts:
+            owed = repair.everything(done.after.debts)
+            with self._times.timed("repair"):
+                self._run_more(planning.paying_plan(done.plan, done.after, owed), done, passes)
+
+    def _run_more(self, plan: Plan, done: BatchDone, passes: list[Pass]) -> None:
+        """One more pass, without new rows."""
+        more, matched = self._run_pass(None, plan, done.after, passes)
+        done.settled += more
+        done.matched += matched
+        done.after = self._after(done.after, plan, more, {})
+
+    def _commit(self, done: BatchDone, started: float) -> Progress:
+        """Learn from the batch, tell of it, and make it done."""
+        progress = progress_of(
+            done.batch, done.after, done.settled, done.matched, self._layouts, done.seen, done.late
+        )
+        progress["started"] = started
+        progress["output_rows"] = self._output_rows(done.all_reports)
+        progress["timings"] = dict(self._times.seconds)
+        progress["duration_seconds"] = self._clock() - started
         seconds = self._clock() - started + self._outside_seconds
-        if self.settings.repair is None:
-            return seconds
-        if plan.pay_all:
-            return seconds - self._timings.get("repair", 0.0)
-        return seconds - repair.paid_seconds(reports, self.settings.repair.parallelism)
+        paying = self._times.seconds.get("repair", 0.0)
+        busy_seconds = self.controllers.ordinary_seconds(done, seconds, paying)
+        self.controllers.learn(done, busy_seconds, self._is_cold, self._times)
+        self.controllers.tell(done, progress)
+        receipt = self.controllers.receipt(done)
+        self.checkpoint.telemetry.write(done.batch, progress)
+        self.checkpoint.receipts.write(receipt)
+        self._step("reported", done.batch)
+        self.checkpoint.commit(done.after)
+        self.manifest = done.after
+        return progress
 
     @property
     def _is_cold(self) -> bool:
         return self._batches_run < COLD_BATCHES
-
-    def _is_settled(self, plan: Plan, after: Manifest) -> bool:
-        """False: the next batch, even one without rows, will set waiting rows free, or pay what is owed."""
-        repairs = self.settings.repair is not None and self.settings.repair.when == WHEN_IDLE
-        if repairs and after.debts:
-            return False
-        return planning.settle_plan(plan, after, self._operators) is None
-
-    def _balanced(self, plan: Plan, reports: Sequence[TaskReport], after: Manifest) -> dict[str, Any]:
-        """Where rows should lie from the next batch on."""
-        settings = self.settings.balance
-        self._loads = balancing.measured(settings, reports, after)
-        count, asked = balancing.scaled(settings, self._loads, self.manifest.control.get(balancing.SCALE, {}))
-        if count is not None:
-            self.instances = count
-        # What was not watched says too little to decide by; what is uneven is watched from now on.
-        with self._timed("balance"):
-            learnt = balancing.learn(settings, plan, self._loads, after) if self._watching else plan.balance
-        self._watching = balancing.watches_keys(settings, after, self._loads)
-        return {balancing.CONTROL: learnt, balancing.SCALE: asked}
 
     def _measure_outside(self, duration: float) -> None:
         """Time that Spark needs around a batch: it is known one batch late, and changes little."""
@@ -342,59 +246,15 @@ class Engine:
         self._last_duration = duration
         self._batches_run += 1
 
-    def _plan(self, batch: int, flush: bool) -> Plan:
-        known = self.checkpoint.plans.read(batch)
-        if known is not None:
-            return known
-        settings = self.settings.overload
-        balance = self.settings.balance
-        loads = self._loads or balancing.measured(balance, (), self.manifest)
-        with self._timed("reroute"):
-            routing, cuts, wanted = balancing.reroute(balance, self.manifest, self.instances, loads)
-        skipping = {} if settings is None else overload.decide(settings, self.manifest, self._operators)
-        settle_after = self.settings.settle_after and not flush
-        plan = planning.next_plan(
-            batch,
-            self.manifest,
-            self._operators,
-            self._now_us(),
-            skipping=skipping,
-            awake_us=self._awake_us,
-            flush=flush,
-            settle_after=settle_after,
-            seed=self.settings.seed,
-            sifters=self._matching.sifters(self.manifest),
-            by_row=adding_up.by_row(self.manifest, self._plain_windows, self._row_windows),
-            dropping=self._dropping.decide(self.manifest),
-            estimating=self._estimating.decide(self.manifest, self._operators),
-            routing=routing,
-            cuts=cuts,
-            balance=wanted,
-            **self._repairing(skipping, settle_after),
-        )
-        self._step("planning", batch)
-        self.checkpoint.plans.write(plan)
-        self._matching.publish(plan)
-        return plan
-
-    def _repairing(self, skipping: Mapping[str, Skipping], last: bool) -> dict[str, Any]:
-        """What the plan says about owed work; `last`: there may be no other batch to do it."""
-        settings = self.settings.repair
-        if settings is None:
-            return {}
-        pay_all = last or self.closing
-        waits = pay_all or self._is_cold
-        payments = {} if waits else repair.choose(settings, self.manifest, skipping)
-        return {"repair_bytes": settings.bytes_max, "payments": payments, "pay_all": pay_all}
-
     def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
-        with self._timed("build"):
+        with self._times.timed("build"):
             lonely = any(any(operator.lonely) for operator in self._operators.values())
             again = plan.pay_all or (plan.settle_after and lonely)
-            works = self._tasks.works(plan, before, self._dropping.passing(plan), self._watching)
+            passing = self.controllers.dropping.passing(plan)
+            works = self._tasks.works(plan, before, passing, self.controllers.watching)
             one = build_pass(self.compiled, frame, works, again, self._known)
         passes.append(one)
-        with self._timed("run"):
+        with self._times.timed("run"):
             reports, matched = one.run()
         _check_complete(reports, plan)
         return reports, matched
@@ -410,7 +270,7 @@ class Engine:
     def _write_outputs(
         self, passes: list[Pass], plan: Plan, reports: list[TaskReport | MatchReport], batch: int
     ) -> None:
-        passing = self._dropping.passing(plan)
+        passing = self.controllers.dropping.passing(plan)
         for output in self.compiled.outputs:
             if sinks.may_skip(output, batch) and self._is_empty(output.node, reports):
                 continue
@@ -455,38 +315,6 @@ class Engine:
 
     def _now_us(self) -> int:
         return int(self._clock() * 1_000_000)
-
-    @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self._timings[name] = self._timings.get(name, 0.0) + time.perf_counter() - started
-
-
-def _operator(compiled: Compiled, join: CompiledJoin) -> planning.Operator:
-    names = [_feeding(compiled, side.node) for side in join.inputs]
-    layout = join.layout
-    return planning.Operator(
-        layout.operator, (names[0], names[1]), layout.within, layout.tracked, layout.preserved
-    )
-
-
-def _window(compiled: Compiled, window: CompiledWindow) -> planning.Operator:
-    # Windows wait in the state, and time sets them free, as it does lonely rows. There is no other side.
-    name = _feeding(compiled, window.node.parent)
-    spec = window.layout.spec
-    lifetime = RowsLifetime() if isinstance(spec, RowsSpec) else Lifetime(spec)
-    return planning.Operator(window.layout.operator, (name, name), lifetime, (True, False), (True, False))
-
-
-def _feeding(compiled: Compiled, node: Node) -> str:
-    """The stream or operator that gives a node its time; a match passes rows on in the batch they came in."""
-    base, _ = boxes_of(node)
-    while isinstance(base, Match):
-        base, _ = boxes_of(base.parent)
-    if isinstance(base, Source):
-        return base.name
-    return compiled.operator_of(cast(Join | Window, base)).layout.operator
 
 
 def _check_complete(reports: list[TaskReport], plan: Plan) -> None:

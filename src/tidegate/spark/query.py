@@ -32,9 +32,10 @@ from tidegate.report import receipts as receipt_tables
 from tidegate.route.hash import first_table
 from tidegate.spark.compile import compile_flow
 from tidegate.spark.compiled import Compiled
-from tidegate.spark.engine import CONF, Engine, Settings
+from tidegate.spark.engine import CONF, Engine
 from tidegate.spark.flow_checks import joins_that_may_repair, joins_that_may_skip, matches_that_may_sift
 from tidegate.spark.progress import Progress
+from tidegate.spark.settings import Settings
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.utility import check_utility
 from tidegate.spark.window_network import network_of, output_name
@@ -198,7 +199,7 @@ class Query:
         wanted = _positive(instances, "instances", 1)
         check(self._engine.settings.balance, wanted)
         first_table(self._engine.settings.partitions, wanted)
-        self._engine.instances = wanted
+        self._engine.controllers.instances = wanted
 
     def stop(self) -> None:
         """Stop after the running batch; the state stays for the next start.
@@ -223,7 +224,7 @@ class Query:
         if engine is None or engine.settings.repair is None or engine.settings.repair.when != AT_THE_END:
             return
         asked = time.time()
-        engine.closing = True
+        engine.controllers.closing = True
         if not engine.manifest.debts and not self._in_batch.locked():
             return
 

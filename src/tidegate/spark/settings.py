@@ -1,0 +1,46 @@
+"""What a query was started with, as the engine needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.control.balancing import BalanceSettings
+from tidegate.control.estimating import EstimateSettings
+from tidegate.control.goal_keeping import KeepSettings
+from tidegate.control.overload import OverloadSettings
+from tidegate.control.repair import RepairSettings
+from tidegate.control.sifting import SiftSettings
+from tidegate.control.window_dropping import DropSettings
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that stays the same while a query runs."""
+
+    partitions: int
+    instances: int
+    #: Settle once more after the rows of a batch: where no next batch may come to do it.
+    settle_after: bool
+    seed: int
+    balance: BalanceSettings
+    #: The goal, and what may be left out to keep it; None: nothing, ever.
+    goal: KeepSettings | None = None
+    #: How what joins left out is made up for; None: it is not.
+    repair: RepairSettings | None = None
+    #: The approximate windows; without a goal too, because rows may have been left out before a restart.
+    estimating: EstimateSettings | None = None
+
+    @property
+    def overload(self) -> OverloadSettings | None:
+        """What joins may leave out."""
+        return None if self.goal is None else self.goal.overload
+
+    @property
+    def sifting(self) -> SiftSettings | None:
+        """Which matches may drop rows."""
+        return None if self.goal is None else self.goal.sifting
+
+    @property
+    def dropping(self) -> DropSettings | None:
+        """Which windows may be dropped."""
+        return None if self.goal is None else self.goal.dropping
