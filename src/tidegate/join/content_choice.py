@@ -92,7 +92,7 @@ def choose_by_content(
 ) -> Choice:
     """The best cells that a fraction of the cost of all can be spent on."""
     in_reach = float(sum(one.sizes.sum(dtype=np.int64) for one in directions))
-    if fraction >= 1:
+    if fraction >= 1 or not in_reach:
         return Choice([one.sizes > 0 for one in directions], in_reach)
     parts = -(-sum(one.sizes.size for one in directions) // CELLS_AT_ONCE) or 1
     looks: list[list[NDArray[np.bool_]]] = [[] for _ in directions]
@@ -108,7 +108,7 @@ def choose_by_content(
         ends = np.cumsum([one.sizes.size for one in some])
         for at, (mine, one) in enumerate(zip(np.split(chosen, ends[:-1]), some, strict=True)):
             looks[at].append(mine.reshape(one.sizes.shape) & (one.sizes > 0))
-    return Choice([np.concatenate(one) for one in looks], in_reach * spent / total if total else 0.0)
+    return Choice([np.concatenate(one) for one in looks], in_reach * spent / total)
 
 
 def _weighed(condition: SetCondition, one: Direction) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
