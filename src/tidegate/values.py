@@ -134,6 +134,9 @@ class Skipping:
     forget_us: tuple[int, int] = (BEGINNING_US, BEGINNING_US)
     #: Per side: the newest stored row when the plan was made; basic windows that end later are still filled.
     filled_us: tuple[int, int] = (END_US, END_US)
+    #: The part of all work that rows, but for those that explore, spend where it is best for each of them, by
+    #: content (join/content_choice.py); the shares are 0 then. None: the shares say what they look at.
+    content: float | None = None
     #: For people, since shares say it all: r of the left and the right window, and the order of their ages.
     fractions: tuple[float, float] = (1.0, 1.0)
     orders: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
@@ -442,6 +445,8 @@ class TaskReport:
     recut_seconds: float = 0.0
     #: Keys that make up much of the work.
     keys: tuple[KeyLoad, ...] = ()
+    #: Where rows chose by content: comparisons that their looks are charged for, estimates included.
+    charged: int = 0
     paid: Paid = Paid()
     #: Of approximate windows: rows that were kept, per stratum of groups.
     strata: tuple[int, ...] = ()

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +18,10 @@ from tests.oracle.plain_join import ITEMS, Cell, Condition, PlainJoin, items_of
 from tests.oracle.stories import HOWS, WINDOWED, WITHIN, Story, stories
 from tests.property.test_join_skipping import skippings
 
+from tidegate.join.reach import ages_of
 from tidegate.on import Condition as OnCondition
-from tidegate.on import overlap, pairwise
+from tidegate.on import OnSets, overlap, pairwise
+from tidegate.values import Skipping
 
 INDEXES = ("auto", "time", "identifier", "none")
 
@@ -55,6 +59,8 @@ CASES = [
     Case(pairwise(values_add_up, {"a_v": "b_v"}), lambda a, b: (a + b) % 3 == 0),
 ]
 
+SET_CASES = [case for case in CASES if isinstance(case.on, OnSets)]
+
 
 def without_keys(story: Story) -> Story:
     """The story with one key for all rows that have one: what is left of the join is its condition."""
@@ -86,7 +92,20 @@ def join_of(how: str, within: Condition, case: Case, spread: bool) -> PlainJoin:
     return PlainJoin("join1", "a", "b", how, within, *sides, condition=case.on, spread=spread)
 
 
-def played(data: st.DataObject, join: PlainJoin, story: Story, skips: bool = False) -> Counter[Flat]:
+@st.composite
+def choosing(draw: st.DrawFn, within: Condition) -> Skipping:
+    """Plans that let rows choose by content."""
+    left, right = ((0.0,) * ages_of(within, side).count for side in (0, 1))
+    content, explore = draw(st.sampled_from([0.0, 0.3, 0.6, 1.0])), draw(st.sampled_from([0.0, 0.3, 1.0]))
+    return Skipping(0.5, (left, right), explore, draw(st.sampled_from([0.1, 1.0])), content=content)
+
+
+def played(
+    data: st.DataObject,
+    join: PlainJoin,
+    story: Story,
+    plans: Callable[[Condition], st.SearchStrategy[Skipping]] | None = None,
+) -> Counter[Flat]:
     partitions = data.draw(st.integers(1, 6))
     engine = PlainEngine([join], story.lateness, partitions=partitions, instances=1)
     for batch in story.batches:
@@ -94,10 +113,14 @@ def played(data: st.DataObject, join: PlainJoin, story: Story, skips: bool = Fal
         owner = st.integers(0, instances - 1)
         table = data.draw(st.lists(owner, min_size=partitions, max_size=partitions))
         engine.reroute("join1", instances, table)
-        skipping = {"join1": data.draw(skippings(join.within))} if skips else None
+        skipping = {"join1": data.draw(plans(join.within))} if plans is not None else None
         engine.run(batch, attempts=data.draw(st.sampled_from([1, 1, 2])), skipping=skipping)
-    if not skips:
+    if plans is None:
         engine.run({}, flush=True)
+    for look in (look for report in engine.reports for look in report.looks):
+        seen = np.add(look.chosen, look.explored)
+        assert (seen <= look.in_reach).all()
+        assert (np.add(look.chosen_matches, look.explored_matches) <= seen).all() or not join.spread
     offered = sum(sum(report.offered) for report in engine.reports)
     assert offered == sum(len(rows) for batch in story.batches for rows in batch.values())
     emitted = engine.emitted["join1"]
@@ -119,8 +142,32 @@ def test_without_a_key_every_pair_is_found_once(data: st.DataObject) -> None:
 def test_without_a_key_skipped_work_leaves_a_subset(data: st.DataObject) -> None:
     within, case = data.draw(WITHIN), data.draw(st.sampled_from(CASES))
     story = without_keys(data.draw(stories(ordered=True)))
-    joined = played(data, join_of("inner", within, case, spread=True), story, skips=True)
+    joined = played(data, join_of("inner", within, case, spread=True), story, skippings)
     assert joined <= expected(story, within, "inner", case)
+
+
+@given(st.data())
+@settings(max_examples=settings().max_examples // 2)
+def test_rows_that_choose_by_content_find_a_subset_and_the_same_one_in_a_replay(data: st.DataObject) -> None:
+    """Some batches run twice under their plan; the engine compares what comes out."""
+    within, case = data.draw(WINDOWED), data.draw(st.sampled_from(SET_CASES))
+    story = without_keys(data.draw(stories(ordered=True)))
+    with patch.multiple("tidegate.join.estimate_price", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0):
+        joined = played(data, join_of("inner", within, case, spread=True), story, choosing)
+    assert joined <= expected(story, within, "inner", case)
+
+
+@given(st.data())
+@settings(max_examples=settings().max_examples // 4)
+def test_rows_that_may_choose_everything_do(data: st.DataObject) -> None:
+    within, case = data.draw(WINDOWED), data.draw(st.sampled_from(SET_CASES))
+    story = without_keys(data.draw(stories(ordered=True)))
+
+    def all_of_it(within: Condition) -> st.SearchStrategy[Skipping]:
+        return choosing(within).map(lambda plan: replace(plan, content=1.0, explore_share=0.0))
+
+    joined = played(data, join_of("inner", within, case, spread=True), story, all_of_it)
+    assert joined == expected(story, within, "inner", case)
 
 
 @given(st.data())

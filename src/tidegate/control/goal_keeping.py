@@ -289,7 +289,7 @@ def _efforts(settings: KeepSettings, ran: Ran) -> dict[str, Effort]:
     """By operator: what it did."""
     parts: dict[str, list[Effort]] = {}
     for report in ran.reports:
-        looked = sum(overload.looked_at(looks) for looks in report.looks)
+        looked = overload.comparisons_of(report)
         rows = sum(report.offered) - sum(report.dropped)
         # What is paid comes out, too, and only of joins whose every row is a match.
         outputs = report.matches or (0 if report.paid.matches else report.emitted)

@@ -1,7 +1,8 @@
 """What the joins of the next batch would do in full, and what leaving out parts of their windows would lose.
 
 Cells of both windows are offered by what they are worth, where a policy learns that (`selective.py`);
-otherwise only the rate is: comparisons and matches then fall together.
+otherwise only the rate is: comparisons and matches then fall together. Where rows choose by content, matches
+fall with a power of the rate that is learnt (`content.py`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.control.content import bend_after
 from tidegate.control.cost_model import Effort
 from tidegate.control.join_policies import JoinShape
 from tidegate.control.offers import Offer, cells_offer, rate_offer
-from tidegate.control.overload import OverloadSettings, kept_part, known_of, looked_at, offered_to
+from tidegate.control.overload import OverloadSettings, comparisons_of, kept_part, known_of, offered_to
 from tidegate.control.planning import Operator
 from tidegate.control.work_ahead import work_ahead
 from tidegate.values import LEFT, RIGHT, Manifest, Plan, TaskReport
@@ -33,10 +35,12 @@ class Foreseen:
     values: NDArray[np.float64] | None
     work: NDArray[np.float64]
     name: str = ""
+    #: With r of the comparisons r ** bend of the matches are found, where rows choose by content.
+    bend: float | None = None
 
     def offer(self, outputs: Mapping[str, float], behind: Mapping[str, float]) -> Offer:
-        if self.values is None:
-            return rate_offer(self.name, outputs, 1.0, behind)
+        if self.values is None or self.bend is not None:
+            return rate_offer(self.name, outputs, self.bend or 1.0, behind)
         return cells_offer(self.name, outputs, self.values, self.work, behind)
 
 
@@ -61,11 +65,12 @@ def foreseen(
         values = _cell_values(known)
         mine = [report for report in reports if report.operator == name]
         matches = sum(report.matches for report in mine)
-        looked = sum(looked_at(looks) for report in mine for looks in report.looks)
+        looked = sum(map(comparisons_of, mine))
         outputs = float(values @ work) if values is not None else work.sum() * matches / max(1, looked)
         read = sum(report.bytes_read for report in mine)
         effort = Effort(growth * sum(rows), float(work.sum()), outputs, growth * read)
-        found[name] = Foreseen(effort, values, work, name)
+        bend = bend_after(before, plan, reports, name) if name in settings.by_content else None
+        found[name] = Foreseen(effort, values, work, name, bend)
     return found
 
 

@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.control.content import bend_after, chooses_by_content, chosen_by_content
 from tidegate.control.join_policies import JoinShape, kind_of, policy_of, rate_rule
 from tidegate.control.memory import forget
 from tidegate.control.planning import Operator
 from tidegate.control.rate import FixedRate, RateRule, batch_load, expected_rows
+from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import AgeCounts, Telemetry
 from tidegate.control.work_ahead import newest, work_ahead
 from tidegate.goals import Shed
@@ -54,6 +56,8 @@ class OverloadSettings:
     parallelism: int = 1
     #: Bytes that may be stored; None: any number.
     state_bytes: int | None = None
+    #: Joins whose rows may choose by content what they look at.
+    by_content: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ def learn(
         rows=rows,
         busy_seconds=time.busy_seconds,
         trigger_seconds=settings.batch_seconds,
-        comparisons=sum(int(c.comparisons.sum()) for pair in looked.values() for w in pair for c in w),
+        comparisons=sum(comparisons_of(report) for report in reports),
         outputs=sum(report.matches for report in reports),
         next_rows=next_rows,
         next_comparisons_full=full,
@@ -148,7 +152,7 @@ def learn(
         known = (known_of(settings, before, "policies") or {}).get(name)
         policy = policy_of(settings.shed, JoinShape(operators[name]), _rate(rule, name, given), known)
         if rows:
-            policy.adapt(Telemetry(load, *looked[name], work=works[name]))
+            policy.adapt(Telemetry(load, *_teaching(plan, name, looked[name]), work=works[name]))
         policies[name] = policy.snapshot()
     return {
         "kind": kind_of(settings.shed),
@@ -156,6 +160,7 @@ def learn(
         "levels": given,
         "policies": policies,
         "work": {name: [work.tolist() for work in both] for name, both in works.items()},
+        "bends": {name: bend_after(before, plan, reports, name) for name in settings.by_content},
         "forget_us": {name: list(skipping.forget_us) for name, skipping in plan.skipping.items()},
         "began_us": plan.now_us,
     }
@@ -178,7 +183,8 @@ def _skipping(
     forgotten: tuple[int, int] | None,
 ) -> Skipping:
     shape, known = JoinShape(operator), (known_of(settings, manifest, "policies") or {}).get(operator.name)
-    decision = policy_of(settings.shed, shape, rule, known).decision
+    policy = policy_of(settings.shed, shape, rule, known)
+    decision = policy.decision
     work = manifest.control.get("work", {}).get(operator.name)
     left, right = (np.array(one) for one in work) if work else shape.work
     # With r = 1 nothing is left out: the fractions of the two windows may miss it by a rounding.
@@ -186,7 +192,7 @@ def _skipping(
         shares_by_age(probing.order, probing.fraction if rule.fraction < 1 else 1.0, one)
         for probing, one in zip(decision.windows, (left, right), strict=True)
     )
-    return Skipping(
+    skipping = Skipping(
         fraction=rule.fraction,
         shares=(first, second),
         explore_share=decision.full_share if rule.fraction < 1 else 0.0,
@@ -200,6 +206,10 @@ def _skipping(
         fractions=(decision.windows[0].fraction, decision.windows[1].fraction),
         orders=(decision.windows[0].order, decision.windows[1].order),
     )
+    if work and operator.name in settings.by_content and isinstance(policy, SelectivePolicy):
+        instances = manifest.routing[operator.name].instances
+        return chosen_by_content(skipping, policy.by_content, (left, right), instances)
+    return skipping
 
 
 def _later(one: tuple[int, int], other: tuple[int, int] | None) -> tuple[int, int]:
@@ -272,6 +282,19 @@ def _looked(reports: Sequence[TaskReport], name: str, shape: JoinShape) -> Looke
 
     full = counts(LEFT, "explored", "explored_matches"), counts(RIGHT, "explored", "explored_matches")
     return full, (counts(LEFT, "chosen", "chosen_matches"), counts(RIGHT, "chosen", "chosen_matches"))
+
+
+def _teaching(plan: Plan, name: str, looked: Looked) -> Looked:
+    """What says something about basic windows: not what rows found because they knew where to look."""
+    if not chooses_by_content(plan, name):
+        return looked
+    left, right = (AgeCounts(np.zeros_like(c.matches), np.zeros_like(c.comparisons)) for c in looked[1])
+    return looked[0], (left, right)
+
+
+def comparisons_of(report: TaskReport) -> int:
+    """The comparisons that an instance worked for: those made, or what rows that choose are charged for."""
+    return report.charged or sum(map(looked_at, report.looks))
 
 
 def looked_at(looks: Looks) -> int:

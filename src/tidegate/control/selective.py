@@ -55,18 +55,31 @@ class SelectiveSettings:
     #: Part of every cell that an exploring row looks at: many rows that look at little learn more than few
     #: that look at everything, because the matches of one row come together.
     depth: float = 0.1
+    #: The same where rows choose by content, and exploring serves estimates alone: a row that explores finds
+    #: less than others, so few should, and look at more.
+    content_depth: float = 0.3
     #: Weight that counts keep from period to period.
     memory: float = 0.85
 
     def __post_init__(self) -> None:
-        if not (0 < self.exploring <= self.searching < 1 and 0 <= self.memory < 1 and 0 < self.depth <= 1):
+        deep = 0 < min(self.depth, self.content_depth) and max(self.depth, self.content_depth) <= 1
+        if not (0 < self.exploring <= self.searching < 1 and 0 <= self.memory < 1 and deep):
             raise FlowError(
                 explain(
                     "Exploring takes some of the budget, searching at least as much, and memory fades",
                     got=self,
-                    do="Give 0 < exploring <= searching < 1, 0 < depth <= 1 and 0 <= memory < 1",
+                    do="Give 0 < exploring <= searching < 1, depths in 0 … 1 and 0 <= memory < 1",
                 )
             )
+
+
+@dataclass(frozen=True)
+class ContentDecision:
+    """The part of all work that rows choose by content; rows that explore instead, and how deep."""
+
+    fraction: float
+    full_share: float
+    full_depth: float
 
 
 class _Evidence:
@@ -119,6 +132,16 @@ class SelectivePolicy:
         left, right = (evidence.values() for evidence in self._evidence)
         first, second = choose_cells((left, right), self.work, fraction)
         return Decision((Probing(*first), Probing(*second)), full_share=share, full_depth=self.settings.depth)
+
+    @property
+    def by_content(self) -> ContentDecision:
+        """The same budget, where rows choose by content what they look at (`join/content_choice.py`).
+
+        Nothing has to be learnt for that choice, so nobody searches. (1 − s) · f + s · depth = r.
+        """
+        rate, depth = self.rate.fraction, self.settings.content_depth
+        share = min(0.5, self.settings.exploring * rate / depth)
+        return ContentDecision(min(1.0, (rate - share * depth) / (1 - share)), share, depth)
 
     def adapt(self, telemetry: Telemetry) -> Decision:
         self.rate.adapt(telemetry.load)

@@ -14,11 +14,7 @@ add up sizes, one to choose. Sorting the cells would take longer than the compar
 Guarantee: never more than the budget; with a budget for everything, everything. A cell that was left out is
 worth at most 1/32 more than any that was taken, or did not fit into what was left. Equal input, equal choice.
 
-Cost: an estimate and its choice are charged as `CELL_COMPARISONS` comparisons of bitsets of two words with
-their pairs written, and the item counts and shares behind them as `ROW_COMPARISONS` per stored row. Measured
-(`scripts/set_pairs_speed.py`): 4.4 and 24, for batches of 1000 rows called again and again; batches of 5000
-rows, whose values no longer stay in the cache, took up to 7 and 50, so that is what we charge. `budget` takes
-both off: what is left for comparing is what a time-only choice would have, less the price of knowing better.
+Cost: what an estimate and its choice are charged as stands in `estimate_price.py`.
 
 Result, in simulation with these charges (r = 0.2, slots of 500 rows, 5 seeds, medians): 1.60 times the output
 of the best time-only choice for Zipf(0.6), 1.32 times for Zipf(0.8); with slots of 1000 rows 1.63 and 1.33.
@@ -41,15 +37,6 @@ _BITS = types.Array(types.uint32, 1, "C", readonly=True, aligned=False)
 #: The sign, eight bits of exponent and five of the fraction.
 _SHIFT, _BINS = 18, 1 << 13
 _MAGNITUDE = np.uint32(2**31 - 1)
-
-CELL_COMPARISONS = 7.0
-ROW_COMPARISONS = 50.0
-
-
-def budget(fraction: float, sizes: NDArray[np.int64], stored_rows: int) -> float:
-    """Comparisons that are left of a fraction of all, after estimates for all cells and their upkeep."""
-    spent = CELL_COMPARISONS * sizes.size + ROW_COMPARISONS * stored_rows
-    return max(0.0, fraction * float(sizes.sum()) - spent)
 
 
 def choose_row_cells(

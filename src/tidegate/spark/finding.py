@@ -8,11 +8,11 @@ a hot key cannot exhaust memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
 from tidegate.join.planned import planned
@@ -23,25 +23,15 @@ from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.spark.assemble import Pairs
 from tidegate.spark.join_batch import Counts, JoinBatch
 from tidegate.spark.meeting import Meeting, chunks
+from tidegate.spark.probing import Probing
 from tidegate.spark.runs import NewRun, Run, StoredRun
 from tidegate.values import LEFT
 
+if TYPE_CHECKING:
+    from tidegate.spark.choosing import Chosen
+
 #: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
 PAIRS_PER_CHUNK = 1 << 18
-
-
-@dataclass(frozen=True)
-class Probing:
-    """New rows that look for partners, and which partitions they belong to."""
-
-    run: NewRun
-    rows: NewRows
-    #: The same rows as if nothing were left out.
-    unhindered: NewRows
-    owned: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    #: Per row its group, where some rows are a sample of all; groups of the others mean nothing.
-    groups: NDArray[np.int64] | None = None
 
 
 class Finder:
@@ -62,13 +52,15 @@ class Finder:
         return chunks(self._pairs(), PAIRS_PER_CHUNK)
 
     def _pairs(self) -> Iterator[Pairs]:
-        for run in self._new:
-            if run.keyless or not run.role & PROBE:
-                continue
-            probing = self._sampled(self._probing(run))
+        looking = [run for run in self._new if run.role & PROBE and not run.keyless]
+        probings = [self._sampled(self._probing(run)) for run in looking]
+        chosen = self._chosen(probings)
+        for probing in probings:
             self._counts.probed[probing.owned] += np.diff(probing.bounds)
-            for other in self._opposite(run, *probing.rows.extent):
-                yield from self._meet(probing, other)
+            for other in self._opposite(probing):
+                yield from self._meet(probing, other, self._looks(probing, other))
+                if chosen is not None:
+                    yield from self._meet(probing, other, chosen.looks(probing, other))
 
     def _probing(self, run: NewRun) -> Probing:
         low, high = self._layout.within.partner_range(run.side, run.times)
@@ -93,9 +85,23 @@ class Finder:
         counts.count_rows(rows.lots.size, groups[sample])
         return replace(probing, groups=groups)
 
-    def _meet(self, probing: Probing, other: Run) -> Iterator[Pairs]:
-        """Pairs of new rows with the rows of one run, as far as the plan lets them look."""
-        for look in self._looks(probing, other):
+    def _chosen(self, probings: Sequence[Probing]) -> Chosen | None:
+        """What rows choose by content, where the plan lets them."""
+        skipping = self._work.skipping
+        if skipping is None or skipping.content is None:
+            return None
+        # Only here, as with the judge: most joins do without its compiled loops.
+        from tidegate.spark.choosing import Chosen
+
+        ages = [counts.ages for counts in self._counts.looks]
+        rows = sum(len(run.codes) for run in self._new if run.role & STORE)
+        chosen = Chosen(skipping.content, probings, self._opposite, ages, self._meeting, rows)
+        self._counts.charged += chosen.charged
+        return chosen
+
+    def _meet(self, probing: Probing, other: Run, looked: Iterable[Look]) -> Iterator[Pairs]:
+        """Pairs of new rows with the rows of one run, as far as they look."""
+        for look in looked:
             for ranges in self._meeting.candidates(probing.run, look, other):
                 if self._layout.spread:
                     self._count_seen(other.side, look, ranges.total)
@@ -104,6 +110,7 @@ class Finder:
                     yield replace(pairs, cell=cell_number(other.side, look.exploring, look.age))
 
     def _looks(self, probing: Probing, other: Run) -> Iterator[Look]:
+        """What the plan lets rows look at, and how much they would have in reach."""
         skipping, rows = self._work.skipping, probing.rows
         if skipping is None:
             yield Look(None, rows.low, rows.high, 0, False)
@@ -140,13 +147,14 @@ class Finder:
             mine = pairs.left if probing.run.side == LEFT else pairs.right
             counts.count_sampled(look.age, probing.groups[mine])
 
-    def _opposite(self, run: Run, low: int, high: int) -> Iterator[Run]:
+    def _opposite(self, probing: Probing) -> Iterator[Run]:
         """Runs of the other side that may hold a partner.
 
         New rows meet new ones only from the left, and only where the right row is stored: once. (In a semi
         join the left row looks at one instance only, and right rows meet it there, wherever they are
         stored.)
         """
+        run, (low, high) = probing.run, probing.rows.extent
         others: list[Run] = [*self._stored]
         if run.side == LEFT:
             others += [one for one in self._new if one.role & (STORE | MEET)]

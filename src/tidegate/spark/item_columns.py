@@ -31,13 +31,20 @@ class SetColumn:
         sets = self.sets if len(rows) == len(self.sets) else self.sets.take(rows)
         if self.dictionary.equals(other.dictionary):
             return sets
-        known = pc.index_in(self.dictionary, value_set=other.dictionary).fill_null(-1)
         # Both dictionaries ascend, so codes that ascend within a row still do.
-        codes = known.to_numpy().astype(np.int64)[sets.items]
+        codes: NDArray[np.int64] = self.codes_in(other)[sets.items]
         kept = codes >= 0
-        running = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))
+        running = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)))
         weights = None if sets.weights is None else sets.weights[kept]
         return ItemSets(running[sets.bounds], codes[kept], weights, other.sets.universe, sets.sizes)
+
+    def codes_in(self, other: SetColumn) -> NDArray[np.int64]:
+        """Per code of this column the code of the same item in another; -1 where it is not there."""
+        if self.dictionary.equals(other.dictionary):
+            return np.arange(len(self.dictionary), dtype=np.int64)
+        known = pc.index_in(self.dictionary, value_set=other.dictionary).fill_null(-1)
+        codes: NDArray[np.int64] = known.to_numpy().astype(np.int64)
+        return codes
 
 
 def set_column(array: pa.Array, weighted: bool) -> SetColumn:

@@ -109,6 +109,8 @@ class Counts:
         #: Processor time of the batch's own work, and of owed work: `paying` says which of them is done now.
         self.cpu_seconds, self.paid_seconds, self.paying = 0.0, 0.0, False
         self.paid_comparisons, self.paid_matches = 0.0, 0
+        #: What rows that chose by content are charged for, in comparisons.
+        self.charged = 0.0
         self._since = 0.0
         self.probed, self.comparisons, self.matches = np.zeros((3, layout.partitions), np.int64)
         #: New rows that were stored, left and right.

@@ -248,6 +248,7 @@ class JoinInstance:
     def report(self, settling: Settling) -> TaskReport:
         counts = self.counts
         written = self.writer.close()
+        explored = sum(float(looks.seen[1].sum()) for looks in counts.looks)
         busy = np.flatnonzero(counts.stored.sum(axis=0) + counts.probed + counts.comparisons)
         return TaskReport(
             operator=self.layout.operator,
@@ -283,6 +284,7 @@ class JoinInstance:
             recut=self.held.recut,
             recut_seconds=self.held.recut_seconds,
             keys=key_loads(self.work, self.instance, self.stored, [*self.new, *self.borrowed]),
+            charged=round(counts.charged + explored) if counts.charged else 0,
             paid=Paid(round(counts.paid_comparisons), counts.paid_matches, counts.paid_seconds),
         )
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join.bitset_pairs import Bitsets
 from tidegate.join.index_choice import choose
-from tidegate.join.inverted_lists import InvertedLists
+from tidegate.join.inverted_lists import InvertedLists, PreparedLists
 from tidegate.join.matching import Matcher, Prepared
 from tidegate.join.probe import Ranges
 from tidegate.join.thresholds import InnerProduct
@@ -24,26 +28,26 @@ class BySets:
     """Pairs whose sets are similar enough."""
 
     def __init__(self, on: OnSets, work: JoinBatch) -> None:
-        self._on, self._work = on, work
+        self.on, self._work = on, work
         self._probing: dict[int, SetColumn] = {}
         self._views = worker_views(work.store_url, work.layout.operator, work.pieces, work.run)
 
     def pairs(
         self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
-        view = self._view(other, places)
+        view = self.view(other, places)
         # Rows are named once each and ascend, so as many as the run has are all of it, in its order.
-        probing = self._column(run).in_terms_of(view.column, ranges.rows)
+        probing = self.column(run).in_terms_of(view.column, ranges.rows)
         for rows, found in view.prepared.find(probing, ranges.first, ranges.first + ranges.count, at_most):
             yield ranges.rows[rows], found if places is None else places.rows[found]
 
-    def _column(self, run: Run) -> SetColumn:
+    def column(self, run: Run) -> SetColumn:
         """The sets of new rows, made once for all runs that they probe."""
         if id(run) not in self._probing:
             self._probing[id(run)] = self._sets(run)
         return self._probing[id(run)]
 
-    def _view(self, other: Run, places: Places | None) -> SetView:
+    def view(self, other: Run, places: Places | None) -> SetView:
         """What was prepared of stored rows: kept by the worker for the batches that follow."""
         stored = isinstance(other, StoredRun)
         name = (other.piece.name, tuple(other.slices)) if isinstance(other, StoredRun) else (id(other), ())
@@ -57,15 +61,15 @@ class BySets:
         return view
 
     def _sets(self, run: Run) -> SetColumn:
-        name = (self._on.left, self._on.right)[run.side]
-        return set_column(run.column(name), self._on.weighted)
+        name = (self.on.left, self.on.right)[run.side]
+        return set_column(run.column(name), self.on.weighted)
 
     def _matcher(self, column: SetColumn) -> Matcher:
-        condition = self._on.condition
-        if self._on.index == "auto":
+        condition = self.on.condition
+        if self.on.index == "auto":
             return choose(condition, column.sets)
-        if self._on.index != "none":
-            return InvertedLists(condition, self._on.index)
+        if self.on.index != "none":
+            return InvertedLists(condition, self.on.index)
         return Weighted(condition) if isinstance(condition, InnerProduct) else Bitsets(condition)
 
 
@@ -79,3 +83,19 @@ class SetView:
     @property
     def nbytes(self) -> int:
         return self.prepared.nbytes
+
+    @property
+    def lists(self) -> bool:
+        """Are pairs found by inverted lists?"""
+        return isinstance(self.prepared, PreparedLists)
+
+    @cached_property
+    def item_counts(self) -> NDArray[np.int64]:
+        """Per item: the rows that contain it."""
+        return np.bincount(self.column.sets.items, minlength=self.column.sets.universe).astype(np.int64)
+
+    @cached_property
+    def item_weights(self) -> NDArray[np.float64]:
+        """Per item: the weights of all rows added up."""
+        sets = self.column.sets
+        return np.bincount(sets.items, sets.weights, minlength=sets.universe).astype(np.float64)

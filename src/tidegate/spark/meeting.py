@@ -24,7 +24,7 @@ class Meeting:
     """What the runs of one join have in common, with what was prepared of them; see the module docstring."""
 
     def __init__(self, work: JoinBatch, by_time: dict[int, Places] | None = None) -> None:
-        self._layout, self._judge = work.layout, judge_of(work)
+        self._layout, self.judge = work.layout, judge_of(work)
         self._by_time = {} if by_time is None else by_time
 
     @property
@@ -35,7 +35,7 @@ class Meeting:
     def candidates(self, run: Run, look: Look, other: Run) -> Iterator[kernel.Ranges]:
         """Per row of the look the rows of the other run that key and time allow."""
         if self._layout.spread:
-            yield by_time(self._places(other), look.rows, look.low, look.high)
+            yield by_time(self.places(other), look.rows, look.low, look.high)
             return
         codes = run.codes if look.rows is None else run.codes[look.rows]
         for start, stop in other.slices:
@@ -53,8 +53,8 @@ class Meeting:
 
     def pairs(self, run: Run, other: Run, ranges: kernel.Ranges, at_most: int) -> Iterator[Pairs]:
         """The pairs among candidates, keys verified, so many at once."""
-        places = self._places(other) if self._layout.spread else None
-        for mine, theirs in self._judge.pairs(run, other, places, ranges, at_most):
+        places = self.places(other) if self._layout.spread else None
+        for mine, theirs in self.judge.pairs(run, other, places, ranges, at_most):
             found = Pairs(run, mine, other, theirs) if run.side == LEFT else Pairs(other, theirs, run, mine)
             yield found.only(same_keys(found, self._layout.verify)) if self._layout.verify else found
 
@@ -64,7 +64,7 @@ class Meeting:
         `middle`: the range of a row on average, where that is known already.
         """
         if self._layout.spread:
-            return by_time(self._places(other), look.rows, look.low, look.high).total
+            return by_time(self.places(other), look.rows, look.low, look.high).total
         # Counting them would cost a probe; as if rows lay evenly in time.
         if look.exploring:
             seen = np.minimum(look.high, other.last_us) - np.maximum(look.low, other.first_us) + 1.0
@@ -74,7 +74,7 @@ class Meeting:
         low, high = max(middle[0], other.first_us), min(middle[1], other.last_us)
         return _part(other, look.low.size * max(0.0, high - low + 1))
 
-    def _places(self, run: Run) -> Places:
+    def places(self, run: Run) -> Places:
         """The rows of a run by time, sorted once a batch."""
         if id(run) not in self._by_time:
             self._by_time[id(run)] = places_of(run)

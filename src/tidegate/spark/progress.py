@@ -61,6 +61,7 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
             "fraction": skipping.fraction,
             "fractions": list(skipping.fractions),
             "orders": [list(order) for order in skipping.orders],
+            "content": skipping.content,
             "shares": [list(shares) for shares in skipping.shares],
             "keep_share": skipping.keep_share,
             "explore_share": skipping.explore_share,

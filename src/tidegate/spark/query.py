@@ -28,6 +28,7 @@ from tidegate.durations import duration_us
 from tidegate.errors import BatchFailed, FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
 from tidegate.goals import AT_THE_END, Goal, Shed
+from tidegate.on import OnSets
 from tidegate.report import receipts as receipt_tables
 from tidegate.route.hash import first_table
 from tidegate.spark.compile import compile_flow
@@ -42,6 +43,7 @@ from tidegate.spark.window_network import network_of, output_name
 from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.local import LocalStore
+from tidegate.values import LEFT
 from tidegate.window.spec import WindowSpec
 
 AVAILABLE_NOW = "available now"
@@ -491,7 +493,9 @@ def _shedding(
         seconds[1],
         network,
         cores,
-        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes) if skips else None,
+        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, _by_content(compiled, shed))
+        if skips
+        else None,
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
         DropSettings(shed, network, *seconds, seed) if drops else None,
         estimating,
@@ -503,6 +507,22 @@ def _estimating(compiled: Compiled, goal: Goal | None, shed: Shed) -> EstimateSe
     approximate = [window.layout for window in compiled.windows if window.layout.approximate]
     windows = {one.operator: one.spec for one in approximate if isinstance(one.spec, WindowSpec)}
     return EstimateSettings(windows, 1.0 if goal is None else fixed_share(shed)) if windows else None
+
+
+def _by_content(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
+    """Joins whose rows may choose what they look at by what they carry.
+
+    Sets without a key do: there a comparison may find nothing. What was not looked at cannot be named later,
+    so nothing could be repaired; and what pairs are worth to a user, their sets do not say.
+    """
+    if shed.join != "auto" or shed.repair is not None or shed.utility is not None:
+        return ()
+    layouts = [join.layout for join in compiled.joins]
+    return tuple(
+        layout.operator
+        for layout in layouts
+        if layout.spread and isinstance(layout.condition, OnSets) and layout.within.slot_us(LEFT)
+    )
 
 
 def _that_may_repair(compiled: Compiled) -> set[int]:

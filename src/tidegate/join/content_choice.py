@@ -1,0 +1,169 @@
+"""Which basic windows each new row looks at, chosen by content: one budget for all rows of an instance.
+
+Beyond the selective join paper (time correlation and join direction adaptation), whose rows all look at the
+same parts. Here every (row, basic window) cell of both directions has a value per cost, known before any
+comparison, and the best cells fill the budget (`row_cells.py`):
+
+    condition       expected matches of a comparison                   what a cell costs
+    overlap ≥ k     e_k of the shares of the row's items (content.py)  rows in reach, or, where the basic
+    Jaccard ≥ x     the same, with the k that sets of mean size need   window has inverted lists, the entries
+    inner product   expected sum of products over the threshold        of the row's lists and looking them up
+
+The last one is Markov's bound on the chance to reach the threshold; like the others it is for choosing only
+and never decides what matches. With lists, entries are what is read: rows of popular items cost more there.
+
+Guarantee: a function of the sets, whatever order stored rows or runs are in; so a replayed batch, which has
+the same stored runs, looks at the same cells. (Rows that look alike may change places.) Never more than the
+budget, in units of its costs; everything with a fraction of 1. Estimates are charged: cells and new rows have
+their price in comparisons, taken off the budget before any is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.join.content import item_shares, match_values
+from tidegate.join.estimate_price import price
+from tidegate.join.index_choice import ENTRY_WORDS
+from tidegate.join.item_sets import ItemSets
+from tidegate.join.row_cells import choose_row_cells
+from tidegate.join.similarity import least_common
+from tidegate.join.thresholds import InnerProduct, SetCondition
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Cells that are weighed against each other at once. More of them would take memory and choose no better.
+CELLS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class StoredItems:
+    """What is known of some basic windows before comparing, in the items of the rows that probe them."""
+
+    #: By item and basic window: rows that contain it, and (weighted sets) the sum of their weights.
+    counts: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+    #: By basic window: its rows, all items of its rows, and whether it has inverted lists.
+    rows: NDArray[np.int64]
+    items: NDArray[np.int64]
+    lists: NDArray[np.bool_]
+
+    @classmethod
+    def nothing(cls, items: int, windows: int, weighted: bool) -> StoredItems:
+        """Basic windows without a row, to be filled."""
+        counts, weights = np.zeros((items, windows), np.int64), np.zeros((items, windows))
+        rows, of_rows = np.zeros((2, windows), np.int64)
+        return cls(counts, weights if weighted else None, rows, of_rows, np.zeros(windows, np.bool_))
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """New rows, and the basic windows of the other side that they have in reach."""
+
+    probing: ItemSets
+    stored: StoredItems
+    #: Per row and basic window: stored rows in reach.
+    sizes: NDArray[np.int32]
+
+    def part(self, number: int, of: int) -> Direction:
+        """One of so many parts of the rows."""
+        first, end = (len(self.sizes) * step // of for step in (number, number + 1))
+        if (first, end) == (0, len(self.sizes)):
+            return self
+        return Direction(self.probing.take(np.arange(first, end)), self.stored, self.sizes[first:end])
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Per direction, row and basic window: whether to look; and what it costs, estimates included."""
+
+    looks: list[NDArray[np.bool_]]
+    #: In comparisons, where one costs as much as it would on average if all were made.
+    charged: float
+
+
+def choose_by_content(
+    condition: SetCondition, directions: Sequence[Direction], fraction: float, stored_rows: int
+) -> Choice:
+    """The best cells that a fraction of the cost of all can be spent on."""
+    in_reach = float(sum(one.sizes.sum(dtype=np.int64) for one in directions))
+    if fraction >= 1 or not in_reach:
+        return Choice([one.sizes > 0 for one in directions], in_reach)
+    parts = -(-sum(one.sizes.size for one in directions) // CELLS_AT_ONCE) or 1
+    looks: list[list[NDArray[np.bool_]]] = [[] for _ in directions]
+    spent = total = 0.0
+    for number in range(parts):
+        some = [one.part(number, parts) for one in directions]
+        weighed = [_weighed(condition, one) for one in some]
+        values, costs = (np.concatenate([pair[k].ravel() for pair in weighed]) for k in (0, 1))
+        everything, estimates = float(costs.sum()), price(costs.size, stored_rows / parts)
+        chosen = choose_row_cells(values, costs, fraction * everything - estimates)
+        spent += float(costs[chosen].sum()) + estimates
+        total += everything
+        ends = np.cumsum([one.sizes.size for one in some])
+        for at, (mine, one) in enumerate(zip(np.split(chosen, ends[:-1]), some, strict=True)):
+            looks[at].append(mine.reshape(one.sizes.shape) & (one.sizes > 0))
+    return Choice([np.concatenate(one) for one in looks], in_reach * spent / total)
+
+
+def _weighed(condition: SetCondition, one: Direction) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Per row and basic window: expected matches per cost, and the cost, in comparisons of bitsets."""
+    stored, sizes = one.stored, one.sizes
+    values = expected_matches(condition, one.probing, stored)
+    if not stored.lists.any():
+        return values, sizes.astype(np.int64)
+    # Entries that a row's lists have in reach: the shares of its items, added up.
+    entries = _values(one.probing, stored, 1) * sizes + np.diff(one.probing.bounds)[:, None]
+    costs = np.where(stored.lists, np.rint(_entry_cost(stored) * entries), sizes).astype(np.int64)
+    costs[sizes == 0] = 0
+    return (values * sizes / np.maximum(costs, 1)).astype(np.float32), costs
+
+
+def _entry_cost(stored: StoredItems) -> float:
+    """What reading an entry costs in comparisons of bitsets, which touch a word per item at most."""
+    mean = float(stored.items.sum()) / max(1, int(stored.rows.sum()))
+    return ENTRY_WORDS / max(1.0, min(mean, len(stored.counts) / 64))
+
+
+def expected_matches(condition: SetCondition, probing: ItemSets, stored: StoredItems) -> NDArray[np.float32]:
+    """Per row and basic window: what a comparison is expected to find."""
+    if isinstance(condition, InnerProduct):
+        return _expected_products(probing, stored, condition.at_least)
+    mean = round(float(stored.items.sum()) / max(1, int(stored.rows.sum())))
+    largest = int(probing.sizes.max(initial=0)) + mean
+    least = least_common(condition, largest)[probing.sizes + mean]
+    values = np.zeros((len(probing), len(stored.rows)), np.float32)
+    for at_least in np.unique(least).tolist():
+        alike = np.flatnonzero(least == at_least)
+        some = probing if alike.size == len(probing) else probing.take(alike)
+        values[alike] = _values(some, stored, at_least)
+    return values
+
+
+def _values(probing: ItemSets, stored: StoredItems, at_least: int) -> NDArray[np.float32]:
+    """As `match_values`, for rows that all see the same basic windows, in the order given."""
+    windows = len(stored.rows)
+    if not windows:
+        return np.zeros((len(probing), 0), np.float32)
+    shares = item_shares(stored.counts, stored.rows, windows)
+    newest = np.full(len(probing), windows - 1, np.int64)
+    return match_values(probing, shares, newest, at_least)[:, ::-1]
+
+
+def _expected_products(probing: ItemSets, stored: StoredItems, at_least: float) -> NDArray[np.float32]:
+    """The expected sum of products over the threshold: by Markov's bound never below the chance to match."""
+    if stored.weights is None or probing.weights is None:
+        return np.zeros((len(probing), len(stored.rows)), np.float32)
+    mean = np.nan_to_num(stored.weights) / np.maximum(stored.rows, 1)
+    sums = np.zeros((len(probing), len(stored.rows)))
+    some = np.flatnonzero(np.diff(probing.bounds))
+    if some.size:
+        products = probing.weights[:, None] * mean[probing.items]
+        sums[some] = np.add.reduceat(products, probing.bounds[some], axis=0)
+    # What is not a number, or below zero, is no reason to look.
+    return np.clip(np.nan_to_num(sums / at_least), 0.0, 1e30).astype(np.float32)

@@ -1,0 +1,111 @@
+"""Lets the new rows of an instance choose by content what they look at; `join/content_choice.py` decides.
+
+    new runs ──┐   sizes: stored rows in reach, by row and basic window
+               ├─▶ items: how often each occurs in a basic window ─▶ choice ─▶ looks
+    runs of ───┘   (lengths of lists, kept with what was prepared of a run)
+    the other side
+
+All pieces of a basic window that the instance holds count as one. Rows that explore take no part: they look
+as the plan says, whatever they carry, or what they find would say nothing about the others.
+
+Guarantee: a function of the plan, the rows of the batch and the stored runs, which a replay has again. Where
+rows lie does play a role, other than with `reach.py`: the choice is the instance's. So what was not looked at
+cannot be named later by time and identity, and joins whose skipped work is repaired do not choose by content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tidegate.join.content_choice import Direction, StoredItems, choose_by_content
+from tidegate.join.reach import Ages, Look, looks
+from tidegate.spark.item_columns import SetColumn
+from tidegate.spark.judging_sets import BySets, SetView
+from tidegate.spark.meeting import Meeting
+from tidegate.spark.probing import Probing
+from tidegate.spark.runs import Run
+
+#: The runs that a probing run may look at.
+Opposite = Callable[[Probing], Iterable[Run]]
+
+
+class Chosen:
+    """What every new row looks at in this batch; see the module docstring."""
+
+    def __init__(
+        self,
+        fraction: float,
+        probings: Sequence[Probing],
+        opposite: Opposite,
+        ages: Sequence[Ages],
+        meeting: Meeting,
+        stored_rows: int,
+    ) -> None:
+        assert isinstance(meeting.judge, BySets), "only sets know what a comparison is worth"
+        self._ages, self._meeting, self._judge = ages, meeting, meeting.judge
+        #: By run of new rows: its rows as if nobody explored.
+        self._rows = {id(one.run): replace(one.rows, lots=None, exploring=None) for one in probings}
+        columns: list[dict[int, int]] = []
+        directions = []
+        for probing in probings:
+            others = list(opposite(probing))
+            slots = sorted({self._slot(other) for other in others})
+            columns.append({slot: column for column, slot in enumerate(slots)})
+            directions.append(self._direction(probing, others, columns[-1]))
+        choice = choose_by_content(self._judge.on.condition, directions, fraction, stored_rows)
+        self.charged = choice.charged
+        #: By run of new rows: the column of each basic window, and by row and column whether to look.
+        self._of = {
+            id(probing.run): (mine, mask)
+            for probing, mine, mask in zip(probings, columns, choice.looks, strict=True)
+        }
+
+    def looks(self, probing: Probing, other: Run) -> Iterator[Look]:
+        """The looks of new rows at one run."""
+        columns, mask = self._of[id(probing.run)]
+        chosen = mask[:, columns[self._slot(other)]]
+        for look in self._whole(probing, other):
+            kept = np.flatnonzero(chosen if look.rows is None else chosen[look.rows])
+            if kept.size:
+                rows = kept if look.rows is None else look.rows[kept]
+                yield Look(rows, look.low[kept], look.high[kept], look.age, False)
+
+    def _whole(self, probing: Probing, other: Run) -> Iterator[Look]:
+        """Everything that rows have in reach of a run."""
+        ages = self._ages[other.side]
+        stored = other.first_us, other.last_us
+        return looks(ages, (1.0,) * ages.count, self._rows[id(probing.run)], stored)
+
+    def _slot(self, other: Run) -> int:
+        """The basic window that a run counts to: of one that spans several, the first."""
+        return other.first_us // self._ages[other.side].slot_us
+
+    def _direction(self, probing: Probing, others: Sequence[Run], columns: dict[int, int]) -> Direction:
+        sets = self._judge.column(probing.run)
+        stored = StoredItems.nothing(len(sets.dictionary), len(columns), self._judge.on.weighted)
+        sizes = np.zeros((len(probing.run.codes), len(columns)), np.int32)
+        for other in others:
+            column = columns[self._slot(other)]
+            _count(stored, column, sets, self._judge.view(other, self._meeting.places(other)))
+            for look in self._whole(probing, other):
+                for ranges in self._meeting.candidates(probing.run, look, other):
+                    sizes[ranges.rows, column] += ranges.count.astype(np.int32)
+        exploring = probing.rows.exploring
+        if exploring is not None and probing.rows.lots is not None:
+            sizes[probing.rows.lots < exploring.share] = 0
+        return Direction(sets.sets, stored, sizes)
+
+
+def _count(stored: StoredItems, column: int, probing: SetColumn, view: SetView) -> None:
+    """Add a run to what is known of its basic window."""
+    codes = probing.codes_in(view.column)
+    known = np.flatnonzero(codes >= 0)
+    stored.counts[known, column] += view.item_counts[codes[known]]
+    if stored.weights is not None:
+        stored.weights[known, column] += view.item_weights[codes[known]]
+    stored.rows[column] += len(view.column.sets)
+    stored.items[column] += int(view.column.sets.sizes.sum())
+    stored.lists[column] |= view.lists

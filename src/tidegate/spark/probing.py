@@ -1,0 +1,25 @@
+"""New rows that look for partners, with all that the plan says about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.join.reach import NewRows
+from tidegate.spark.runs import NewRun
+
+
+@dataclass(frozen=True)
+class Probing:
+    """New rows that look for partners, and which partitions they belong to."""
+
+    run: NewRun
+    rows: NewRows
+    #: The same rows as if nothing were left out.
+    unhindered: NewRows
+    owned: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    #: Per row its group, where some rows are a sample of all; groups of the others mean nothing.
+    groups: NDArray[np.int64] | None = None
