@@ -71,6 +71,6 @@ def hilbert(lat: Any, lon: Any, bits: int) -> Any:
 def start(*outputs: Output, **settings: Any) -> RunningQuery:
     """Run a flow; see `tidegate.spark.query.start` for all settings."""
     # Spark is imported only here, so that describing a flow, and the stages, need no Java.
-    from tidegate.spark.query import start as run
+    from tidegate.spark.start import start as run
 
     return run(*outputs, **settings)

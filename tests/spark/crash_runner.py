@@ -40,7 +40,7 @@ import tidegate as tg
 from tidegate.control import balancing, repair
 from tidegate.spark import engine as engine_module
 from tidegate.spark import linked
-from tidegate.spark import query as query_module
+from tidegate.spark import running as running_module
 from tidegate.spark.engine import Engine
 
 STEPS = ("planning", "planned", "materialised", "sink", "sunk", "reported", "committed")
@@ -158,7 +158,7 @@ def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:
         return made
 
     # The handle of a query does not show its engine, so it is reached where it is made.
-    setattr(query_module, "Engine", engine)  # noqa: B010
+    setattr(running_module, "Engine", engine)  # noqa: B010
 
 
 def _at_link(batch: int, kill: Callable[[], None]) -> None:

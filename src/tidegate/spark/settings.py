@@ -11,6 +11,7 @@ from tidegate.control.overload import OverloadSettings
 from tidegate.control.repair import RepairSettings
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
+from tidegate.errors import FlowError, explain
 
 
 @dataclass(frozen=True)
@@ -44,3 +45,12 @@ class Settings:
     def dropping(self) -> DropSettings | None:
         """Which windows may be dropped."""
         return None if self.goal is None else self.goal.dropping
+
+
+def positive(given: int | None, what: str, default: int) -> int:
+    """A number that the user gave, checked, or the default."""
+    if given is None:
+        return default
+    if not isinstance(given, int) or given < 1:
+        raise FlowError(explain(f"{what} must be a whole number of at least 1", got=repr(given)))
+    return given

@@ -1,0 +1,106 @@
+"""`tidegate.start`: checks what was asked for, compiles the flow and runs it, once or as a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.balance import Balance
+from tidegate.durations import duration_us
+from tidegate.errors import FlowError, StateError, explain
+from tidegate.flow import Output
+from tidegate.goals import Goal, Shed
+from tidegate.spark.compile import compile_flow
+from tidegate.spark.query import Query
+from tidegate.spark.run_settings import (
+    AVAILABLE_NOW,
+    balance_settings,
+    batch_seconds,
+    estimate_settings,
+    goal_settings,
+    repair_settings,
+)
+from tidegate.spark.running import run_batch, run_stream
+from tidegate.spark.settings import Settings, positive
+from tidegate.state.checkpoint import Checkpoint
+
+#: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
+PARTITIONS_PER_CORE = 8
+
+
+def start(
+    *outputs: Output,
+    checkpoint: str | None = None,
+    trigger: str | None = None,
+    goal: Goal | None = None,
+    shed: Shed | None = None,
+    balance: Balance | None = None,
+    seed: int = 0,
+    partitions: int | None = None,
+    instances: int | None = None,
+) -> Query:
+    """Run a flow.
+
+    `trigger`: a duration ("1 second"), "available now" (take what is there, then stop), or None (back to
+    back). `goal`: how late results may be; when there is more work than time, work is left out as `shed`
+    says, and never without a goal. `balance`: how work is spread over instances; nothing is lost by it, so
+    it needs no goal. `partitions` (fixed for the life of a checkpoint) default to eight per instance,
+    `instances` to the parallelism of the session; it may differ from run to run. Batch inputs run at once,
+    flush everything and need neither a checkpoint nor a goal.
+    """
+    sources_spark = _session(outputs)
+    parallelism = sources_spark.sparkContext.defaultParallelism if sources_spark is not None else 1
+    count = positive(instances, "instances", parallelism)
+    parts = positive(partitions, "partitions", _stored_partitions(checkpoint) or PARTITIONS_PER_CORE * count)
+    shed = shed or Shed()
+    compiled = compile_flow(
+        outputs,
+        parts,
+        cells=goal is not None and shed.utility is not None,
+        sifts=goal is not None and shed.sift != "none",
+        repairs=goal is not None and shed.repair is not None,
+    )
+    if not compiled.streaming:
+        # Everything of a batch run is settled in one pass, which sees no copies of rows.
+        balancing = balance_settings(compiled, Balance(strategy="none"), parts, count)
+        exact = estimate_settings(compiled, None, shed)
+        return run_batch(compiled, Settings(parts, count, False, seed, balancing, estimating=exact))
+    if checkpoint is None:
+        raise FlowError(
+            explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
+        )
+    keep = goal_settings(compiled, goal, shed, trigger, seed)
+    balancing = balance_settings(compiled, balance or Balance(), parts, count, batch_seconds(goal, trigger))
+    repairing = None if keep is None else repair_settings(shed, keep.overload)
+    estimating = estimate_settings(compiled, goal, shed)
+    bounded = trigger == AVAILABLE_NOW
+    settings = Settings(parts, count, bounded, seed, balancing, keep, repairing, estimating)
+    return run_stream(compiled, settings, checkpoint, _trigger(trigger))
+
+
+def _session(outputs: tuple[Output, ...]) -> Any:
+    for output in outputs:
+        node = getattr(output, "node", None)
+        while node is not None and not hasattr(node, "frame"):
+            node = getattr(node, "parent", None) or getattr(node, "left", None)
+        if node is not None:
+            return node.frame.sparkSession
+    return None
+
+
+def _stored_partitions(checkpoint: str | None) -> int | None:
+    """What a checkpoint was begun with: a machine with other cores must be able to go on from it."""
+    if checkpoint is None:
+        return None
+    try:
+        found = Checkpoint(checkpoint).manifests.load_latest()
+    except StateError:
+        return None  # It is said, with all it has to say, when the state is recovered.
+    return None if found is None else int(found.flow["partitions"])
+
+
+def _trigger(given: str | None) -> dict[str, Any]:
+    if given is None:
+        return {"processingTime": "0 seconds"}
+    if given == AVAILABLE_NOW:
+        return {"availableNow": True}
+    return {"processingTime": f"{duration_us(given, 'trigger') // 1000} milliseconds"}
