@@ -21,7 +21,7 @@ from tidegate.report.tally import Tally
 #: How often the screen is brought up to date.
 LOOK_SECONDS = 0.25
 #: How long what was left out may still be made up for when no more rows come.
-REPAIR_SECONDS_MAX = 20.0
+REPAIR_SECONDS_MAX = 45.0
 
 
 class RunningQuery(Protocol):
@@ -75,8 +75,10 @@ def watch(
         if tally.rows_in:
             feed.go()
         if feed.finished and tally.rows_in >= rows:
-            if not tally.owed or patience <= 0:
+            if not tally.owed:
                 query.process_all_available()
+                break
+            if patience <= 0:
                 break
             patience -= look_seconds
         progress.show(_phase(feed, tally, rows), feed.arrived, tally, doing(reports[-1]) if reports else "")
