@@ -86,14 +86,15 @@ def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> Data
 
 def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch) -> DataFrame:
     """A partial per group and pane."""
-    keys = [FATE, PANE, *[quoted(name) for name in work.layout.by]]
+    keys, kinds = [FATE, PANE, *[quoted(name) for name in work.layout.by]], window.taken.types
     # All rows of a group weigh the same, so their weight divides no group.
     weight = [WEIGHT] if work.layout.approximate else []
     return (
         _judged(rows, window, work)
         .groupBy(*keys, *weight)
         .agg(
-            *[F.expr(text).alias(name) for name, text in window.taken.partials],
+            # As of single rows: whether a field can be null may differ, and stored partials have one type.
+            *[F.expr(text).cast(kinds[name]).alias(name) for name, text in window.taken.partials],
             F.count(F.lit(1)).alias(ROWS),
             F.max(TIME).alias(SEEN),
         )
