@@ -2,7 +2,8 @@
 
     left  ─┬─▶ join ◀─ right      pairs      parts of basic windows are skipped, rows are dropped
            └─▶ match              matched    a sifter stands in front
-    right ───▶ window ─▶ window   busy, wide    two deep, with groups; nothing is left out
+    right ─┬─▶ window ─▶ window   busy, wide    two deep, with groups; nothing is left out
+           └─▶ window             about      estimated from some of the rows
 
 What a plan leaves out is drawn from what the operating system calls random, so no run that decided a batch
 anew would leave out the same: a replay that does has read the plan of the first try.
@@ -29,12 +30,15 @@ from tidegate.sift.regions import Regions
 from tidegate.sift.sifter import Sifter
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.values import Plan, Skipping
+from tidegate.window.strata import STRATA
 
 #: By output: its columns, so that the rows of two runs compare.
 OUTPUTS = {
     "pairs": "id, id_right, k, epoch_us(ts), v, epoch_us(ts_right), w",
     "matched": "id, epoch_us(ts), k, v, query_id",
     "busy": "epoch_us(window_start), epoch_us(window_end), k, n, ids, most",
+    # Estimates are sums of doubles, whose last digits depend on the order in which they are added up.
+    "about": "epoch_us(window_start), epoch_us(window_end), k, n, round(n_low, 6), ids, most",
     "wide": "epoch_us(window_start), epoch_us(window_end), k, n, ids, most",
 }
 #: Exact answers; of the windows, those that the last row closes. Its own window never is.
@@ -44,6 +48,7 @@ ANSWERS = {
     "matched": """select id, epoch_us(ts), k, v, name from lefts, asked
         where v >= low and v < high and k >= 0 and k < below""",
     "busy": "select start, start + 2000000, k, n, ids, most from busy",
+    "about": "select start, start + 2000000, k, n, n, ids, most from busy",
     "wide": """select wide, wide + 6000000, k, sum(n)::bigint, sum(ids)::bigint, max(most)
         from (select *, unnest([start // 3000000 * 3000000, start // 3000000 * 3000000 - 3000000]) as wide
               from busy) group by wide, k""",
@@ -70,6 +75,7 @@ def outputs(spark: SparkSession, home: Path, out: str = "out") -> list[tg.Output
         "pairs": left.join(right, on="k", within=f"{WITHIN_US} microseconds"),
         "matched": left.match(queries),
         "busy": busy,
+        "about": right.window("2 seconds", by="k", approximate=True).agg(**told),
         "wide": busy.window("6 seconds", "3 seconds", by="k").agg(**again),
     }
     return [flow.write_to("parquet", str(home / out / name), name=name) for name, flow in flows.items()]
@@ -82,7 +88,13 @@ def unforeseen(plan: Plan) -> Plan:
         plan,
         skipping={name: _skipping(chance, one) for name, one in plan.skipping.items()},
         sifters={name: _sifter(chance, raw, plan.batch) for name, raw in plan.sifters.items()},
+        estimating={name: {**raw, "shares": _shares(chance)} for name, raw in plan.estimating.items()},
     )
+
+
+def _shares(chance: random.Random) -> list[float]:
+    """Of some strata all rows are kept."""
+    return [chance.choice((1.0, 0.1 + 0.9 * chance.random())) for _ in range(STRATA)]
 
 
 def _skipping(chance: random.Random, whole: Skipping) -> Skipping:
@@ -127,7 +139,7 @@ def as_planned(home: Path) -> Replan:
     def replan(plan: Plan) -> Plan:
         theirs = plans.read(plan.batch)
         assert theirs is not None
-        return replace(plan, skipping=theirs.skipping, sifters=theirs.sifters)
+        return replace(plan, skipping=theirs.skipping, sifters=theirs.sifters, estimating=theirs.estimating)
 
     return replan
 

@@ -17,6 +17,7 @@ from tidegate.control import adding_up
 
 SCHEMA = "ts timestamp, k string, v int, fare double, price decimal(9, 2)"
 GOAL = tg.Goal(latency="60 seconds")
+UNREACHABLE = "10 milliseconds"
 
 
 def aggregates() -> dict[str, Any]:
@@ -101,7 +102,12 @@ def test_of_sampled_rows_intervals_hold_the_truth_and_a_second_run_says_the_same
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_row: bool
 ) -> None:
     if by_row:
-        monkeypatch.setattr(adding_up, "by_row", lambda manifest, windows, always=(): tuple(windows))
+        # One batch this way, the next one that way: their partials are merged.
+        monkeypatch.setattr(
+            adding_up,
+            "by_row",
+            lambda manifest, windows, always: tuple(windows) if manifest.batch % 2 else (),
+        )
     whole = rides(60_000, 160, 2)
     add_files(tmp_path / "in", [whole.slice(i, 10_000) for i in range(0, 60_000, 10_000)])
 
@@ -152,6 +158,40 @@ def test_of_sampled_rows_intervals_hold_the_truth_and_a_second_run_says_the_same
         assert counts[0] != counts[2]
 
 
+@pytest.mark.parametrize(
+    ("latency", "modes"), [("10 minutes", {"EXACT"}), (UNREACHABLE, {"EXACT", "ESTIMATED"})]
+)
+def test_a_goal_alone_samples_rows_when_there_is_no_time_for_all_and_not_otherwise(
+    spark: SparkSession, tmp_path: Path, latency: str, modes: set[str]
+) -> None:
+    whole = rides(16_000, 160, 3)
+    add_files(tmp_path / "in", [whole.slice(i, 2000) for i in range(0, 16_000, 2000)])
+    sink = Sink()
+    query = tg.start(
+        flow(read_files(spark, tmp_path / "in", SCHEMA), sink),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+        goal=tg.Goal(latency=latency),
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    exact, found = exact_of(spark, tmp_path / "in"), rows_of(sink)
+    told = {p["batch"]: p["estimates"]["window1"] for p in query.recent_progress}
+    receipts = query.receipts()
+    outputs = receipts[receipts["kind"] == "output"].set_index("batch")
+    assert set(outputs["mode"]) == modes
+    assert {batch: one["mode"] for batch, one in told.items()} == outputs["mode"].to_dict()
+    dropped = sum(sum(o["dropped"]) for p in query.recent_progress for o in p["operators"])
+    assert sum(one["sampling"] for one in outputs["shed_by"]) == dropped
+    assert (dropped > 0) == ("ESTIMATED" in modes)
+    assert (min(one["kept"] for one in told.values()) < 1) == (dropped > 0)
+    sure = {at: row for at, row in found.items() if row["top_low"] is not None}
+    assert (len(sure) < len(found)) == (dropped > 0)
+    assert len(sure) > 10, "the first windows came before anything was learnt"
+    for at, row in sure.items():
+        assert row["n"] == row["n_low"] == row["n_high"] == exact[at]["n"]
+        assert row["total"] == pytest.approx(exact[at]["total"])
+
+
 def test_estimates_feed_outputs_alone(spark: SparkSession, tmp_path: Path) -> None:
     stream = tg.stream(read_files(spark, tmp_path, SCHEMA), time="ts", name="rides")
     about = stream.window("8 seconds", approximate=True).agg(n=F.count("*"))
@@ -162,3 +202,9 @@ def test_estimates_feed_outputs_alone(spark: SparkSession, tmp_path: Path) -> No
         tg.start(about.join(about, on="n", within="8 seconds").write_to(Sink()), **settings)
     with pytest.raises(tg.FlowError, match="its windows are approximate"):
         tg.start(about.write_to(Sink(), max_gap=3), **settings)
+    lists = stream.window("8 seconds", approximate=True).agg(words=F.collect_list("k"))
+    with pytest.raises(tg.FlowError, match="Aggregate 'words': collect_list cannot be estimated"):
+        tg.start(lists.write_to(Sink()), **settings)
+    nested = stream.with_column("at", F.struct("fare")).window("8 seconds", by="at", approximate=True)
+    with pytest.raises(tg.FlowError, match="Approximate windows cannot group by columns of this type"):
+        tg.start(nested.agg(n=F.count("*")).write_to(Sink()), **settings)

@@ -95,7 +95,9 @@ def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known:
     """A partial per group and pane."""
 
     def made() -> list[Column]:
-        sums = [F.expr(text).alias(name) for name, text in window.taken.partials]
+        # As of single rows: whether a field can be null may differ, and stored partials have one type.
+        kinds = window.taken.types
+        sums = [F.expr(text).cast(kinds[name]).alias(name) for name, text in window.taken.partials]
         return [*sums, F.count(F.lit(1)).alias(ROWS), F.max(TIME).alias(SEEN)]
 
     name = work.layout.operator
