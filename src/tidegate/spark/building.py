@@ -28,7 +28,7 @@ from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, Compi
 from tidegate.spark.count_window_task import CountWindowInstance
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in
-from tidegate.spark.layout import CELL, CODE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.layout import CELL, CODE, MARKER, QUERY_ID, REPORT, TAG, TIME
 from tidegate.spark.match_task import MatchBatch, MatchTask
 from tidegate.spark.pass_rows import entering, result
 from tidegate.spark.passes import Pass
@@ -74,7 +74,8 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
                 continue
             made = _run_match(tried, operator, work)
         if work.stage_root is not None:
-            return Pass(compiled, given, {name: made}, held, operator, work.stage_root)
+            listed = QUERY_ID if isinstance(work, MatchBatch) and work.lists_queries else None
+            return Pass(compiled, given, {name: made}, held, operator, work.stage_root, listed)
         results[name] = made.persist(StorageLevel.MEMORY_AND_DISK)
         held.append(results[name])
     return Pass(compiled, given, results, held)

@@ -37,6 +37,8 @@ class Pass:
     #: The operator whose results its tasks stage; None where Spark persists them.
     staging: CompiledOperator | None = None
     stage_root: str = ""
+    #: The column whose values stand in lists in the staged files.
+    listed: str | None = None
     staged: list[str] = field(default_factory=list)
     _is_read: bool = False
 
@@ -123,7 +125,7 @@ class Pass:
         if self.staging is not None and not self._is_read:
             name = self.staging.layout.operator
             session = self.results[name].sparkSession
-            self.results[name] = read_staged(session, self.staged, self.staging.schema)
+            self.results[name] = read_staged(session, self.staged, self.staging.schema, self.listed)
             self._is_read = True
 
     def release(self) -> None:
