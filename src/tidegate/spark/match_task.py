@@ -2,8 +2,9 @@
 
 Nothing is stored, so there is no shuffle and no instance: each task takes the rows that it is given. Results
 that only wait for sinks are staged as rows with lists of queries, which sinks read as a row for every pair
-(staging.py). Lateness is judged here, as by the tasks of joins: Spark cannot judge by a changing clock without compiling anew.
-Nothing here imports Spark: the class runs on any iterator of Arrow batches, which is how it is tested.
+(staging.py). Lateness is judged here, as by the tasks of joins: Spark cannot judge by a changing clock
+without compiling anew. Nothing here imports Spark: the class runs on any iterator of Arrow batches, which is
+how it is tested.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from tidegate.values import BEGINNING_US, END_US
 
 #: Samples of an Arrow batch that are told; the controller keeps a thousand in all.
 SAMPLES_TOLD = 2000
+#: So many rows are looked up at a time, because more of them share cells of the index; fewer, if large.
+BLOCK_ROWS, BLOCK_BYTES = 262_144, 256 << 20
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class MatchTask:
         stage = None
         if self.work.stage_root is not None:
             stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
-        for result in chain.from_iterable(map(self._matched, batches)):
+        for result in chain.from_iterable(map(self._matched, in_blocks(batches))):
             if stage is not None:
                 stage.write(result)
                 continue
@@ -198,12 +201,12 @@ class MatchTask:
 
     def _named(self, query: NDArray[np.int32]) -> pa.DictionaryArray:
         """The names of queries: numbers that stand for names, which are written once for many pairs."""
-        names, number = self._queries.names, query
-        if len(query) < len(names):
-            # The names go into every piece: beside few pairs only those that they use.
-            used, number = np.unique(query, return_inverse=True)
-            names = names.take(pa.array(used))
-        return pa.DictionaryArray.from_arrays(pa.array(number, pa.int32()), names)
+        names = self._queries.names
+        if len(query) >= len(names):
+            return pa.DictionaryArray.from_arrays(pa.array(query), names)
+        # The names go into every piece: beside few pairs only those that they use.
+        used, number = np.unique(query, return_inverse=True)
+        return pa.DictionaryArray.from_arrays(pa.array(number, pa.int32()), names.take(pa.array(used)))
 
     def _assembled(self, rows: pa.RecordBatch, taken: pa.Array, queries: pa.Array) -> pa.RecordBatch:
         """These rows, as the output has them, beside their queries."""
@@ -242,6 +245,21 @@ class MatchTask:
             return pa.RecordBatch.from_arrays([text], names=[REPORT])
         nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]
         return pa.RecordBatch.from_arrays([*nulls, text], schema=self._schema)
+
+
+def in_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, in fewer and larger batches."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= BLOCK_ROWS or size >= BLOCK_BYTES:
+            yield pa.concat_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 def scaled(sifter: Sifter) -> NDArray[np.float64]:

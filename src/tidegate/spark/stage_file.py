@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from tidegate.spark.layout import REPORT
 
-#: Longer dictionaries of a column are given up, as by default are those beyond a megabyte.
+#: Longer dictionaries are given up, and every value written; a hundred thousand names take a megabyte or two.
 DICTIONARY_BYTES = 64 << 20
 
 
@@ -42,19 +42,19 @@ class StageWriter:
 
 
 def _encoding(schema: pa.Schema, kept_as: str | None) -> dict[str, Any]:
-    # What has names once and numbers in their place is written as it is. Readers see the names: they learn
-    # nothing of Arrow's types, and a dictionary is cut short for no size that the names of queries have.
     numbered = [path for field in schema if (path := _numbered(field)) is not None]
-    plain = {"store_schema": False, "dictionary_pagesize_limit": DICTIONARY_BYTES}
+    # Without Arrow's schema readers see texts, whether or not they stood as numbers here.
+    always = {"store_schema": False, "dictionary_pagesize_limit": DICTIONARY_BYTES}
     if kept_as is None:
-        return {**plain, "compression": "none", "use_dictionary": numbered or False, "write_statistics": False}
+        cheap = {"compression": "none", "use_dictionary": numbered or False, "write_statistics": False}
+        return always | cheap
     kinds = {field.name: field.type for field in schema}
     texts = [name for name, kind in kinds.items() if kind in (pa.string(), pa.large_string(), pa.binary())]
     whole = [n for n, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_temporal(kind)]
     # Of joined rows few numbers repeat: a dictionary of them takes four times as long to write as packed
     # differences, which are also a third smaller, and which Spark reads.
     return {
-        **plain,
+        **always,
         "compression": kept_as,
         "use_dictionary": texts + numbered,
         "column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
