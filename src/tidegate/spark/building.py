@@ -29,10 +29,10 @@ from tidegate.spark.count_window_task import CountWindowInstance
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.join_task import JoinInstance, instance_in
 from tidegate.spark.known import Known
-from tidegate.spark.layout import CELL, CODE, MARKER, REPORT, TAG, TIME
+from tidegate.spark.layout import CELL, CODE, MARKER, QUERY_ID, REPORT, TAG, TIME
 from tidegate.spark.match_task import MatchBatch, MatchTask
 from tidegate.spark.pass_rows import entering, result
-from tidegate.spark.passes import Pass
+from tidegate.spark.passes import Pass, Staged
 from tidegate.spark.routed import routed
 from tidegate.spark.sifted import sifted
 from tidegate.spark.source_sifters import marked
@@ -58,7 +58,7 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
         given = given.persist(StorageLevel.MEMORY_AND_DISK)
         held.append(given)
     results: dict[str, DataFrame] = {}
-    staging: dict[str, str] = {}
+    staging: dict[str, Staged] = {}
     for operator in compiled.operators:
         name = operator.layout.operator
         work = works[name]
@@ -77,7 +77,8 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
             made = _run_match(tried, operator, work)
         if work.stage_root is not None:
             results[name] = made
-            staging[name] = work.stage_root
+            listed = QUERY_ID if isinstance(work, MatchBatch) and work.lists_queries else None
+            staging[name] = Staged(work.stage_root, listed)
         else:
             results[name] = made.persist(StorageLevel.MEMORY_AND_DISK)
             held.append(results[name])

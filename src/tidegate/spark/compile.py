@@ -188,12 +188,15 @@ class _Compiler:
     def _match(self, node: Match, name: str) -> CompiledMatch:
         frame = self._frame(node.parent)
         base, _ = ports.boxes_of(node.parent)
-        tap = self._source_tap(node.parent, observed_as=name) if isinstance(base, Source) else None
+        time = time_name(node.parent)
+        tap = None
+        if isinstance(base, Source):
+            tap = self._source_tap(node.parent, observed_as=name, without=time)
         queries = QuerySet.of(node.queries, kinds_of(T.StructType(visible(frame))))
         check_mark(node, frame)
         schema = match_schema(frame, timed=id(node) in self._feeding)
         stream = tap.stream if tap is not None else None
-        layout = MatchLayout(name, stream, queries.boxes.axes, arrow_schema(schema, name))
+        layout = MatchLayout(name, stream, queries.boxes.axes, arrow_schema(schema, name), time)
         return CompiledMatch(node, layout, tap, queries, schema)
 
     def _window(self, node: Window, name: str) -> CompiledWindow:
@@ -228,15 +231,18 @@ class _Compiler:
         if not isinstance(base, (Join, Match, Window)) and id(node) not in self.compiled.taps:
             self.compiled.taps[id(node)] = self._source_tap(node)
 
-    def _source_tap(self, node: Node, observed_as: str | None = None) -> Tap:
-        """Rows of a source on their way past all joins; counted behind their boxes where somebody asks."""
+    def _source_tap(self, node: Node, observed_as: str | None = None, without: str | None = None) -> Tap:
+        """Rows of a source on their way past all joins; counted behind their boxes where somebody asks.
+
+        `without`: a column that nobody behind needs.
+        """
         base, boxes = ports.boxes_of(node)
         source = base.parent if isinstance(base, Refused) else cast(Source, base)
         kind = base.kind if isinstance(base, Refused) else "rows"
         if kind != "rows":
             boxes = []  # Refused rows are picked out first; their boxes apply afterwards.
         frame = ports.apply_boxes(self._timed(source), boxes, repr(source.name))
-        fields = visible(frame)
+        fields = [f for f in visible(frame) if f.name != without]
         lanes = self.compiled.lanes.assign([f.dataType for f in fields])
         port = Port(next(self._tags), source.name, tuple(f.name for f in fields), lanes)
         values = [F.col(quoted(f.name)) for f in fields]

@@ -47,14 +47,17 @@ from tidegate.state.next_batch import is_done
 from tidegate.values import Manifest, Plan, TaskReport
 from tidegate.windowed import Window
 
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 #: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes
 #: for a streaming query, so the user's session keeps its own.
 CONF = {
     # Adaptive execution would rearrange the partitions that the routing table has assigned.
     "spark.sql.adaptive.enabled": "false",
-    # Few large Arrow batches: each costs a crossing, and kernels work on whole arrays.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(256 << 20),
+    # Arrow batches are bounded by rows. Bounded by bytes as well, Spark would measure a batch anew with every
+    # row that it adds, which takes longer than all the rest of the crossing; this number says "do not". So
+    # that rows of many kilobytes still fit, there are not too many in a batch; tasks put batches together.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    BATCH_BYTES: str(2**31 - 1),
     # Output is read back at once and dropped: compressing it would cost more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "65536",

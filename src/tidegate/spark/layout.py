@@ -94,6 +94,8 @@ class MatchLayout:
     axes: tuple[Axis, ...]
     #: Arrow schema of the output, serialised: the row's columns, QUERY_ID, perhaps TIME, and REPORT last.
     schema: bytes
+    #: The column of the row that is its event time, which travels as TIME alone; None where there is none.
+    time: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """One task of a match in one batch: rows in, a row out for every query that each satisfies, then one report.
 
-Nothing is stored, so there is no shuffle and no instance: each task takes the rows that it is given. Lateness
-is judged here, as by the tasks of joins: Spark cannot judge by a changing clock without compiling anew.
-Nothing here imports Spark: the class runs on any iterator of Arrow batches, which is how it is tested.
+Nothing is stored, so there is no shuffle and no instance: each task takes the rows that it is given. Results
+that only wait for sinks are staged as rows with lists of queries, which sinks read as a row for every pair
+(staging.py). Lateness is judged here, as by the tasks of joins: Spark cannot judge by a changing clock
+without compiling anew. Nothing here imports Spark: the class runs on any iterator of Arrow batches, which is
+how it is tested.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 from tidegate.sift.axes import places
 from tidegate.sift.decision import keep_by_hash
 from tidegate.sift.lookup import Lookup
-from tidegate.sift.query_index import QueryIndex
+from tidegate.sift.query_index import Matches, QueryIndex
 from tidegate.sift.sifter import Sifter
 from tidegate.sifting import MatchReport, Sampled
 from tidegate.spark.coordinates import coordinates_of
@@ -32,6 +34,8 @@ from tidegate.values import BEGINNING_US, END_US
 
 #: Samples of an Arrow batch that are told; the controller keeps a thousand in all.
 SAMPLES_TOLD = 2000
+#: So many rows are looked up at a time, because more of them share cells of the index; fewer, if large.
+BLOCK_ROWS, BLOCK_BYTES = 262_144, 256 << 20
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,11 @@ class MatchBatch:
     #: Where results wait for the sinks; None where they go back through Spark.
     stage_root: str | None = None
     kept_as: str | None = None
+
+    @property
+    def lists_queries(self) -> bool:
+        """Are results staged as rows with lists of queries, for whoever reads them back to unfold?"""
+        return self.stage_root is not None and self.kept_as is None
 
 
 @dataclass
@@ -102,7 +111,7 @@ class MatchTask:
         stage = None
         if self.work.stage_root is not None:
             stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
-        for result in chain.from_iterable(map(self._matched, batches)):
+        for result in chain.from_iterable(map(self._matched, in_blocks(batches))):
             if stage is not None:
                 stage.write(result)
                 continue
@@ -125,7 +134,7 @@ class MatchTask:
             hits[piece.first : piece.first + len(piece.hits)] = piece.hits
             self._counts.tried += len(piece.hits)
             if len(piece.query):
-                yield self._assembled(rows, piece.row, piece.query)
+                yield self._listed(rows, piece) if self.work.lists_queries else self._paired(rows, piece)
         self._counts.emitted += int(hits.sum())
         self._counts.matched += int(np.count_nonzero(hits))
         if self._lookup is not None:
@@ -176,19 +185,43 @@ class MatchTask:
         points = np.stack([axis[told] for axis in coordinates], axis=1)
         self._counts.samples.append(Sampled(points, hits[told]))
 
-    def _assembled(
-        self, rows: pa.RecordBatch, row: NDArray[np.int32], query: NDArray[np.int32]
-    ) -> pa.RecordBatch:
-        taken = pa.array(row)
+    def _paired(self, rows: pa.RecordBatch, piece: Matches) -> pa.RecordBatch:
+        """A row for every pair."""
+        named = self._named(piece.query)
+        # Files that stay have the names once and numbers in their place; Spark wants the names themselves.
+        queries = named if self.work.stage_root is not None else named.dictionary_decode()
+        return self._assembled(rows, pa.array(piece.row), queries)
+
+    def _listed(self, rows: pa.RecordBatch, piece: Matches) -> pa.RecordBatch:
+        """Every row that has queries, once, with all their names: a fraction of the bytes of all pairs."""
+        holds = piece.hits > 0
+        first = np.append(piece.offsets[:-1][holds], piece.offsets[-1:])
+        queries = pa.ListArray.from_arrays(pa.array(first), self._named(piece.query))
+        return self._assembled(rows, pa.array(piece.first + np.flatnonzero(holds)), queries)
+
+    def _named(self, query: NDArray[np.int32]) -> pa.DictionaryArray:
+        """The names of queries: numbers that stand for names, which are written once for many pairs."""
+        names = self._queries.names
+        if len(query) >= len(names):
+            return pa.DictionaryArray.from_arrays(pa.array(query), names)
+        # The names go into every piece: beside few pairs only those that they use.
+        used, number = np.unique(query, return_inverse=True)
+        return pa.DictionaryArray.from_arrays(pa.array(number, pa.int32()), names.take(pa.array(used)))
+
+    def _assembled(self, rows: pa.RecordBatch, taken: pa.Array, queries: pa.Array) -> pa.RecordBatch:
+        """These rows, as the output has them, beside their queries."""
         columns = [
-            self._queries.names.take(pa.array(query))
+            queries
             if field.name == QUERY_ID
-            else pa.nulls(len(row), field.type)
+            else pa.nulls(len(taken), field.type)
             if field.name == REPORT
-            else rows.column(field.name).take(taken).cast(field.type)
+            else rows.column(self._travels_as(field.name)).take(taken).cast(field.type)
             for field in self._schema
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return pa.RecordBatch.from_arrays(columns, names=self._schema.names)
+
+    def _travels_as(self, column: str) -> str:
+        return TIME if column == self.layout.time else column
 
     def _report(self, cpu_seconds: float, staged: str | None) -> pa.RecordBatch:
         counts, axes = self._counts, len(self.layout.axes)
@@ -212,6 +245,21 @@ class MatchTask:
             return pa.RecordBatch.from_arrays([text], names=[REPORT])
         nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]
         return pa.RecordBatch.from_arrays([*nulls, text], schema=self._schema)
+
+
+def in_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, in fewer and larger batches."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= BLOCK_ROWS or size >= BLOCK_BYTES:
+            yield pa.concat_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 def scaled(sifter: Sifter) -> NDArray[np.float64]:

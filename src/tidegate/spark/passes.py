@@ -26,6 +26,15 @@ from tidegate.windowed import Window
 Reports = tuple[list[TaskReport], list[MatchReport]]
 
 
+@dataclass(frozen=True)
+class Staged:
+    """How the tasks of an operator stage its results."""
+
+    root: str
+    #: The column whose values stand in lists in the files.
+    listed: str | None = None
+
+
 @dataclass
 class Pass:
     """The frames of one pass. `release` gives their memory back."""
@@ -34,8 +43,8 @@ class Pass:
     input: DataFrame | None
     results: dict[str, DataFrame]
     held: list[DataFrame]
-    #: By operator whose tasks stage its results: the root of their files. Spark persists all others.
-    staging: Mapping[str, str] = field(default_factory=dict)
+    #: By operator whose tasks stage its results. Spark persists all others.
+    staging: Mapping[str, Staged] = field(default_factory=dict)
     #: By operator that stages: its files.
     staged: dict[str, list[str]] = field(default_factory=dict)
     _read_back: set[str] = field(default_factory=set)
@@ -47,9 +56,9 @@ class Pass:
             self.input.count()
         stateful, matches = _collected([ports.union(frames)] if frames else [])
         told: list[TaskReport | MatchReport] = [*stateful, *matches]
-        for name, root in self.staging.items():
+        for name, one in self.staging.items():
             files = [report.staged for report in told if report.operator == name]
-            self.staged[name] = [f"{root}/{file}" for file in files if file is not None]
+            self.staged[name] = [f"{one.root}/{file}" for file in files if file is not None]
         return stateful, matches
 
     def _reports(self, operator: str) -> DataFrame:
@@ -117,7 +126,8 @@ class Pass:
         staged = name in self.staging
         if staged and name not in self._read_back:
             session = self.results[name].sparkSession
-            self.results[name] = read_staged(session, self.staged[name], operator.schema)
+            listed = self.staging[name].listed
+            self.results[name] = read_staged(session, self.staged[name], operator.schema, listed)
             self._read_back.add(name)
         return result(operator, self.results, staged)
 

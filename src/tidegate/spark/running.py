@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.errors import TidegateError
 from tidegate.spark.compiled import Compiled
-from tidegate.spark.engine import CONF, Engine
+from tidegate.spark.engine import BATCH_BYTES, CONF, Engine
 from tidegate.spark.query import Query
 from tidegate.spark.settings import Settings
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
@@ -26,7 +26,8 @@ from tidegate.state.local import LocalStore
 def run_batch(compiled: Compiled, settings: Settings) -> Query:
     """One finished run over batch inputs, with a throw-away checkpoint."""
     query = Query()
-    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder, _settings(compiled.spark, CONF):
+    wanted = _wanted(compiled.spark)
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder, _settings(compiled.spark, wanted):
         checkpoint = Checkpoint(folder)
         checkpoint.open(_owner())
         try:
@@ -64,10 +65,16 @@ def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
 
 def _configure_once(spark: SparkSession, configured: set[str]) -> None:
     """Settings on the clone of the session that Spark made for this query: the user's keeps its own."""
-    for name, value in CONF.items():
-        if name not in configured:
+    if not configured:
+        for name, value in _wanted(spark).items():
             spark.conf.set(name, value)
-            configured.add(name)
+        configured.update(CONF)
+
+
+def _wanted(spark: SparkSession) -> dict[str, str]:
+    """The engine's settings. Who bounds Arrow batches by bytes, for rows of megabytes, has the last word."""
+    bounded = spark.conf.get(BATCH_BYTES, None) is not None
+    return {name: value for name, value in CONF.items() if name != BATCH_BYTES or not bounded}
 
 
 def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any]) -> Query:

@@ -10,6 +10,9 @@ import pyarrow.parquet as pq
 
 from tidegate.spark.layout import REPORT
 
+#: Longer dictionaries are given up, and every value written; a hundred thousand names take a megabyte or two.
+DICTIONARY_BYTES = 64 << 20
+
 
 class StageWriter:
     """One task's results; a task without results writes no file.
@@ -39,15 +42,28 @@ class StageWriter:
 
 
 def _encoding(schema: pa.Schema, kept_as: str | None) -> dict[str, Any]:
+    numbered = [path for field in schema if (path := _numbered(field)) is not None]
+    # Without Arrow's schema readers see texts, whether or not they stood as numbers here.
+    always = {"store_schema": False, "dictionary_pagesize_limit": DICTIONARY_BYTES}
     if kept_as is None:
-        return {"compression": "none", "use_dictionary": False, "write_statistics": False}
+        cheap = {"compression": "none", "use_dictionary": numbered or False, "write_statistics": False}
+        return always | cheap
     kinds = {field.name: field.type for field in schema}
     texts = [name for name, kind in kinds.items() if kind in (pa.string(), pa.large_string(), pa.binary())]
     whole = [n for n, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_temporal(kind)]
     # Of joined rows few numbers repeat: a dictionary of them takes four times as long to write as packed
     # differences, which are also a third smaller, and which Spark reads.
     return {
+        **always,
         "compression": kept_as,
-        "use_dictionary": texts,
+        "use_dictionary": texts + numbered,
         "column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
     }
+
+
+def _numbered(field: pa.Field) -> str | None:
+    """The path of a column that stands as numbers beside a dictionary, by itself or in lists."""
+    if pa.types.is_dictionary(field.type):
+        return str(field.name)
+    in_lists = pa.types.is_list(field.type) and pa.types.is_dictionary(field.type.value_type)
+    return f"{field.name}.list.element" if in_lists else None

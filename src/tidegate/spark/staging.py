@@ -3,7 +3,8 @@
 Handing joined rows back through Spark costs twice: every row is turned from Arrow into Spark's rows, and then
 into Spark's cache, so that sinks can read it more than once. A Parquet file costs neither: the task writes
 columns it has in hand, and sinks read columns. What comes back through Spark is the report alone, so the
-engine's action is as lean as a shuffle can be, and no second reader can ever run a kernel again.
+engine's action is as lean as a shuffle can be, and no second reader can ever run a kernel again. Rows of a
+match, which come once for every query that holds them, wait as one row with a list of queries.
 
 Staged files live until the sinks are done. They lie in the folder of the segments, and no manifest names
 them, so what a crash leaves behind is swept with the rest. Types that Parquet does not carry exactly, chained
@@ -16,11 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.spark import linked
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledOperator
-from tidegate.spark.keys import is_binary
+from tidegate.spark.keys import is_binary, quoted
 from tidegate.spark.layout import REPORT
 from tidegate.state.local import LocalStore
 from tidegate.state.store import Store
@@ -87,9 +89,22 @@ def _is_carried(kind: T.DataType) -> bool:
     return isinstance(kind, _EXACT) or (type(kind) is T.StringType and is_binary(kind))
 
 
-def read_staged(spark: SparkSession, files: Sequence[str], schema: T.StructType) -> DataFrame:
-    """The staged rows of all tasks."""
+def read_staged(
+    spark: SparkSession, files: Sequence[str], schema: T.StructType, listed: str | None = None
+) -> DataFrame:
+    """The staged rows of all tasks.
+
+    `listed`: files have lists in this column; a row of theirs is one for every value of its list.
+    """
     shown = T.StructType([f for f in schema.fields if f.name != REPORT])
     if not files:
         return spark.createDataFrame([], shown)
-    return spark.read.schema(shown).parquet(*[f"file://{file}" for file in files])
+    written = T.StructType(
+        [T.StructField(f.name, T.ArrayType(f.dataType)) if f.name == listed else f for f in shown.fields]
+    )
+    rows = spark.read.schema(written).parquet(*[f"file://{file}" for file in files])
+    if listed is None:
+        return rows
+    columns = [F.col(quoted(name)) for name in shown.names]
+    columns[shown.names.index(listed)] = F.explode(quoted(listed)).alias(listed)
+    return rows.select(*columns)

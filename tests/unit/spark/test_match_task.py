@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
 
 from tidegate.queries import Query
 from tidegate.sift.decision import keep_by_hash
@@ -14,6 +18,7 @@ from tidegate.sift.query_set import QuerySet
 from tidegate.sift.regions import Domain, Regions
 from tidegate.sift.sifter import Sifter
 from tidegate.sifting import MatchReport, Sampled
+from tidegate.spark import match_task
 from tidegate.spark.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.spark.match_task import MatchBatch, MatchTask, Queries
 from tidegate.values import BEGINNING_US
@@ -31,6 +36,28 @@ def work(**more: Any) -> MatchBatch:
     layout = MatchLayout("match1", "s", QUERIES.boxes.axes, schema.serialize().to_pybytes())
     queries = Queries(QueryIndex.of(QUERIES.boxes), pa.array(QUERIES.names))
     return MatchBatch(layout, Here(queries), 0, **more)
+
+
+def random_rows(seed: int, count: int = 1000) -> tuple[MatchBatch, pa.RecordBatch]:
+    """Rows with a time, a few of them null or NaN, against intervals of which many, few or none hold them."""
+    random = np.random.default_rng(seed)
+    low = random.uniform(0, 8, 300)
+    asked = [Query(f"q{i}", f"x >= {a!r} and x < {a + 0.5!r}") for i, a in enumerate(low.tolist())]
+    queries = QuerySet.of(asked, {"x": "number"})
+    x = random.uniform(0, 10, count)
+    x[random.random(count) < 0.05] = np.nan
+    null = random.random(count) < 0.05
+    columns = {"x": pa.array(x, mask=null), "n": np.arange(count), TIME: np.arange(count) * 1000}
+    fields = [("ts", pa.timestamp("us", "UTC")), ("x", pa.float64()), ("n", pa.int64())]
+    schema = pa.schema([*fields, (QUERY_ID, pa.string()), (REPORT, pa.string())])
+    layout = MatchLayout("match1", "s", queries.boxes.axes, schema.serialize().to_pybytes(), time="ts")
+    sent = Here(Queries(QueryIndex.of(queries.boxes), pa.array(queries.names)))
+    return MatchBatch(layout, sent, 0), pa.RecordBatch.from_pydict(columns)
+
+
+def rows_of(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
+    """Without Python's NaN, which equals nothing."""
+    return [tuple(map(repr, row.values())) for row in table.to_pylist()]
 
 
 def run(given: MatchBatch, **columns: Any) -> tuple[list[tuple[Any, ...]], MatchReport]:
@@ -80,3 +107,54 @@ def test_what_the_task_itself_drops_was_never_received() -> None:
     rows, report = run(given, x=x, **columns)
     passes = keep_by_hash(np.ones(len(x), np.int32), hashed, half_open().thresholds)
     assert 0 < len(rows) == report.received == np.count_nonzero(passes) < len(x)
+
+
+def test_the_event_time_travels_once_and_comes_out_as_the_column_that_it_is() -> None:
+    given, batch = random_rows(seed=1)
+    result, _ = MatchTask(given, "nowhere").run(iter([batch]))
+    assert result.column("ts").cast(pa.int64()).equals(pc.multiply(result.column("n"), 1000))
+
+
+@pytest.mark.parametrize("count", [0, 7, 1000])
+def test_what_is_staged_says_what_goes_through_spark(tmp_path: Path, count: int) -> None:
+    given, batch = random_rows(seed=2, count=count)
+    *plain, report = MatchTask(given, "nowhere").run(iter([batch]))
+    expected = [row for result in plain for row in rows_of(result.drop_columns([REPORT]))]
+    for kept_as in (None, "zstd"):
+        work = replace(given, stage_root=str(tmp_path), kept_as=kept_as)
+        (staged_report,) = MatchTask(work, f"file-{kept_as}").run(iter([batch]))
+        told = json.loads(staged_report.column(REPORT)[0].as_py())
+        assert told["emitted"] == json.loads(report.column(REPORT)[0].as_py())["emitted"] == len(expected)
+        assert (told["staged"] is None) == (not expected)
+        if not expected:
+            continue
+        table = pq.read_table(tmp_path / told["staged"])
+        if work.lists_queries:
+            names = pc.list_flatten(table.column(QUERY_ID))
+            table = table.take(pc.list_parent_indices(table.column(QUERY_ID)))
+            table = table.set_column(table.schema.get_field_index(QUERY_ID), QUERY_ID, names)
+        assert table.schema.field(QUERY_ID).type == pa.string(), "readers need not know of dictionaries"
+        assert rows_of(table) == expected
+
+
+def test_names_are_written_once_in_every_piece_however_many_there_are(tmp_path: Path) -> None:
+    given, batch = random_rows(seed=3)
+    work = replace(given, stage_root=str(tmp_path))
+    names = pa.array([f"{i:09d}" * 1000 for i in range(300)])  # 2.7 MB of names
+    work = replace(work, queries=Here(Queries(given.queries.value.index, names)))
+    list(MatchTask(work, "file").run(iter([batch])))
+    assert (tmp_path / "file").stat().st_size < 4_000_000
+
+
+def test_small_batches_are_looked_up_together_and_large_ones_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(match_task, "BLOCK_ROWS", 100)
+    _, batch = random_rows(seed=4)
+    pieces = [batch.slice(first, 30) for first in range(0, 1000, 30)]
+    blocks = list(match_task.in_blocks(iter(pieces)))
+    assert [block.num_rows for block in blocks] == [120] * 8 + [40]
+    assert rows_of(pa.Table.from_batches(blocks)) == rows_of(batch)
+    monkeypatch.setattr(match_task, "BLOCK_BYTES", pieces[0].nbytes)
+    assert [block.num_rows for block in match_task.in_blocks(iter(pieces))] == [30] * 33 + [10]
+    assert list(match_task.in_blocks(iter([]))) == []
