@@ -36,7 +36,7 @@ class Assignment:
     spread: int = 1
     #: Key code → the instances its rows lie on. One: the key was moved; several: it is split.
     keys: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    #: Code of a split key → columns of the grid that its instances stand in, no matter in which order; unnamed: one.
+    #: Code of a split key → columns of the grid that its instances stand in, in any order; unnamed: one.
     columns: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

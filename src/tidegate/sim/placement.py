@@ -3,7 +3,7 @@
 A *unit* is what an assignment places: each partition, then each key with a place of its own. A unit that lies
 on k instances has k entries, each with 1/k of its stored rows. That is what storing each row by a hash gives
 on average; counting the average keeps runs exact and free of luck. In the grid of a key with r rows and c
-columns, 1/r of its left rows come to an entry, new ones and those that it sees in the state; 1/c of the right.
+columns, an entry is visited by 1/r of the new left rows and sees 1/r of the stored ones; of right rows 1/c.
 """
 
 from __future__ import annotations

@@ -110,9 +110,7 @@ def own_keys(load: Load, assignment: Assignment) -> dict[int, Grid]:
     """Watched key → its places, of those with a place of their own; keys not watched did nothing."""
     found = np.flatnonzero(assignment.listed(load.codes) >= 0)
     codes = {key: int(load.codes[key]) for key in found.tolist()}
-    return {
-        key: Grid(assignment.keys[code], assignment.columns.get(code, 1)) for key, code in codes.items()
-    }
+    return {key: Grid(assignment.keys[code], assignment.columns.get(code, 1)) for key, code in codes.items()}
 
 
 def stored_rows(load: Load, assignment: Assignment) -> float:
