@@ -7,6 +7,17 @@ belongs to one instance. Base partitions 0 … P-1 are ranges of key codes. Furt
 have a place of their own and to base partitions that are shared. A *place* says for a key which partitions
 take in its new rows (each row goes to one of them, by lot) and which ones its new rows must look at.
 
+A key on several instances stands in a *grid*, which finds every pair once and copies few rows:
+
+               column 0    column 1         a left row takes a row of the grid, a right row a column, by lot
+    row 0         ■           ■             each is stored by one instance there and looks at all of them
+    row 1         ■           ■             the one instance that both go to finds the pair
+    row 2         ■           ■
+
+For that, the instances of a row see all left rows that are stored in it, those of a column all right rows:
+files are everybody's to read. One column: left rows go to one instance each, right ones to all, which suits a
+key that is hot on the left. One row: the other way round.
+
 Moving a partition to another instance is a change of the table. Moving a single key takes a *cut*: rows that
 lie in one partition are given to others. Both happen between two batches, so nothing is in flight.
 """
@@ -14,7 +25,7 @@ lie in one partition are given to others. Both happen between two batches, so no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 #: Owner of a partition number that is not in use.
@@ -30,10 +41,12 @@ class Place:
     #: Partitions that may hold rows: the same, and those that were left and still have older rows.
     #: Guarantee: each lies on an instance that also has one of `stores`.
     holds: tuple[int, ...]
+    #: Columns of the grid that `stores` stand in, row by row. 0: no grid, every row looks everywhere.
+    columns: int = 0
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Place:
-        return cls(tuple(raw["stores"]), tuple(raw["holds"]))
+        return cls(tuple(raw["stores"]), tuple(raw["holds"]), raw.get("columns", 0))
 
 
 @dataclass(frozen=True)
@@ -58,6 +71,38 @@ class Placement:
     def on(self, place: Place) -> tuple[int, ...]:
         """The instances that a place lies on, ascending."""
         return tuple(sorted({self.table[p] for p in place.holds}))
+
+    def groups(self, place: Place, side: int) -> tuple[tuple[int, ...], ...]:
+        """The instances of a place in groups: a new row of one side goes to all of one group.
+
+        What that side has stored within a group is seen by all of the group. Without a grid there is one
+        group, and each instance sees its own.
+        """
+        if not place.columns:
+            return (self.on(place),)
+        cells = [self.table[p] for p in place.stores]
+        rows = [cells[first : first + place.columns] for first in range(0, len(cells), place.columns)]
+        return tuple(map(tuple, zip(*rows, strict=True) if side else rows))
+
+    def lent(self, place: Place, side: int, instance: int) -> frozenset[int]:
+        """Partitions of one side that an instance sees as one of a group, its own among them."""
+        if not place.columns:
+            return frozenset()
+        near = {one for group in self.groups(place, side) if instance in group for one in group}
+        return frozenset(p for p in place.holds if self.table[p] in near)
+
+    def lending(self, side: int) -> frozenset[int]:
+        """Partitions of one side that more than their owner see."""
+        wide = [place for place in self.places if place.columns and len(self.groups(place, side)[0]) > 1]
+        return frozenset(partition for place in wide for partition in place.holds)
+
+    def in_one_column(self) -> Placement:
+        """The same, with a grid of one column for every place: no left row goes to two instances."""
+        shared, keys = (
+            {name: replace(place, columns=1) for name, place in places.items()}
+            for places in (self.shared, self.keys)
+        )
+        return Placement(self.table, shared, keys)
 
     @property
     def places(self) -> tuple[Place, ...]:

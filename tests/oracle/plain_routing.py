@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.route.targets import MEET, PROBE, STORE, Tables
-from tidegate.routing import Routing
+from tidegate.route.hash import partition_of
+from tidegate.route.targets import MEET, PROBE, STORE
+from tidegate.routing import Place, Placement, Routing
 from tidegate.values import LEFT, RIGHT
 
 
@@ -32,20 +33,41 @@ def copies(
     semi: bool = False,
 ) -> Copies:
     """The copies of new rows of one side; `lots` are any numbers that tell rows apart."""
-    tables = [Tables.of(routing, part, partitions) for part in (LEFT, RIGHT)]
-    mine, other = tables[side], tables[1 - side]
-    own = mine.place_of(codes, partitions, keyless)
-    theirs = other.place_of(codes, partitions, keyless)
-    store = np.array([mine.stores[p][lot % len(mine.stores[p])] for p, lot in zip(own, lots, strict=True)])
+    mine, other = routing.sides[side], routing.sides[1 - side]
     roles: dict[tuple[int, int], int] = {}
-    for row in range(len(codes)):
-        roles[row, int(store[row])] = STORE
-        looks = other.holds[theirs[row]]
-        if semi and side == LEFT:
-            looks = (int(store[row]),) if routing.apart is None else (looks[lots[row] % len(looks)],)
-        for instance in looks:
+    for row, (code, lot) in enumerate(zip(codes.tolist(), lots.tolist(), strict=True)):
+        own, theirs = (place_of(code, placement, partitions, keyless) for placement in (mine, other))
+        grid, look = _grid(mine, own, semi), _grid(other, theirs, semi)
+        cells = [mine.table[partition] for partition in own.stores]
+        if grid is not None and side == LEFT:
+            # Column by column: the next lot is another row of the grid.
+            cells = [row[column] for column in range(len(grid[0])) for row in grid]
+        roles[row, cells[lot % len(cells)]] = STORE
+        # Without a grid all that may hold partners are looked at.
+        for instance in other.on(theirs) if look is None else _line(look, side, lot):
             roles[row, instance] = roles.get((row, instance), 0) | PROBE
-        for instance in mine.holds[own[row]] if semi and side == RIGHT else ():
-            roles[row, instance] = roles.get((row, instance), 0) | MEET
+        if side == RIGHT and grid is not None:
+            for instance in _line(grid, RIGHT, lot):
+                roles[row, instance] = roles.get((row, instance), 0) | MEET
     where = np.array(list(roles), np.int64).reshape(-1, 2)
     return Copies(where[:, 0], where[:, 1], np.array(list(roles.values()), np.int8))
+
+
+def place_of(code: int, placement: Placement, partitions: int, keyless: bool = False) -> Place:
+    """The place of a key."""
+    home = int(partition_of(np.array([code], np.uint64), partitions)[0])
+    own = None if keyless else placement.keys.get(code)
+    return own or placement.base(home)
+
+
+def _grid(placement: Placement, place: Place, semi: bool) -> list[list[int]] | None:
+    """The instances of a place, row by row."""
+    named = place in placement.places
+    columns = 1 if semi and named else place.columns
+    cells = [placement.table[partition] for partition in place.stores]
+    return [cells[at : at + columns] for at in range(0, len(cells), columns)] if columns else None
+
+
+def _line(grid: list[list[int]], side: int, lot: int) -> list[int]:
+    """The row of the grid that a left row takes, or the column that a right one does."""
+    return grid[lot % len(grid)] if side == LEFT else [row[lot % len(row)] for row in grid]

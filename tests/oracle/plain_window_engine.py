@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from tests.oracle.plain_aggregates import Row
 from tests.oracle.plain_engine import Joined, PlainEngine
+from tests.oracle.plain_routing import place_of
 from tests.oracle.plain_window import PlainWindow
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.targets import Tables
 from tidegate.routing import Routing
 from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
 from tidegate.spark.window_batch import WindowBatch
-from tidegate.values import BEGINNING_US, LEFT, Manifest, Plan, TaskReport
+from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
 
 class PlainWindows(PlainEngine):
@@ -81,10 +81,9 @@ class PlainWindows(PlainEngine):
     def _shares(self, table: pa.Table, routing: Routing) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
         """What each instance gets, as `instance_of` in spark/routed.py says it."""
         codes = table.column(CODE).to_numpy()
-        tables = Tables.of(routing, LEFT, self.partitions)
-        owners = np.array([one[0] for one in tables.holds])
-        places = tables.place_of(codes.view(np.uint64), self.partitions, False)
-        targets = np.where(table.column(TAG).to_numpy() == MARKER, codes, owners[places])
+        places = [place_of(code, routing.left, self.partitions) for code in codes.view(np.uint64).tolist()]
+        owners = np.array([routing.left.table[place.stores[0]] for place in places], np.int64)
+        targets = np.where(table.column(TAG).to_numpy() == MARKER, codes, owners)
         for instance in range(routing.instances):
             # Small batches: a task must not depend on how its rows were cut on the way.
             yield instance, table.filter(pa.array(targets == instance)).to_batches(max_chunksize=3)

@@ -38,9 +38,13 @@ def assignments(draw: st.DrawFn, partitions: int, keys: tuple[int, ...] = KEYS) 
     spread = draw(st.sampled_from([1, 1, 1, instances, min(2, instances)]))
     owner = st.integers(0, instances - 1)
     table = draw(st.lists(owner, min_size=partitions, max_size=partitions))
-    some = st.lists(owner, min_size=1, max_size=3, unique=True).map(tuple)
-    placed = draw(st.dictionaries(st.sampled_from(keys), some, max_size=3))
-    return Assignment(instances, tuple(table), spread, {} if spread > 1 else placed)
+    some = st.lists(owner, min_size=1, max_size=4, unique=True).map(tuple)
+    placed = {} if spread > 1 else draw(st.dictionaries(st.sampled_from(keys), some, max_size=3))
+    columns = {
+        code: draw(st.sampled_from([n for n in range(1, 5) if len(places) % n == 0]))
+        for code, places in placed.items()
+    }
+    return Assignment(instances, tuple(table), spread, placed, columns)
 
 
 def played(data: st.DataObject, join: PlainJoin, story: Story, keys: tuple[int, ...] = KEYS) -> Counter[Flat]:

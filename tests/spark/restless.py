@@ -15,7 +15,10 @@ from tidegate.route.strategy import Memory
 
 @dataclass(frozen=True)
 class Restless:
-    """Every batch: all partitions one instance further, watched keys on one instance, on two, on none."""
+    """Every batch: all partitions one instance further, watched keys on one instance, on two, on none.
+
+    Two stand in a row and in a column by turns.
+    """
 
     @property
     def name(self) -> str:
@@ -32,7 +35,8 @@ class Restless:
             width = (turn + number) % 3
             if width:
                 keys[code] = tuple((turn + number + i) % n for i in range(min(width, n)))
-        return replace(current, table=table, keys=keys), {"turn": turn}
+        columns = {code: 2 for code, places in keys.items() if len(places) == 2 and turn % 2}
+        return replace(current, table=table, keys=keys, columns=columns), {"turn": turn}
 
     def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
         return self.first(len(current.table), instances)

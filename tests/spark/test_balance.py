@@ -51,8 +51,11 @@ class Layout:
     tracked: tuple[bool, bool] = (True, True)
 
 
-def wanted(keys: dict[int, tuple[int, ...]], spread: int = 1, instances: int = 3) -> Assignment:
-    return Assignment(instances, tuple(p % instances for p in range(PARTITIONS)), spread, keys)
+def wanted(
+    keys: dict[int, tuple[int, ...]], spread: int = 1, instances: int = 3, columns: int = 1
+) -> Assignment:
+    grids = {code: columns for code, places in keys.items() if len(places) % columns == 0}
+    return Assignment(instances, tuple(p % instances for p in range(PARTITIONS)), spread, keys, grids)
 
 
 def test_spark_sends_copies_where_the_plain_loop_does(spark: SparkSession) -> None:
@@ -61,9 +64,12 @@ def test_spark_sends_copies_where_the_plain_loop_does(spark: SparkSession) -> No
     )
     codes = [int(row[0]) % 2**64 for row in spark.range(3).selectExpr("xxhash64(id)").collect()]
     split = {codes[0]: (0, 2), codes[1]: (1,), codes[2]: (2, 1, 0)}
+    wide = wanted({**split, codes[2]: (3, 1, 0, 2)}, instances=4, columns=2)
     for routing, how in (
         (first_routing([wanted(split)]), "inner"),
         (first_routing([wanted(split)]), "left_semi"),
+        (first_routing([wide]), "full"),
+        (first_routing([wide, wide]), "left"),
         (first_routing([wanted({}, spread=2)]), "full"),
         (first_routing([wanted(split), wanted({codes[2]: (0, 1)}, instances=2)]), "left"),
         (first_routing([wanted({}, spread=3), wanted(split)]), "left_semi"),

@@ -255,7 +255,7 @@ def reroute(
 def _allowed(assignment: Assignment, scatters: bool) -> Assignment:
     if scatters or all(len(places) == 1 for places in assignment.keys.values()):
         return assignment
-    return replace(assignment, keys={code: places[:1] for code, places in assignment.keys.items()})
+    return replace(assignment, keys={code: at[:1] for code, at in assignment.keys.items()}, columns={})
 
 
 def _split(instances: int, groups: int) -> list[int]:

@@ -50,6 +50,11 @@ def unset_positions(bits: NDArray[np.uint8], start: int, stop: int) -> NDArray[n
     return positions
 
 
+def positions(bits: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Rows whose bit is set, ascending."""
+    return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+
+
 def count(bits: NDArray[np.uint8]) -> int:
     """How many bits are set."""
     return int(np.bitwise_count(bits).sum(dtype=np.int64))

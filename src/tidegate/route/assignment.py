@@ -5,9 +5,10 @@
                   ▼
             partition (hash.py) ──▶ its instance, or `spread` instances in a row
 
-Where a key or partition lies on several instances, each of its rows is stored by one of them and looks for
-partners at all of them. This is what strategies decide; how the engine gets there (which stored rows move,
-and when) is `moves.py`.
+Where a partition lies on several instances, each of its rows is stored by one of them and looks for
+partners at all of them. The instances of a key stand in a grid, and its rows go to a row or a column of it
+(`routing.py`). This is what strategies decide; how the engine gets there (which stored rows move, and when)
+is `moves.py`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Assignment:
     spread: int = 1
     #: Key code → the instances its rows lie on. One: the key was moved; several: it is split.
     keys: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    #: Code of a split key → columns of the grid that its instances stand in, in any order; unnamed: one.
+    columns: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.instances < 1:
@@ -56,6 +59,14 @@ class Assignment:
             )
         if any(not places or len(set(places)) < len(places) for places in self.keys.values()):
             raise FlowError(explain("A key with a place of its own needs one instance or more, each once"))
+        for code, columns in self.columns.items():
+            if columns < 1 or code not in self.keys or len(self.keys[code]) % columns:
+                raise FlowError(
+                    explain(
+                        "The instances of a key must fill the columns of its grid",
+                        got=f"{columns} columns, instances {self.keys.get(code, ())}",
+                    )
+                )
 
     @property
     def entries(self) -> int:
@@ -82,9 +93,11 @@ class Assignment:
             "table": list(self.table),
             "spread": self.spread,
             "keys": {str(code): list(places) for code, places in self.keys.items()},
+            "columns": {str(code): columns for code, columns in self.columns.items()},
         }
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Assignment:
         keys = {int(code): tuple(places) for code, places in raw["keys"].items()}
-        return cls(raw["instances"], tuple(raw["table"]), raw["spread"], keys)
+        columns = {int(code): columns for code, columns in raw.get("columns", {}).items()}
+        return cls(raw["instances"], tuple(raw["table"]), raw["spread"], keys, columns)

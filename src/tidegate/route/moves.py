@@ -14,7 +14,7 @@ an instance that holds rows of a place also takes in new ones of it.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def rearranged(
         own = _own(current, code, home)
         place = step.key(code, base, own, goal)
         if place is not None:
-            keys[code] = place
+            keys[code] = replace(place, columns=wanted.columns.get(code, 1)) if goal else place
     return Placement(step.done(), shared, keys), tuple(step.cuts)
 
 

@@ -64,8 +64,9 @@ class ComparedWithInstance:
     def work(self, done: Done, placement: Placement) -> Cost:
         squared = np.zeros(placement.instances)
         for side in (0, 1):
-            seen = placement.per_instance(done.seen[side][placement.unit] * placement.share)
-            squared += seen * placement.per_instance(done.probes[side][placement.unit])
+            seen = placement.per_instance(done.seen[side][placement.unit] * placement.seen[side])
+            comes = done.probes[side][placement.unit] * placement.comes[1 - side]
+            squared += seen * placement.per_instance(comes)
         return Cost(np.zeros(placement.instances), squared)
 
     def even(self, done: Done, instances: int) -> float:
@@ -99,7 +100,8 @@ class Indexed:
 
     def work(self, done: Done, placement: Placement) -> Cost:
         unit, share = placement.unit, placement.share
-        rows = self.store * done.new.sum(axis=0)[unit] * share + self.probe * done.probes.sum(axis=0)[unit]
+        visits = (done.probes[::-1, unit] * placement.comes).sum(axis=0)
+        rows = self.store * done.new.sum(axis=0)[unit] * share + self.probe * visits
         pairs = self.match * done.matches[unit] * share
         return Cost(placement.per_instance(rows), placement.per_instance(pairs))
 

@@ -2,7 +2,8 @@
 
 A *unit* is what an assignment places: each partition, then each key with a place of its own. A unit that lies
 on k instances has k entries, each with 1/k of its stored rows. That is what storing each row by a hash gives
-on average; counting the average keeps runs exact and free of luck.
+on average; counting the average keeps runs exact and free of luck. In the grid of a key with r rows and c
+columns, an entry is visited by 1/r of the new left rows and sees 1/r of the stored ones; of right rows 1/c.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ class Placement:
     unit: NDArray[np.int64]
     instance: NDArray[np.int64]
     share: NDArray[np.float64]
+    #: Shape (2, entries), by side: the part of the unit's new rows that look for partners there, and the part
+    #: of its stored rows that are seen there.
+    comes: NDArray[np.float64]
+    seen: NDArray[np.float64]
     #: Key → its unit.
     unit_of_key: NDArray[np.int64]
     #: Keys with a place of their own that are known to the stream, ascending.
@@ -55,6 +60,9 @@ def place(assignment: Assignment, codes: NDArray[np.uint64]) -> Placement:
     spread = (table[:, None] + np.arange(assignment.spread)) % assignment.instances
     sizes = np.array([len(assignment.keys[code]) for code in owned], np.int64)
     places = np.array([one for code in owned for one in assignment.keys[code]], np.int64)
+    columns = np.array([assignment.columns.get(code, 1) for code in owned], np.int64)
+    lines = 1 / np.repeat(np.stack([sizes // columns, columns]), sizes, axis=1)
+    alone = np.ones((2, spread.size))
     return Placement(
         instances=assignment.instances,
         partitions=partitions,
@@ -68,6 +76,8 @@ def place(assignment: Assignment, codes: NDArray[np.uint64]) -> Placement:
         share=np.concatenate(
             [np.full(spread.size, 1 / assignment.spread), np.repeat(1 / np.maximum(sizes, 1), sizes)]
         ),
+        comes=np.concatenate([alone, lines], axis=1),
+        seen=np.concatenate([alone / assignment.spread, lines], axis=1),
         unit_of_key=unit_of_key,
         own=keys[known],
         units=partitions + len(owned),

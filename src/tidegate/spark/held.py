@@ -3,14 +3,15 @@
 Nearly always both are the ranges of its partitions, and nothing has to be opened to know them. There are
 two exceptions. Where the plan cuts a key out of a partition, the rows of the key are searched for and the
 piece is listed anew (every instance that is concerned finds the same ranges, so any of them may report it).
-And a left row that lies at one of several instances must see every right row of its key there, in a semi join
-and where owed work is made up for: files are everybody's to read.
+And rows of a key that stands in a grid are *lent*: seen by all instances of their row or column
+(`routing.py`), as files are everybody's to read. Where owed work is made up for, a left row sees all right
+rows of its key.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ from tidegate.spark.layout import CODE
 from tidegate.spark.marks import Marks
 from tidegate.spark.runs import StoredRun, as_numpy
 from tidegate.state.segment import SegmentCache
-from tidegate.values import LEFT, RIGHT, Piece
+from tidegate.values import Piece
 
 
 class Layout(Protocol):
@@ -51,16 +52,18 @@ class Held:
     """The stored runs of one instance in one batch; see the module docstring."""
 
     def __init__(
-        self, work: Work, instance: int, cache: SegmentCache, lent: frozenset[int] | None = None
+        self, work: Work, instance: int, cache: SegmentCache, lent: Sequence[frozenset[int]] | None = None
     ) -> None:
-        """`lent`: right partitions to look at besides its own; None: as the join itself needs them."""
+        """`lent`: per side, partitions to look at besides its own; None: as the join itself needs them."""
         self._work, self._cache = work, cache
         self.owned = tuple(placement.owned_by(instance) for placement in work.routing.sides)
-        if lent is None:
-            semi = work.layout.how == "left_semi"
-            lent = partly_here(work.routing.right, instance) if semi else frozenset()
+        lent = _lent(work, instance) if lent is None else lent
+        #: Per side: partitions that several instances see.
+        self.lending = tuple(placement.lending(side) for side, placement in enumerate(work.routing.sides))
         #: Per side: partitions to look at. The very same set as `owned` where there are no others.
-        self._seen = (self.owned[LEFT], self.owned[RIGHT] | lent if lent else self.owned[RIGHT])
+        self._seen = tuple(
+            own if others <= own else own | others for own, others in zip(self.owned, lent, strict=True)
+        )
         #: Piece name → its ranges, where the plan cut it.
         self.recut: dict[str, tuple[tuple[int, int, int], ...]] = {}
         self.recut_seconds = 0.0
@@ -120,6 +123,17 @@ class Held:
             slices = piece.slices(bases[piece.side])
             if slices:
                 yield StoredRun(piece, slices, self._cache, piece.slices(self.owned[piece.side]))
+
+
+def _lent(work: Work, instance: int) -> list[frozenset[int]]:
+    """Per side: what an instance sees of the places that stand in a grid."""
+    semi = work.layout.how == "left_semi"
+    seen = []
+    for side, placement in enumerate(work.routing.sides):
+        placement = placement.in_one_column() if semi else placement
+        parts = [placement.lent(place, side, instance) for place in placement.places]
+        seen.append(frozenset().union(*parts))
+    return seen
 
 
 def partly_here(placement: Placement, instance: int) -> frozenset[int]:

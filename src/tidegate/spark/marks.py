@@ -1,7 +1,8 @@
 """Marks: rows that found a partner at an instance that does not store them.
 
 Where a key is split, or the two sides lie apart, a new row looks for partners at instances that only borrow
-it. If it finds one there and the join must remember who matched, the borrower writes down the row's identity:
+it, and stored rows of a grid are lent to others, which find them. If that happens and the join must remember
+who matched, the borrower writes down the row's identity:
 
     code, time, row (a hash of all its columns)
 
@@ -9,6 +10,9 @@ and from the next batch on whoever stores the row takes it as matched. That is e
 settled in the batch in which a partner can still come (settle_task.py). Rows that agree in all columns have
 the same partners, so it is right that they share an identity. Marks are stored as pieces, by base partition
 and slot, and expire with the rows they speak of.
+
+Rows that were stored before any had copies have no identity. If they are lent, who sees them writes matched
+bits, which speak of the place of a row in its piece; so such a piece is not merged while it is lent.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
+from tidegate.join.matched import positions
 from tidegate.spark.layout import ROW, JoinLayout
 from tidegate.spark.runs import NewRun, Run, StoredRun, by_slot
 
@@ -58,9 +63,8 @@ def _same_rows(marks: StoredRun, run: StoredRun, identities: pa.Array) -> Iterat
                 yield row[mine == theirs]
 
 
-def marks_of(run: NewRun, slot_us: int) -> Iterator[Run]:
-    """The identities of a borrowed run's rows that found a partner, slot by slot."""
-    matched = np.flatnonzero(np.unpackbits(run.bits, bitorder="little")[: len(run.codes)])
+def marks_of(run: Run, matched: NDArray[np.int64], slot_us: int) -> Iterator[Run]:
+    """The identities of a run's rows that found a partner, slot by slot."""
     for slot, part in by_slot(run.times[matched], slot_us) if len(matched) else ():
         rows = matched[part]
         marks = NewRun(run.side, False, slot, 0, 0, ())
@@ -71,7 +75,32 @@ def marks_of(run: NewRun, slot_us: int) -> Iterator[Run]:
 
 
 def borrowed(runs: Sequence[NewRun], layout: JoinLayout) -> Iterator[Run]:
-    """Marks to write, from the runs that an instance only borrowed."""
+    """Marks to write, from the new rows that an instance only borrowed."""
     for run in runs:
         if layout.tracked[run.side] and run.touched:
-            yield from marks_of(run, layout.within.slot_us(run.side))
+            yield from marks_of(run, positions(run.bits), layout.within.slot_us(run.side))
+
+
+def lent(runs: Sequence[StoredRun], layout: JoinLayout) -> Iterator[Run]:
+    """Marks to write, from stored rows that were lent to an instance."""
+    for run in runs:
+        if layout.tracked[run.side] and run.touched and ROW in run.rows.schema.names:
+            rows = lent_rows(run)
+            known = run.rows.column(ROW).take(pa.array(rows)).is_valid().to_numpy(zero_copy_only=False)
+            yield from marks_of(run, rows[known], layout.within.slot_us(run.side))
+
+
+def lent_rows(run: StoredRun) -> NDArray[np.int64]:
+    """Rows that others store and that found their first partner here."""
+    if run.own == run.slices:
+        return np.zeros(0, np.int64)
+    fresh = positions(run.bits & ~run.stored_bits)
+    own = np.zeros(len(run.codes), np.bool_)
+    for start, stop in run.own:
+        own[start:stop] = True
+    return fresh[~own[fresh]]
+
+
+def all_known(run: StoredRun) -> bool:
+    """Does every row have an identity?"""
+    return ROW in run.rows.schema.names and run.rows.column(ROW).null_count == 0

@@ -65,7 +65,12 @@ class Payer:
         self, work: JoinBatch, instance: int, held: Held, cache: SegmentCache, counts: Counts
     ) -> None:
         self._work, self._layout, self._counts = work, work.layout, counts
-        self._left = [run for run in held.stored if run.side == LEFT and not run.keyless]
+        self._left = [
+            # Rows that are lent to this instance are paid for where they lie.
+            run if run.own == run.slices else StoredRun(run.piece, run.own, cache)
+            for run in held.stored
+            if run.side == LEFT and run.own and not run.keyless
+        ]
         self._right: list[StoredRun] = []
         if self._left:
             seen = self._sees_right(instance, held, cache)
@@ -75,11 +80,11 @@ class Payer:
     def _sees_right(self, instance: int, held: Held, cache: SegmentCache) -> Held:
         """All right rows that left rows of this instance may pair with."""
         routing = self._work.routing
-        right = routing.right
+        right, nothing = routing.right, frozenset[int]()
         if self._layout.spread or routing.apart is not None:
-            return Held(self._work, instance, cache, frozenset(range(len(right.table))))
+            return Held(self._work, instance, cache, (nothing, frozenset(range(len(right.table)))))
         if routing.scattered:
-            return Held(self._work, instance, cache, partly_here(right, instance))
+            return Held(self._work, instance, cache, (nothing, partly_here(right, instance)))
         return held
 
     def chunks(self) -> Iterator[tuple[int, list[Pairs]]]:

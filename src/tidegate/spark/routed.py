@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.route.targets import MEET, PROBE, STORE, Tables
+from tidegate.route.targets import STORE, Group, Tables
 from tidegate.routing import Routing
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.keys import quoted
@@ -44,8 +44,9 @@ def routed(rows: DataFrame, work: JoinBatch) -> DataFrame:
 def instance_of(routing: Routing, partitions: int) -> Column:
     """The one instance that needs a row, where no key or partition lies on several."""
     tables = Tables.of(routing, LEFT, partitions)
-    owners = literal([one[0] for one in tables.holds], "array<int>")
-    return F.expr(f"if({TAG} = {MARKER}, cast({CODE} as int), get({owners}, {_place(tables, partitions)}))")
+    owners = literal([one[0] for one in tables.stores], "array<int>")
+    place = _place(tables.codes, partitions)
+    return F.expr(f"if({TAG} = {MARKER}, cast({CODE} as int), get({owners}, {place}))")
 
 
 def _shuffled(copied: DataFrame, routing: Routing) -> DataFrame:
@@ -55,19 +56,21 @@ def _shuffled(copied: DataFrame, routing: Routing) -> DataFrame:
 def _copied(rows: DataFrame, layout: JoinLayout, routing: Routing) -> DataFrame:
     """A row per instance that needs it, with what it is needed for."""
     fields = rows.schema.fields
-    tables = [Tables.of(routing, side, layout.partitions) for side in (LEFT, RIGHT)]
+    semi = layout.how == "left_semi"
+    tables = [Tables.of(routing, side, layout.partitions, semi=semi) for side in (LEFT, RIGHT)]
     known = [(quoted(field.name), field.dataType) for field in fields if field.name != TAG]
     identity = f"xxhash64({told_apart(known)}) AS {ROW}"
     places = [
-        f"{_place(table, layout.partitions)} AS {name}" for table, name in zip(tables, _PLACES, strict=True)
+        f"{_place(table.codes, layout.partitions)} AS {name}"
+        for table, name in zip(tables, _PLACES, strict=True)
     ]
     apart = routing.apart is not None
     found = rows.selectExpr("*", identity, *(places if apart else places[:1]))
     is_right = f"{TAG} IN ({layout.right.tag}, {layout.right.tag + 1})"
-    stores = [_by_lot(_lists(one.stores, 0), side if apart else LEFT) for side, one in enumerate(tables)]
+    stores = [_by_lot(_instances(one), _own_place(side, apart)) for side, one in enumerate(tables)]
     aimed = found.selectExpr("*", f"{_either(is_right, stores)} AS {_STORE}")
-    targets = [_targets(tables, side, layout.how == "left_semi", apart) for side in (LEFT, RIGHT)]
-    marked = f"if({TAG} = {MARKER}, array({_target(CODE, 0)}), {_either(is_right, targets)})"
+    targets = [_targets(table, side, apart) for side, table in enumerate(tables)]
+    marked = f"if({TAG} = {MARKER}, array(cast({CODE} as int) * {1 << _SHIFT}), {_either(is_right, targets)})"
     exploded = aimed.selectExpr("*", f"explode({marked}) AS {_TARGET}")
     role = f"({_TARGET} & 7) | if(shiftright({_TARGET}, {_SHIFT}) = {_STORE}, {STORE}, 0)"
     kept = [f"`{field.name}`" for field in fields] + ([ROW] if any(layout.tracked) else [])
@@ -76,54 +79,47 @@ def _copied(rows: DataFrame, layout: JoinLayout, routing: Routing) -> DataFrame:
     )
 
 
-def _targets(tables: Sequence[Tables], side: int, semi: bool, apart: bool) -> str:
+def _targets(tables: Tables, side: int, apart: bool) -> str:
     """Where a row of one side goes, and what for; that it is stored at one of these is added later."""
-    if not apart:
-        if not semi:
-            return _at(_lists(tables[LEFT].holds, PROBE), LEFT)
-        if side == RIGHT:
-            return _at(_lists(tables[LEFT].holds, PROBE | MEET), LEFT)
-        return f"array({_target(_STORE, PROBE)})"
-    looks = _lists(tables[1 - side].holds, PROBE)
-    own = f"array({_target(_STORE, 0)})"
-    if not semi:
-        return f"concat({own}, {_at(looks, 1 - side)})"
-    if side == RIGHT:
-        return f"concat({_at(_lists(tables[RIGHT].holds, MEET), RIGHT)}, {_at(looks, LEFT)})"
-    return f"concat({own}, array({_by_lot(looks, RIGHT)}))"
+    own = _by_lot(_groups(tables.own), _own_place(side, apart))
+    return f"concat({own}, {_by_lot(_groups(tables.other), _PLACES[1 - side])})" if apart else own
 
 
-def _target(instance: str, role: int) -> str:
-    return f"cast({instance} as int) * {1 << _SHIFT} + {role}"
+def _own_place(side: int, apart: bool) -> str:
+    """Where both sides lie together, both have the places of the left one."""
+    return _PLACES[side if apart else LEFT]
 
 
-def _lists(instances: Iterable[Sequence[int]], role: int) -> str:
-    """Per place: its instances, as targets where they have a role."""
-    shift = _SHIFT if role else 0
-    return literal([[(one << shift) + role for one in some] for some in instances], "array<array<int>>")
+def _instances(tables: Tables) -> str:
+    return literal([list(some) for some in tables.stores], "array<array<int>>")
 
 
-def _at(lists: str, side: int) -> str:
-    return f"get({lists}, {_PLACES[side]})"
+def _groups(places: Iterable[Sequence[Group]]) -> str:
+    """Per place: groups of targets."""
+    lists = [
+        [[(one << _SHIFT) + group.role for one in group.instances] for group in groups] for groups in places
+    ]
+    return literal(lists, "array<array<array<int>>>")
 
 
-def _by_lot(lists: str, side: int) -> str:
-    """One of the numbers of a row's place."""
-    choices = _at(lists, side)
+def _by_lot(lists: str, place: str) -> str:
+    """One of the entries of a row's place."""
+    choices = f"get({lists}, {place})"
     return f"get({choices}, cast(pmod({ROW}, size({choices})) as int))"
 
 
 def _either(is_right: str, sides: Sequence[str]) -> str:
-    return sides[LEFT] if sides[LEFT] == sides[RIGHT] else f"if({is_right}, {sides[RIGHT]}, {sides[LEFT]})"
+    """Also where both say the same today: what changes with the tables must not change the code."""
+    return f"if({is_right}, {sides[RIGHT]}, {sides[LEFT]})"
 
 
-def _place(tables: Tables, partitions: int) -> str:
+def _place(placed: Sequence[int], partitions: int) -> str:
     """The number of a row's place: its base partition, as route/hash.py computes it, or its key's own."""
     base = f"cast(shiftright(shiftrightunsigned({CODE}, 33) * {partitions}, 31) as int)"
-    if not tables.codes:
+    if not placed:
         return base
     lists: list[list[int]] = [[] for _ in range(partitions)]
-    for code in tables.codes:
+    for code in placed:
         lists[((code >> 33) * partitions) >> 31].append(code - (1 << 64) if code >> 63 else code)
     first, count = [], 0
     for codes in lists:

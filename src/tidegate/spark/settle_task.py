@@ -12,18 +12,19 @@ its bit, because every row that is not late lies above the watermark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.join.matched import count, set_bits, unset_positions
+from tidegate.join.matched import count, positions, set_bits, unset_positions
 from tidegate.join.order import sort_by_code_time
 from tidegate.route.places import Labelled, by_base, stored_in
 from tidegate.spark.assemble import Pairs
 from tidegate.spark.layout import BATCH, CODE, TIME, JoinLayout
-from tidegate.spark.marks import borrowed
+from tidegate.spark.marks import all_known, borrowed, lent
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
 from tidegate.state.segment import SegmentWriter
 from tidegate.values import END_US, LEFT, ByteRange, Piece
@@ -116,10 +117,11 @@ class Settling:
         merging = self._merge_groups()
         for run in [*self.task.stored, *self.task.new]:
             gone = isinstance(run, StoredRun) and run.piece.name in self.merged
-            if self.layout.tracked[run.side] and run.touched and not gone:
+            if self.layout.tracked[run.side] and run.touched and not gone and not _marked_instead(run):
                 self._write_bits(run)
         self._rewritten = [piece for group in merging if (piece := self._merge(group)) is not None]
-        self._rewritten += [self._write_marks(run) for run in borrowed(self.task.borrowed, self.layout)]
+        marks = chain(borrowed(self.task.borrowed, self.layout), lent(self.task.stored, self.layout))
+        self._rewritten += [self._write_marks(run) for run in marks]
 
     def _write_marks(self, run: Run) -> Piece:
         """Store who found a partner here and is stored elsewhere."""
@@ -142,9 +144,19 @@ class Settling:
     def _merge_groups(self) -> list[list[StoredRun]]:
         by_name = {run.piece.name: run for run in [*self.task.stored, *self.task.held.marks] if run.own}
         wanted = dict(self.task.work.merges).get(str(self.task.instance), ())
-        groups = [[by_name[name] for name in names if name in by_name] for names in wanted]
+        groups = [
+            [by_name[name] for name in names if name in by_name and not self._must_stay(by_name[name])]
+            for names in wanted
+        ]
         self.merged = [run.piece.name for group in groups for run in group]
         return [group for group in groups if group]
+
+    def _must_stay(self, run: StoredRun) -> bool:
+        """May others be writing bits of this very piece?"""
+        if not self.layout.tracked[run.side] or run.piece.marks:
+            return False
+        lending = self.task.held.lending[run.side]
+        return not lending.isdisjoint(run.piece.partitions) and not all_known(run)
 
     def _merge(self, group: Sequence[StoredRun]) -> Piece | None:
         """One piece out of several, less the rows that nobody needs any more."""
@@ -179,11 +191,16 @@ class Settling:
         return stored_in(run.codes, placement, self.layout.partitions, self.task.instance, run.keyless)
 
 
+def _marked_instead(run: StoredRun | NewRun) -> bool:
+    """Is all of a run lent, so that marks say which of its rows have matched?"""
+    return isinstance(run, StoredRun) and not run.own and all_known(run)
+
+
 def _newly_set(run: Run) -> NDArray[np.int64]:
     if not run.touched:
         return np.zeros(0, np.int64)
     fresh = run.bits & ~run.stored_bits if isinstance(run, StoredRun) else run.bits
-    return np.flatnonzero(np.unpackbits(fresh, bitorder="little"))
+    return positions(fresh)
 
 
 def _alive(run: StoredRun, alive_us: int) -> NDArray[np.int64]:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 
 CODES = st.lists(st.sampled_from([0, 1, 7, 2**63, 2**64 - 1]), max_size=5)
@@ -15,3 +19,17 @@ def test_listed_keys_are_found_by_their_number_and_others_are_not(own: list[int]
     assignment = Assignment(2, (0, 1), keys=dict.fromkeys(own, (1,)))
     numbers = assignment.listed(np.array(asked, np.uint64)).tolist()
     assert numbers == [own.index(code) if code in own else -1 for code in asked]
+
+
+@pytest.mark.parametrize(("code", "columns"), [(7, 2), (7, 0), (8, 1)])
+def test_a_grid_that_instances_do_not_fill_is_refused(code: int, columns: int) -> None:
+    with pytest.raises(FlowError, match="fill the columns"):
+        Assignment(3, (0, 1), keys={7: (0, 1, 2)}, columns={code: columns})
+
+
+def test_an_assignment_survives_json_and_an_older_one_has_grids_of_one_column() -> None:
+    whole = Assignment(4, (0, 1), keys={7: (0, 1, 2), 2**63: (3, 0)}, columns={7: 3})
+    told = json.loads(json.dumps(whole.to_json()))
+    assert Assignment.from_json(told) == whole
+    del told["columns"]
+    assert Assignment.from_json(told) == Assignment(4, (0, 1), keys=whole.keys)

@@ -7,6 +7,7 @@ foresight.py      prices while windows are still filling
 lasting.py        too heavy, or just unlucky
 plan.py           one draft of the next assignment, and what it weighs
 moves.py          the three ways to change a draft: split, shift pieces, level out
-splitting.py      how many instances a heavy key should lie on
+grid.py           the instances of a split key, in rows and columns
+splitting.py      how many instances a heavy key should lie on, in which grid
 packing.py        who takes which partition, with few rows moved
 """

@@ -12,26 +12,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.route.auto.grid import Grid
 from tidegate.route.auto.packing import Items, repack
 from tidegate.route.auto.plan import Plan
-from tidegate.route.auto.splitting import instances_needed
+from tidegate.route.auto.splitting import best_grid, grid_needed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+#: A key stands in another grid only if its pieces weigh less by at least this part: loads waver.
+_GAIN_LEAST = 0.1
 
 
 def split(plan: Plan, piece: float, above: float) -> None:
     """Keys heavier than `piece` fair shares on instances above `above` get instances enough.
 
-    None gets fewer than it has, and keys that burden nobody too much stay as they are.
+    None gets fewer than it has, and keys that burden nobody too much stay as they are. A key that has enough
+    may stand better in another grid of the same instances, which moves nothing.
     """
-    needed = instances_needed(plan.keys, plan.fair, piece, plan.instances)
-    heavy = np.flatnonzero(needed > 1)
+    rows, columns = grid_needed(plan.keys, plan.fair, piece, plan.instances)
+    heavy = np.flatnonzero(rows * columns > 1)
     for key in heavy[np.argsort(-plan.keys.whole[heavy], kind="stable")].tolist():
-        was = plan.own.get(key) or (int(plan.table[plan.load.homes[key]]),)
-        more = int(needed[key]) - len(was)
-        if more > 0 and plan.loads[list(was)].max() > above * plan.fair:
-            plan.put(key, (*was, *_lightest(plan, was, more)))
+        was = plan.lies(key)
+        if plan.loads[list(was.places)].max() <= above * plan.fair:
+            continue
+        more = int(rows[key] * columns[key]) - len(was.places)
+        if more > 0:
+            plan.put(key, Grid((*was.places, *_lightest(plan, was.places, more)), int(columns[key])))
+            continue
+        other = best_grid(plan.keys, key, was.places)
+        if plan.keys.piece(key, other) < (1 - _GAIN_LEAST) * plan.keys.piece(key, was):
+            plan.put(key, other)
 
 
 def shift_pieces(plan: Plan, above: float) -> None:
@@ -41,14 +52,15 @@ def shift_pieces(plan: Plan, above: float) -> None:
         if makespan <= above * plan.fair:
             return
         best, chosen = 0.99 * makespan, None
-        for key, places in plan.own.items():
-            if heaviest not in places or not 1 < len(places) < plan.instances:
+        for key, grid in plan.own.items():
+            if heaviest not in grid.places or not 1 < len(grid.places) < plan.instances:
                 continue
-            (taker,) = _lightest(plan, places, 1)
-            weight = plan.piece(key, len(places))
+            (taker,) = _lightest(plan, grid.places, 1)
+            weight = plan.keys.piece(key, grid)
             heavier = max(makespan - weight, float(plan.loads[taker]) + weight)
             if heavier < best:
-                best, chosen = heavier, (key, tuple(taker if one == heaviest else one for one in places))
+                places = tuple(taker if one == heaviest else one for one in grid.places)
+                best, chosen = heavier, (key, Grid(places, grid.columns))
         if chosen is None:
             return
         plan.put(*chosen)
@@ -65,14 +77,14 @@ def level_out(plan: Plan, above: float, alone: float) -> None:
     partitions = moved[moved < plan.table.size]
     # Keys first: what they take along must not be counted with their partitions.
     for item in moved[partitions.size :].tolist():
-        plan.put(int(keys[item - plan.table.size]), (int(places[item]),))
+        plan.put(int(keys[item - plan.table.size]), Grid((int(places[item]),)))
     plan.move_partitions(partitions, places[partitions])
 
 
 def _items(plan: Plan, alone: float) -> tuple[Items, NDArray[np.int64]]:
     """All that can move: partitions, then keys, and which keys these are."""
-    single = np.array([key for key, places in plan.own.items() if len(places) == 1], np.int64)
-    lies = np.array([plan.own[key][0] for key in single.tolist()], np.int64)
+    single = np.array([key for key, grid in plan.own.items() if len(grid.places) == 1], np.int64)
+    lies = np.array([plan.own[key].places[0] for key in single.tolist()], np.int64)
     free = (plan.keys.whole >= alone * plan.fair) & (plan.table[plan.load.homes] >= 0)
     free[list(plan.own)] = False
     inside = np.flatnonzero(free)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.assignment import Assignment
+from tidegate.route.auto.grid import Grid
+from tidegate.route.auto.splitting import best_grid
 from tidegate.route.auto.work_costs import UnitCosts, own_keys, price, serves_both
 from tidegate.route.load import Load
 
@@ -31,7 +33,7 @@ class Plan:
     #: Partition → instance; -1: homeless.
     table: NDArray[np.int64]
     #: Watched key → its instances, for those with a place of their own.
-    own: dict[int, tuple[int, ...]]
+    own: dict[int, Grid]
     #: What each partition weighs and stores, without keys that have a place of their own.
     cost: NDArray[np.float64] = field(init=False)
     rows: NDArray[np.float64] = field(init=False)
@@ -46,8 +48,8 @@ class Plan:
     def _sum_loads(self) -> None:
         housed = self.table >= 0
         self.loads = np.bincount(self.table[housed], self.cost[housed], self.instances).astype(np.float64)
-        for key, places in self.own.items():
-            self.loads[list(places)] += self.piece(key, len(places))
+        for key, grid in self.own.items():
+            self.loads[list(grid.places)] += self.keys.piece(key, grid)
 
     @property
     def fair(self) -> float:
@@ -68,10 +70,6 @@ class Plan:
     def makespan(self) -> float:
         return float(self.loads.max())
 
-    def piece(self, key: int, places: int) -> float:
-        """What a key costs each of its instances."""
-        return float(self.keys.repeated[key] + self.keys.divided[key] / places)
-
     def copy(self) -> Plan:
         """A plan to try something on, with the same loads to the last bit."""
         twin = Plan(self.load, self.base, self.keys, self.instances, self.table.copy(), dict(self.own))
@@ -82,29 +80,33 @@ class Plan:
     def resized(self, instances: int) -> Plan:
         """The same on another number of instances; what lay on those that are gone is homeless."""
         twin = self.copy()
-        for key, places in self.own.items():
-            stays = tuple(one for one in places if one < instances)
-            twin.put(key, stays)
+        for key, grid in self.own.items():
+            stays = tuple(one for one in grid.places if one < instances)
+            twin.put(key, best_grid(self.keys, key, stays) if stays else None)
         twin.instances = instances
         twin.table = np.where(twin.table < instances, twin.table, -1)
         twin._sum_loads()
         return twin
 
-    def put(self, key: int, places: tuple[int, ...]) -> None:
-        """Give a watched key these instances. No instances: back into its partition."""
+    def lies(self, key: int) -> Grid:
+        """The instances of a watched key."""
+        return self.own.get(key) or Grid((int(self.table[self.load.homes[key]]),))
+
+    def put(self, key: int, grid: Grid | None) -> None:
+        """Give a watched key these instances. None: back into its partition."""
         home = int(self.load.homes[key])
-        was = self.own.pop(key, None)
-        now = places or (int(self.table[home]),)
-        if was is None:
-            was = (int(self.table[home]),)
+        was = self.lies(key)
+        if self.own.pop(key, None) is None:
             self.cost[home] -= self.keys.whole[key]
             self.rows[home] -= self.keys.rows[key]
-        stays = len(set(was) & set(now)) * min(1 / len(was), 1 / len(now))
+        now = grid or self.lies(key)
+        common = len(set(was.places) & set(now.places))
+        stays = common / max(len(was.places), len(now.places))
         self.moved_rows += (1 - stays) * float(self.keys.rows[key])
-        self.loads[list(was)] -= self.piece(key, len(was))
-        self.loads[list(now)] += self.piece(key, len(now))
-        if places:
-            self.own[key] = places
+        self.loads[list(was.places)] -= self.keys.piece(key, was)
+        self.loads[list(now.places)] += self.keys.piece(key, now)
+        if grid is not None:
+            self.own[key] = grid
         else:
             self.cost[home] += self.keys.whole[key]
             self.rows[home] += self.keys.rows[key]
@@ -131,8 +133,8 @@ class Plan:
         new = np.maximum(self.base.new - np.bincount(homes, self.keys.new[inside], partitions), 1)
         parts = rest**2 / new + np.bincount(homes, self.keys.chance[inside], partitions)
         variance = np.bincount(self.table, parts, self.instances)
-        for key, places in self.own.items():
-            variance[list(places)] += self.keys.chance[key] / len(places) ** 2
+        for key, grid in self.own.items():
+            variance[list(grid.places)] += self.keys.chance[key] / len(grid.places) ** 2
         return np.sqrt(variance)
 
     def likely_makespan(self) -> float:
@@ -141,15 +143,15 @@ class Plan:
 
     def assignment(self, current: Assignment) -> Assignment:
         """The plan as an assignment. A key that lies where its partition does needs no place of its own."""
-        keys = {
-            int(self.load.codes[key]): places
-            for key, places in self.own.items()
-            if places != (int(self.table[self.load.homes[key]]),)
+        placed = {
+            int(self.load.codes[key]): grid
+            for key, grid in self.own.items()
+            if grid.places != (int(self.table[self.load.homes[key]]),)
         }
-        table = tuple(self.table.tolist())
-        if (self.instances, table, keys) == (current.instances, current.table, dict(current.keys)):
-            return current
-        return Assignment(self.instances, table, 1, keys)
+        keys = {code: grid.places for code, grid in placed.items()}
+        columns = {code: grid.columns for code, grid in placed.items() if grid.columns > 1}
+        wanted = Assignment(self.instances, tuple(self.table.tolist()), 1, keys, columns)
+        return current if wanted == current else wanted
 
 
 def plan_of(load: Load, current: Assignment, prices: NDArray[np.float64], least: float = 0.0) -> Plan:

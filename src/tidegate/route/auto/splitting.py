@@ -1,28 +1,50 @@
-"""How many instances a heavy key should lie on.
+"""On how many instances a heavy key should lie, and in which grid they stand.
 
-A key on k instances costs each of them repeated + divided / k (`work_costs.py`). The fewest k are taken whose
-pieces weigh at most `piece` of a fair share. More would be waste: every further instance repeats the probes.
-Where probes alone weigh more than that, no k is small enough, and k = sqrt(n · divided / repeated) is the
-best of them: there the weight of a piece plus what repeating adds to everybody's mean is least.
+In a grid of r rows and c columns a key costs each instance divided / (r · c) + left / r + right / c
+(`work_costs.py`). Of all grids that make pieces of at most `piece` fair shares the one is taken that repeats
+least: every further column repeats the left rows, every further row the right ones. So a key that is hot on
+one side stands in one line across that side, and its few rows of the other side are seen everywhere. Where no
+grid makes pieces so small, the best compromise is taken: there the weight of a piece plus what repeating adds
+to everybody's mean is least.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.route.auto.grid import Grid
 from tidegate.route.auto.work_costs import UnitCosts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def instances_needed(costs: UnitCosts, fair: float, piece: float, instances: int) -> NDArray[np.int64]:
-    """Per key: 1 (whole), or the number of instances that makes its pieces small enough."""
-    room = piece * fair - costs.repeated
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        enough = np.where(room > 0, np.ceil(costs.divided / room), np.inf)
-        best = np.rint(np.sqrt(instances * costs.divided / costs.repeated))
-    needed = np.fmax(1, np.fmin(np.fmin(enough, best), instances))
-    return np.where(costs.whole > piece * fair, needed, 1).astype(np.int64)
+def grid_needed(
+    costs: UnitCosts, fair: float, piece: float, instances: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Per key: rows and columns of its grid; one of each where it stays whole."""
+    rows, columns = (np.ones(costs.whole.size, np.int64) for _ in range(2))
+    heavy = np.flatnonzero(costs.whole > piece * fair)
+    r, c = _grids(instances)
+    divided, left, right = (part[heavy, None] for part in (costs.divided, costs.left, costs.right))
+    weight = np.maximum(divided / (r * c) + left / r + right / c, piece * fair)
+    best = np.argmin(weight + (left * c + right * r) / instances, axis=1)
+    rows[heavy], columns[heavy] = r[best], c[best]
+    return rows, columns
+
+
+def best_grid(costs: UnitCosts, key: int, places: tuple[int, ...]) -> Grid:
+    """The grid of just these instances that weighs least on each."""
+    columns = [c for c in range(1, len(places) + 1) if len(places) % c == 0]
+    return min((Grid(places, c) for c in columns), key=lambda grid: costs.piece(key, grid))
+
+
+@lru_cache
+def _grids(instances: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of all grids of at most so many instances, those of few instances first."""
+    shapes = [(r, c) for r in range(1, instances + 1) for c in range(1, instances // r + 1)]
+    rows, columns = np.array(sorted(shapes, key=lambda shape: shape[0] * shape[1]), np.int64).T
+    return rows, columns

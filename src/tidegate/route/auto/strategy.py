@@ -35,12 +35,13 @@ from typing import Any
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.foresight import prices_ahead
+from tidegate.route.auto.grid import Grid
 from tidegate.route.auto.lasting import observe, too_heavy
 from tidegate.route.auto.learnt_costs import learn, prices_in
 from tidegate.route.auto.moves import level_out, shift_pieces, split
 from tidegate.route.auto.plan import Plan, plan_of
-from tidegate.route.auto.splitting import instances_needed
-from tidegate.route.auto.work_costs import STORE, UPKEEP, counts_per_instance
+from tidegate.route.auto.splitting import grid_needed
+from tidegate.route.auto.work_costs import STORE, counts_per_instance, stored_rows
 from tidegate.route.hash import first_table
 from tidegate.route.load import Load
 from tidegate.route.resizing import evened_table
@@ -95,7 +96,7 @@ class Auto:
     def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
         counts = counts_per_instance(load, current)
         learnt = learn(memory.get("costs", {}), counts, load.seconds)
-        stored, new = float(counts[UPKEEP].sum()), float(counts[STORE].sum())
+        stored, new = stored_rows(load, current), float(counts[STORE].sum())
         before = float(memory.get("stored", 0.0))
         prices = prices_ahead(prices_in(learnt), stored=stored, before=before, new=new)
         stay = plan_of(load, current, prices, min(self.alone, *self.pieces) / 2)
@@ -137,7 +138,7 @@ class Auto:
     def _plans(self, stay: Plan) -> list[Plan]:
         plans = []
         for level in self.levels:
-            tried: list[dict[int, tuple[int, ...]]] = []
+            tried: list[dict[int, Grid]] = []
             for piece in self.pieces:
                 plan = stay.copy()
                 split(plan, piece, level)
@@ -157,11 +158,11 @@ class Auto:
 
     def _cool_down(self, plan: Plan, before: Mapping[str, Any]) -> dict[str, int]:
         """Take places back from keys that have been cool for long enough; batches that each was cool."""
-        needed = instances_needed(plan.keys, plan.fair, min(self.pieces), plan.instances)
+        rows, columns = grid_needed(plan.keys, plan.fair, min(self.pieces), plan.instances)
         moving = self._moving(plan)
         cool: dict[str, int] = {}
-        for key, places in list(plan.own.items()):
-            fewer = int(needed[key])
+        for key, (places, was) in list(plan.own.items()):
+            fewer = int(rows[key] * columns[key])
             light = (
                 plan.keys.whole[key] < self.alone * plan.fair
                 if len(places) == 1
@@ -171,10 +172,11 @@ class Auto:
                 continue
             code = str(int(plan.load.codes[key]))
             cool[code] = int(before.get(code, 0)) + 1
-            saved = (len(places) - fewer) * float(plan.keys.repeated[key])
+            fewer_columns, fewer_rows = was - int(columns[key]), len(places) // was - int(rows[key])
+            saved = fewer_columns * float(plan.keys.left[key]) + fewer_rows * float(plan.keys.right[key])
             moved = float(plan.keys.rows[key]) * (1 - fewer / len(places) if fewer > 1 else 1)
             worth = moved * moving <= saved or moved <= _NEGLIGIBLE * plan.state_rows
             if cool[code] >= self.patience and worth:
                 keep = sorted(places, key=lambda one: (plan.loads[one], one))[:fewer]
-                plan.put(key, tuple(keep) if fewer > 1 else ())
+                plan.put(key, Grid(tuple(keep), int(columns[key])) if fewer > 1 else None)
         return cool

@@ -5,21 +5,24 @@ Five prices, in seconds where seconds were measured, else in units of one pair f
     fixed      an instance's batch, whatever it does: no balancing changes it
     store      a new row that is stored                  divided among the instances of a split key
     match      a pair that is found                      divided as well
-    upkeep     a row that lies in the state              divided as well
-    probe      a new row that looks for partners         repeated at each instance of a split key
+    upkeep     a stored row that is seen                 of a left row: at all instances of a row of its grid
+    probe      a new row that looks for partners         the same; of a right row: at all of a column
 
-So a key on k instances costs each of them repeated + divided / k. A group of the biclique does not see the
-rows that it stores as anybody's probes, so there `store` stays unknown and upkeep stands for it.
+So a key in a grid of r rows and c columns costs each instance divided / (r · c) + left / r + right / c. A
+group of the biclique does not see the rows that it stores as anybody's probes, so there `store` stays unknown
+and upkeep stands for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.route.assignment import Assignment
+from tidegate.route.auto.grid import Grid
 from tidegate.route.load import Load, Work
 
 if TYPE_CHECKING:
@@ -29,15 +32,16 @@ if TYPE_CHECKING:
 #: the same to look for partners, some 25 ns a pair), and a little for what lies there.
 COUNTED = np.array([0.0, 4.0, 1.0, 0.01, 4.0])
 FIXED, STORE, MATCH, UPKEEP, PROBE = range(5)
-_DIVIDED = np.array([STORE, MATCH, UPKEEP])
 
 
 @dataclass(frozen=True)
 class UnitCosts:
-    """Costs of n partitions or keys; see the module docstring for the two parts."""
+    """Costs of n partitions or keys; see the module docstring for the three parts."""
 
     divided: NDArray[np.float64]
-    repeated: NDArray[np.float64]
+    #: What new and stored left rows cost, and right ones, each wherever it is seen.
+    left: NDArray[np.float64]
+    right: NDArray[np.float64]
     #: Rows in the state, which is what moving costs.
     rows: NDArray[np.float64]
     #: New rows.
@@ -48,11 +52,16 @@ class UnitCosts:
     @property
     def whole(self) -> NDArray[np.float64]:
         """On one instance."""
-        return self.divided + self.repeated
+        return self.divided + self.left + self.right
+
+    def piece(self, key: int, grid: Grid) -> float:
+        """What a key costs each instance of its grid."""
+        left, right = self.left[key] / grid.rows, self.right[key] / grid.columns
+        return float(self.divided[key] / len(grid.places) + left + right)
 
     def at(self, chosen: NDArray[np.int64]) -> UnitCosts:
         """The same of some of them."""
-        parts = (self.divided, self.repeated, self.rows, self.new, self.chance)
+        parts = (self.divided, self.left, self.right, self.rows, self.new, self.chance)
         return UnitCosts(*(part[chosen] for part in parts))
 
 
@@ -76,9 +85,12 @@ def serves_both(load: Load) -> bool:
 def price(work: Work, prices: NDArray[np.float64], both: bool) -> UnitCosts:
     """The cost of each partition or key."""
     counts = counts_of(work, both)
+    # Rows that probe one side are new rows of the other.
+    seen = prices[PROBE] * work.probes[::-1] + prices[UPKEEP] * work.stored
     return UnitCosts(
-        divided=prices[_DIVIDED] @ counts[_DIVIDED],
-        repeated=prices[PROBE] * counts[PROBE],
+        divided=prices[STORE] * counts[STORE] + prices[MATCH] * counts[MATCH],
+        left=seen[0],
+        right=seen[1],
         rows=counts[UPKEEP],
         new=counts[PROBE],
         chance=_chance(work, prices),
@@ -94,10 +106,17 @@ def _chance(work: Work, prices: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(pairs + (prices[STORE] + prices[PROBE]) ** 2 * work.probes.sum(axis=0))
 
 
-def own_keys(load: Load, assignment: Assignment) -> dict[int, tuple[int, ...]]:
+def own_keys(load: Load, assignment: Assignment) -> dict[int, Grid]:
     """Watched key → its places, of those with a place of their own; keys not watched did nothing."""
     found = np.flatnonzero(assignment.listed(load.codes) >= 0)
-    return {key: assignment.keys[int(load.codes[key])] for key in found.tolist()}
+    codes = {key: int(load.codes[key]) for key in found.tolist()}
+    return {key: Grid(assignment.keys[code], assignment.columns.get(code, 1)) for key, code in codes.items()}
+
+
+def stored_rows(load: Load, assignment: Assignment) -> float:
+    """All rows in the state."""
+    own = list(own_keys(load, assignment))
+    return float(load.partitions.stored.sum() + load.keys.stored[:, own].sum())
 
 
 def counts_per_instance(load: Load, assignment: Assignment) -> NDArray[np.float64]:
@@ -105,16 +124,26 @@ def counts_per_instance(load: Load, assignment: Assignment) -> NDArray[np.float6
     both, n, spread = serves_both(load), assignment.instances, assignment.spread
     table = np.array(assignment.table, np.int64)
     base = counts_of(load.partitions, both)
-    base[_DIVIDED] /= spread
+    # Without a grid each row is seen by one instance and looks at all.
+    base[[STORE, MATCH, UPKEEP]] /= spread
     own = own_keys(load, assignment)
-    sizes = np.array([len(places) for places in own.values()], np.int64)
-    places = np.array([one for places in own.values() for one in places], np.int64)
-    keys = counts_of(load.keys.at(np.array(list(own), np.int64)), both)
-    keys[_DIVIDED] /= np.maximum(sizes, 1)
-    keys = np.repeat(keys, sizes, axis=1)
+    sizes = np.array([len(grid.places) for grid in own.values()], np.int64)
+    places = np.array([one for grid in own.values() for one in grid.places], np.int64)
+    keys = np.repeat(_of_grids(load.keys, own, both), sizes, axis=1)
     sums = np.ones((5, n))
     for kind in range(1, 5):
         sums[kind] = np.bincount(places, keys[kind], n)
         for step in range(spread):
             sums[kind] += np.bincount((table + step) % n, base[kind], n)
     return sums
+
+
+def _of_grids(keys: Work, own: Mapping[int, Grid], both: bool) -> NDArray[np.float64]:
+    """Shape (5, keys): what each price is paid for at every instance of a key's grid."""
+    work = keys.at(np.array(list(own), np.int64))
+    lines = np.array([(grid.rows, grid.columns) for grid in own.values()], np.float64).reshape(-1, 2).T
+    counts = counts_of(work, both)
+    counts[[STORE, MATCH]] /= lines.prod(axis=0)
+    counts[UPKEEP] = (work.stored / lines).sum(axis=0)
+    counts[PROBE] = (work.probes[::-1] / lines).sum(axis=0)
+    return counts

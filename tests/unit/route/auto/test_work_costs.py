@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.auto.work_costs import counts_per_instance, own_keys, price, serves_both
+from tidegate.route.auto.grid import Grid
+from tidegate.route.auto.work_costs import counts_per_instance, own_keys, price, serves_both, stored_rows
 from tidegate.route.load import Load, Work
 
 PRICES = np.array([100.0, 1.0, 10.0, 0.5, 2.0])
@@ -18,20 +19,25 @@ def work(*units: tuple[int, int, int]) -> Work:
     return Work(np.stack([stored, stored]), np.stack([probes, probes]), matches)
 
 
-def test_a_split_divides_all_but_the_probes() -> None:
-    costs = price(work((10, 3, 7)), PRICES, both=True)
-    new = probes = 2 * 3
-    assert costs.divided.tolist() == [1 * new + 10 * 7 + 0.5 * 20]
-    assert costs.repeated.tolist() == [2 * probes]
-    assert costs.whole.tolist() == [costs.divided[0] + costs.repeated[0]]
-    assert costs.rows.tolist() == [20]
+def test_a_grid_divides_what_is_done_once_and_each_side_among_its_lines() -> None:
+    """100 left rows are stored and 40 are new, 10 and 3 right ones; they find 7 pairs."""
+    one_sided = Work(np.array([[100], [10]]), np.array([[3], [40]]), np.array([7]))
+    costs = price(one_sided, PRICES, both=True)
+    assert costs.divided.tolist() == [1 * 43 + 10 * 7]
+    assert costs.left.tolist() == [2 * 40 + 0.5 * 100]
+    assert costs.right.tolist() == [2 * 3 + 0.5 * 10]
+    assert costs.whole.tolist() == [113 + 130 + 11]
+    assert costs.rows.tolist() == [110]
+    assert costs.piece(0, Grid((0, 1, 2, 3), 1)) == 113 / 4 + 130 / 4 + 11
+    assert costs.piece(0, Grid((0, 1, 2, 3), 2)) == 113 / 4 + 130 / 2 + 11 / 2
 
 
 def test_a_group_of_the_biclique_does_not_take_probes_for_rows_that_it_stores() -> None:
     half = Work(np.array([[10], [0]]), np.array([[3], [0]]), np.array([7]))
     assert not serves_both(Load(0, half))
     assert serves_both(Load(0, work((1, 1, 1))))
-    assert price(half, PRICES, both=False).divided.tolist() == [10 * 7 + 0.5 * 10]
+    costs = price(half, PRICES, both=False)
+    assert (costs.divided[0], costs.left[0], costs.right[0]) == (10 * 7, 0.5 * 10, 2 * 3)
 
 
 def test_each_instance_pays_for_its_partitions_and_its_share_of_keys() -> None:
@@ -45,10 +51,12 @@ def test_each_instance_pays_for_its_partitions_and_its_share_of_keys() -> None:
         [1, 1, 1],
         [6, 8 + 4 / 2, 4 / 2],
         [7, 8 + 6 / 2, 6 / 2],
-        [20, 40 + 16 / 2, 16 / 2],
-        [6, 8 + 4, 4],
+        # A column of two instances: each sees its own left rows and all right ones.
+        [20, 40 + 8 / 2 + 8, 8 / 2 + 8],
+        [6, 8 + 2 / 2 + 2, 2 / 2 + 2],
     ]
-    assert own_keys(load, assignment) == {1: (1, 2)}
+    assert own_keys(load, assignment) == {1: Grid((1, 2))}
+    assert stored_rows(load, assignment) == 20 + 40 + 16
     spread = counts_per_instance(load, Assignment(3, (0, 1), spread=2))
     assert spread[4].tolist() == [6, 6 + 8, 8]
     assert spread[2].tolist() == pytest.approx([7 / 2, 7 / 2 + 8 / 2, 8 / 2])
