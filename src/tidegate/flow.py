@@ -60,6 +60,8 @@ class Box:
     parent: Node
     kind: str
     apply: Callable[[Any], Any]
+    #: What a select keeps, where that is nothing but columns by their names; None where nobody knows.
+    columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +136,9 @@ class Stream:
             missing = [name for name in _hidden(frame) if name not in chosen.columns]
             return frame.select(*wanted, *missing) if missing else chosen
 
-        return self._box("select", project)
+        names = tuple(name for name in wanted if isinstance(name, str) and name.isidentifier())
+        by_name = len(set(names)) == len(wanted)
+        return self._box("select", project, names if by_name else None)
 
     def with_column(self, name: str, expression: Any) -> Stream:
         """Add or replace a column."""
@@ -278,8 +282,8 @@ class Stream:
         label = name or (path.rstrip("/").rsplit("/", 1)[-1] if path else target)
         return Output(self._node, label, format=target, path=path, options=texts, max_gap=max_gap)
 
-    def _box(self, kind: str, apply: Callable[[Any], Any]) -> Stream:
-        return Stream(Box(self._node, kind, apply))
+    def _box(self, kind: str, apply: Callable[[Any], Any], columns: tuple[str, ...] | None = None) -> Stream:
+        return Stream(Box(self._node, kind, apply, columns))
 
     def _refused(self, kind: str) -> Stream:
         if not isinstance(self._node, Source):

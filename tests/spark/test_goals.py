@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -13,10 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files
 
 import tidegate as tg
+from tidegate.control import planning
 from tidegate.state.checkpoint import Checkpoint
+from tidegate.values import Plan
 
 SCHEMA = "ts timestamp, n long, k long"
 #: More than a run needs to warm up, before which it learns nothing.
@@ -43,7 +48,12 @@ def tables(seed: int) -> list[pa.Table]:
 
 @cache
 def exact() -> set[tuple[int, int]]:
-    """The pairs of the two streams, by their definition."""
+    """The pairs of equal keys."""
+    return exact_pairs(lambda one, other: one == other)
+
+
+def exact_pairs(match: Callable[[int, int], bool]) -> set[tuple[int, int]]:
+    """The pairs of the two streams whose keys match, by their definition."""
     left, right = (pa.concat_tables(tables(seed)).to_pydict() for seed in (0, 1))
     by_key: dict[int, list[tuple[Any, int]]] = {}
     for at, n, k in zip(right["ts"], right["n"], right["k"], strict=True):
@@ -51,7 +61,9 @@ def exact() -> set[tuple[int, int]]:
     return {
         (n, other)
         for at, n, k in zip(left["ts"], left["n"], left["k"], strict=True)
-        for then, other in by_key.get(k, [])
+        for theirs in by_key
+        if match(k, theirs)
+        for then, other in by_key[theirs]
         if abs(at - then) <= WINDOW
     }
 
@@ -103,6 +115,54 @@ def test_a_goal_out_of_reach_leaves_a_subset_and_says_what_is_missing(
         assert sum(sum(progress["shed"]["join1"]["dropped"]) for progress in told) > 0
     else:
         assert sum(sum(progress["shed"]["join1"]["dropped"]) for progress in told) == 0
+
+
+def test_sets_choose_by_content_what_they_look_at_and_a_replay_chooses_the_same(
+    spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = planning.next_plan
+    # Said by the plan, not by a clock: what is found then follows from the rows.
+    monkeypatch.setattr(planning, "next_plan", lambda *given, **named: choosing(plans(*given, **named)))
+    # Two items that a row shares with all of its key, two more that rows of the first keys share.
+    items = F.expr("array(k, k + 100, if(k < 3, 200, n + 1000), if(k < 3, 201, n + 100000))")
+
+    def run(name: str) -> tuple[Sink, list[dict[str, Any]]]:
+        left, right = (
+            tg.stream(read_files(spark, home / side, SCHEMA), time="ts", name=side).with_column(
+                "items", items
+            )
+            for side in ("a", "b")
+        )
+        pairs, sink = left.join(right, on=tg.overlap("items", at_least=2), within=WINDOW), Sink()
+        query = tg.start(
+            pairs.select("n", "n_right").write_to(sink),
+            checkpoint=str(home / name),
+            trigger="available now",
+            goal=tg.Goal(latency="1 hour"),
+        )
+        assert query.await_termination(PATIENCE_SECONDS)
+        return sink, query.recent_progress
+
+    found, told = run("first")
+    assert sorted(found.rows) == sorted(run("again")[0].rows)
+    windows = [window for progress in told for window in progress["shed"]["join1"]["windows"]]
+    looked, in_reach = (sum(window[name] for window in windows) for name in ("looked_at", "in_reach"))
+    whole = exact_pairs(lambda one, other: one == other or max(one, other) < 3)
+    assert set(found.rows) < whole
+    # Basic windows are small here, so half of what they may spend goes into estimates.
+    assert 0.05 < looked / in_reach < 0.5
+    assert len(found.rows) / len(whole) > 1.5 * looked / in_reach
+
+
+def choosing(plan: Plan) -> Plan:
+    """The plan with rows that choose by content, but for a few that explore."""
+    chosen = {}
+    for name, skipping in plan.skipping.items():
+        left, right = ((0.0,) * len(shares) for shares in skipping.shares)
+        chosen[name] = replace(
+            skipping, shares=(left, right), content=0.5, explore_share=0.05, explore_depth=0.3
+        )
+    return replace(plan, skipping=chosen)
 
 
 def test_a_utility_says_what_is_worth_finding(spark: SparkSession, home: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -217,6 +218,36 @@ def test_a_linked_output_holds_what_spark_would_have_written(spark: SparkSession
     names = [file.name for file in (tmp_path / "linked").glob("batch=*/*.parquet")]
     assert names, "nothing was written"
     assert not any("snappy" in name for name in names), "Spark wrote it, so nothing was shown"
+
+
+def test_only_selected_columns_of_joined_rows_are_made_and_another_run_may_select_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = spark.sql(
+        "SELECT id k, timestamp_micros(1700000000000000 + id) ts, array(id) items FROM range(10)"
+    )
+    for side in ("a", "b"):
+        rows.write.parquet(str(tmp_path / side))
+
+    def write(out: str, *columns: str) -> None:
+        frames = [spark.readStream.schema(rows.schema).parquet(str(tmp_path / side)) for side in ("a", "b")]
+        a, b = (tg.stream(frame, time="ts", name=name) for frame, name in zip(frames, "ab", strict=True))
+        output = a.join(b, on="k", within="1 second").select(*columns)
+        sink = output.write_to("parquet", str(tmp_path / out))
+        tg.start(sink, checkpoint=str(tmp_path / "ck"), trigger="available now").await_termination()
+
+    write("first", "ts_right", "k")
+    made = list((tmp_path / "first").glob("batch=*/*.parquet"))
+    assert {tuple(pq.read_schema(file).names) for file in made} == {("ts_right", "k")}
+    assert not any("snappy" in file.name for file in made), "Spark wrote it, so more was made"
+    found = spark.read.parquet(str(tmp_path / "first"))
+    assert sorted(row.k for row in found.select("k").collect()) == list(range(10))
+    for side in ("a", "b"):
+        later = rows.withColumn("k", F.col("k") + 10).withColumn("ts", F.expr("ts + interval 1 minute"))
+        later.write.mode("append").parquet(str(tmp_path / side))
+    write("second", "items", "items_right", "k")
+    second = spark.read.parquet(str(tmp_path / "second")).select("items", "items_right", "k").collect()
+    assert sorted(map(tuple, second)) == [([n], [n], n + 10) for n in range(10)]
 
 
 def test_no_batch_makes_spark_compile_anything_again(

@@ -108,7 +108,8 @@ def choose_by_content(
         ends = np.cumsum([one.sizes.size for one in some])
         for at, (mine, one) in enumerate(zip(np.split(chosen, ends[:-1]), some, strict=True)):
             looks[at].append(mine.reshape(one.sizes.shape) & (one.sizes > 0))
-    return Choice([np.concatenate(one) for one in looks], in_reach * spent / total)
+    # Looking up nothing in lists costs nothing.
+    return Choice([np.concatenate(one) for one in looks], in_reach * spent / total if total else 0.0)
 
 
 def _weighed(condition: SetCondition, one: Direction) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -79,7 +79,21 @@ class ItemSets:
         bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         places = np.repeat(self.bounds[rows] - bounds[:-1], lengths) + np.arange(bounds[-1])
         weights = None if self.weights is None else self.weights[places]
-        return ItemSets(bounds, self.items[places], weights, self.universe, self.sizes[rows])
+        return self.in_order(bounds, self.items[places], weights, self.universe, self.sizes[rows])
+
+    @classmethod
+    def in_order(
+        cls,
+        bounds: NDArray[np.int64],
+        items: NDArray[np.int64],
+        weights: NDArray[np.float64] | None,
+        universe: int,
+        sizes: NDArray[np.int64],
+    ) -> ItemSets:
+        """Sets out of others that were checked when made: checking again can take longer than a probe."""
+        made = object.__new__(cls)
+        vars(made).update(bounds=bounds, items=items, weights=weights, universe=universe, sizes=sizes)
+        return made
 
 
 def item_sets(

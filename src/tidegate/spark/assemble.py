@@ -37,9 +37,11 @@ class Pairs:
 class Assembler:
     """Builds output batches of one join."""
 
-    def __init__(self, layout: JoinLayout):
+    def __init__(self, layout: JoinLayout, staged: bool = False):
         self._columns = layout.output
         self.schema = pa.ipc.read_schema(pa.py_buffer(layout.schema))
+        #: Staged results go another way than the report.
+        self._made = self.schema.remove(self.schema.get_field_index(REPORT)) if staged else self.schema
 
     def pairs(
         self, parts: Sequence[Pairs], extra: Iterable[pa.Array] = (), repaired: int | None = None
@@ -87,8 +89,9 @@ class Assembler:
         return self.schema.field(name).type
 
     def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:
-        arrays.append(pa.nulls(len(arrays[0]), pa.string()))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if self._made is self.schema:
+            arrays.append(pa.nulls(len(arrays[0]), pa.string()))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._made)
 
 
 def _same(batch: int | None, count: int) -> pa.Array:

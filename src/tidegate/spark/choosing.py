@@ -21,8 +21,9 @@ from dataclasses import replace
 import numpy as np
 
 from tidegate.join.content_choice import Direction, StoredItems, choose_by_content
-from tidegate.join.reach import Ages, Look, looks
+from tidegate.join.reach import Look, looks
 from tidegate.spark.item_columns import SetColumn
+from tidegate.spark.join_batch import LookCounts
 from tidegate.spark.judging_sets import BySets, SetView
 from tidegate.spark.meeting import Meeting
 from tidegate.spark.probing import Probing
@@ -40,12 +41,12 @@ class Chosen:
         fraction: float,
         probings: Sequence[Probing],
         opposite: Opposite,
-        ages: Sequence[Ages],
+        counts: Sequence[LookCounts],
         meeting: Meeting,
         stored_rows: int,
     ) -> None:
         assert isinstance(meeting.judge, BySets), "only sets know what a comparison is worth"
-        self._ages, self._meeting, self._judge = ages, meeting, meeting.judge
+        self._counts, self._meeting, self._judge = counts, meeting, meeting.judge
         #: By run of new rows: its rows as if nobody explored.
         self._rows = {id(one.run): replace(one.rows, lots=None, exploring=None) for one in probings}
         columns: list[dict[int, int]] = []
@@ -75,13 +76,13 @@ class Chosen:
 
     def _whole(self, probing: Probing, other: Run) -> Iterator[Look]:
         """Everything that rows have in reach of a run."""
-        ages = self._ages[other.side]
+        ages = self._counts[other.side].ages
         stored = other.first_us, other.last_us
         return looks(ages, (1.0,) * ages.count, self._rows[id(probing.run)], stored)
 
     def _slot(self, other: Run) -> int:
         """The basic window that a run counts to: of one that spans several, the first."""
-        return other.first_us // self._ages[other.side].slot_us
+        return other.first_us // self._counts[other.side].ages.slot_us
 
     def _direction(self, probing: Probing, others: Sequence[Run], columns: dict[int, int]) -> Direction:
         sets = self._judge.column(probing.run)
@@ -93,6 +94,8 @@ class Chosen:
             for look in self._whole(probing, other):
                 for ranges in self._meeting.candidates(probing.run, look, other):
                     sizes[ranges.rows, column] += ranges.count.astype(np.int32)
+                    if not probing.forgets:
+                        self._counts[other.side].in_reach[look.age] += ranges.total
         exploring = probing.rows.exploring
         if exploring is not None and probing.rows.lots is not None:
             sizes[probing.rows.lots < exploring.share] = 0

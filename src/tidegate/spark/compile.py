@@ -41,6 +41,7 @@ from tidegate.spark.flow_checks import (
 from tidegate.spark.joined_row import (
     arrow_schema,
     compared,
+    only_wanted,
     output_columns,
     spark_schema,
     stored_columns,
@@ -51,7 +52,6 @@ from tidegate.spark.joined_row import (
 from tidegate.spark.keys import Keys, match_keys, quoted
 from tidegate.spark.layout import (
     CELL,
-    REPAIRED,
     REPORT,
     TIME,
     JoinLayout,
@@ -61,6 +61,7 @@ from tidegate.spark.layout import (
 )
 from tidegate.spark.match_columns import check_mark, kinds_of, match_schema
 from tidegate.spark.ports import Port
+from tidegate.spark.wanted import selected
 from tidegate.spark.window_aggregates import taken_apart
 from tidegate.spark.window_schema import check_by, check_rows, plain_keys, window_fingerprint, window_schema
 from tidegate.values import BEGINNING_US
@@ -138,6 +139,10 @@ class _Compiler:
         columns = output_columns(node, left, right, keys, timed=id(node) in self._feeding)
         sides = [self._input(node, left, keys, 0), self._input(node, right, keys, 1)]
         shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
+        whole = spark_schema(shown)
+        if not self._cells:
+            # What pairs are worth may be said of any column.
+            shown = only_wanted(shown, selected(self.compiled.outputs, node))
         if id(node) in self._repaired:
             shown = with_repaired_batch(shown)
         cells = self._cells and node.how == "inner"
@@ -157,7 +162,7 @@ class _Compiler:
             cells=cells,
         )
         if node.where is None or node.how == "inner":
-            return CompiledJoin(node, layout, (sides[0], sides[1]), schema)
+            return CompiledJoin(node, layout, (sides[0], sides[1]), schema, whole)
         wide = spark_schema(columns, references=True)
         candidates = replace(
             layout,
@@ -165,7 +170,7 @@ class _Compiler:
             schema=arrow_schema(wide, name),
             residual=True,
         )
-        return CompiledJoin(node, layout, (sides[0], sides[1]), schema, candidates, wide)
+        return CompiledJoin(node, layout, (sides[0], sides[1]), schema, whole, candidates, wide)
 
     def _input(self, join: Join, frame: DataFrame, keys: Keys, side: int) -> JoinInput:
         node = (join.left, join.right)[side]
@@ -323,8 +328,8 @@ def _join_fingerprint(join: CompiledJoin) -> dict[str, Any]:
         **({} if join.node.condition is None else {"condition": join.node.condition.describe()}),
         "left": {"stream": layout.left.stream, "columns": list(layout.left.columns)},
         "right": {"stream": layout.right.stream, "columns": list(layout.right.columns)},
-        # What is added for this run alone may differ in the next.
-        "output": T.StructType([f for f in join.schema if f.name not in (CELL, REPAIRED)]).simpleString(),
+        # What is added or left out for this run alone may differ in the next.
+        "output": join.whole.simpleString(),
     }
 
 

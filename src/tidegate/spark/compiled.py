@@ -42,6 +42,8 @@ class CompiledJoin:
     inputs: tuple[JoinInput, JoinInput]
     #: Spark schema of the rows its tasks return, the report last.
     schema: T.StructType
+    #: The same with all columns there are, also those that nobody asks for in this run.
+    whole: T.StructType
     #: Where a residual condition is judged between two steps: what the first step returns.
     candidates: JoinLayout | None = None
     candidates_schema: T.StructType | None = None

@@ -93,9 +93,8 @@ class Finder:
         # Only here, as with the judge: most joins do without its compiled loops.
         from tidegate.spark.choosing import Chosen
 
-        ages = [counts.ages for counts in self._counts.looks]
-        rows = sum(len(run.codes) for run in self._new if run.role & STORE)
-        chosen = Chosen(skipping.content, probings, self._opposite, ages, self._meeting, rows)
+        counts, rows = self._counts.looks, sum(len(run.codes) for run in self._new if run.role & STORE)
+        chosen = Chosen(skipping.content, probings, self._opposite, counts, self._meeting, rows)
         self._counts.charged += chosen.charged
         return chosen
 
@@ -118,12 +117,14 @@ class Finder:
         counts, ages = self._counts.looks[other.side], self._counts.looks[other.side].ages
         stored, shares = (other.first_us, other.last_us), skipping.shares[other.side]
         everything = rows is probing.unhindered
-        for look in looks(ages, (1.0,) * ages.count, probing.unhindered, stored):
-            size = self._size(probing, look, other)
-            counts.in_reach[look.age] += size
-            if everything:
-                self._count_seen(other.side, look, 0 if self._layout.spread else size)
-                yield look
+        # Rows that choose by content have counted what they have in reach.
+        if skipping.content is None or probing.forgets:
+            for look in looks(ages, (1.0,) * ages.count, probing.unhindered, stored):
+                size = self._size(probing, look, other)
+                counts.in_reach[look.age] += size
+                if everything:
+                    self._count_seen(other.side, look, 0 if self._layout.spread else size)
+                    yield look
         if everything:
             return
         for look in looks(ages, shares, rows, stored, skipping.filled_us[other.side]):

@@ -36,7 +36,8 @@ class SetColumn:
         kept = codes >= 0
         running = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)))
         weights = None if sets.weights is None else sets.weights[kept]
-        return ItemSets(running[sets.bounds], codes[kept], weights, other.sets.universe, sets.sizes)
+        bounds, universe = running[sets.bounds], other.sets.universe
+        return ItemSets.in_order(bounds, codes[kept], weights, universe, sets.sizes)
 
     def codes_in(self, other: SetColumn) -> NDArray[np.int64]:
         """Per code of this column the code of the same item in another; -1 where it is not there."""

@@ -53,7 +53,7 @@ class JoinInstance:
         path = segment_path(name, work.batch, instance, attempt)
         self.writer = SegmentWriter(open_store(work.store_url), path)
         self._staged = stage_path(name, work.batch, instance, attempt)
-        self.assembler = Assembler(self.layout)
+        self.assembler = Assembler(self.layout, staged=work.stage_root is not None)
         self.counts = Counts(self.layout)
         self.held = Held(work, instance, self.cache)
         self.stored = self.held.stored

@@ -70,6 +70,17 @@ def output_columns(
     return columns
 
 
+def only_wanted(
+    columns: Sequence[tuple[OutputColumn, T.DataType]], wanted: tuple[str, ...] | None
+) -> list[tuple[OutputColumn, T.DataType]]:
+    """The columns that somebody asks for by name, and what is hidden; all, if a name is not there."""
+    by_name = {column.name: (column, kind) for column, kind in columns}
+    if wanted is None or not set(wanted) <= set(by_name):
+        return list(columns)
+    hidden = [name for name in by_name if name.startswith(HIDDEN)]
+    return [by_name[name] for name in (*wanted, *hidden)]
+
+
 def with_repaired_batch(
     columns: Sequence[tuple[OutputColumn, T.DataType]],
 ) -> list[tuple[OutputColumn, T.DataType]]:

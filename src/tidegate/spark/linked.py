@@ -5,8 +5,9 @@ same disk, reading them with Spark and writing them again would change nothing b
 staged files are linked into a draft directory, which then takes the place of `batch=N` by a rename: a reader
 sees a batch whole or not at all. A replay makes the same directory anew.
 
-An output is linked when nothing stands between the operator and it (no box, no residual condition), it names
-no options, and its path is on a local disk. Where the disk refuses a link, Spark writes the files after all.
+An output is linked when nothing stands between the operator and it (no residual condition, no box but a
+select of just the columns that are made), it names no options, and its path is on a local disk. Where the
+disk refuses a link, Spark writes the files after all.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from collections.abc import Collection, Sequence
 
 from pyspark.sql import SparkSession
 
-from tidegate.flow import Join, Match, Output
+from tidegate.flow import Join, Match, Node, Output
 from tidegate.spark.compiled import Compiled
+from tidegate.spark.ports import boxes_of
 from tidegate.windowed import Window
 
 #: Spark's name of a codec → Arrow's. Others are left to Spark.
@@ -34,7 +36,7 @@ def codec_of(spark: SparkSession) -> str | None:
 def linked_outputs(compiled: Compiled, staged: Collection[str]) -> dict[str, str]:
     """Outputs that the files of these operators can become, with the local directory of each."""
     folders = {
-        output.name: _folder(compiled.spark, output)
+        output.name: _folder(compiled, output)
         for output in compiled.outputs
         if compiled.feeding(output) in staged
     }
@@ -65,10 +67,23 @@ def _show(draft: str, target: str) -> None:
     os.rename(draft, target)
 
 
-def _folder(spark: SparkSession, output: Output) -> str | None:
-    node = output.node
-    plain = isinstance(node, (Match, Window)) or (isinstance(node, Join) and node.where is None)
-    if not plain or output.format != "parquet" or output.path is None or output.options:
+def _as_made(compiled: Compiled, node: Node) -> bool:
+    """Are the rows of a node just those that tasks make?"""
+    base, boxes = boxes_of(node)
+    if isinstance(base, Join) and base.where is None:
+        made = tuple(column.name for column in compiled.join_of(base).layout.output)
+        return all(box.columns == made for box in boxes)
+    return isinstance(node, (Match, Window))
+
+
+def _folder(compiled: Compiled, output: Output) -> str | None:
+    spark = compiled.spark
+    if (
+        not _as_made(compiled, output.node)
+        or output.format != "parquet"
+        or output.path is None
+        or output.options
+    ):
         return None
     if spark._jvm is None:
         return None

@@ -23,3 +23,8 @@ class Probing:
     bounds: NDArray[np.int64]
     #: Per row its group, where some rows are a sample of all; groups of the others mean nothing.
     groups: NDArray[np.int64] | None = None
+
+    @property
+    def forgets(self) -> bool:
+        """Is less in reach of the rows than there would be had nothing been given up?"""
+        return self.rows.low is not self.unhindered.low

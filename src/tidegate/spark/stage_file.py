@@ -26,8 +26,8 @@ class StageWriter:
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append result rows; the column of reports is left out."""
-        rows = batch.drop_columns([REPORT])
+        """Append result rows; a column of reports is left out."""
+        rows = batch.drop_columns([REPORT]) if REPORT in batch.schema.names else batch
         if self._writer is None:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
             self._writer = pq.ParquetWriter(self._path, rows.schema, **_encoding(rows.schema, self._kept_as))
