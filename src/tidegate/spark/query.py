@@ -27,13 +27,17 @@ from tidegate.durations import duration_us
 from tidegate.errors import BatchFailed, FlowError, StateError, TidegateError, explain
 from tidegate.flow import Output
 from tidegate.goals import AT_THE_END, Goal, Shed
-from tidegate.on import OnSets
 from tidegate.report import receipts as receipt_tables
 from tidegate.route.hash import first_table
 from tidegate.spark.compile import compile_flow
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.engine import CONF, Engine, Settings
-from tidegate.spark.flow_checks import joins_that_may_repair, joins_that_may_skip, matches_that_may_sift
+from tidegate.spark.flow_checks import (
+    joins_by_content,
+    joins_that_may_repair,
+    joins_that_may_skip,
+    matches_that_may_sift,
+)
 from tidegate.spark.progress import Progress
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.utility import check_utility
@@ -41,7 +45,6 @@ from tidegate.spark.window_network import network_of, output_name
 from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.local import LocalStore
-from tidegate.values import LEFT
 
 AVAILABLE_NOW = "available now"
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
@@ -475,6 +478,7 @@ def _shedding(
     cores = compiled.spark.sparkContext.defaultParallelism
     skips, sifts = joins and shed.join != "none", matches and shed.sift != "none"
     drops = windows and shed.window != "none"
+    by_content = joins_by_content([join.layout for join in compiled.joins], shed)
     return KeepSettings(
         GoalSettings(
             seconds[0],
@@ -486,27 +490,9 @@ def _shedding(
         seconds[1],
         network,
         cores,
-        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, _by_content(compiled, shed))
-        if skips
-        else None,
+        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content) if skips else None,
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
         DropSettings(shed, network, *seconds, seed) if drops else None,
-    )
-
-
-def _by_content(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
-    """Joins whose rows may choose what they look at by what they carry.
-
-    Sets without a key do: there a comparison may find nothing. What was not looked at cannot be named later,
-    so nothing could be repaired; and what pairs are worth to a user, their sets do not say.
-    """
-    if shed.join != "auto" or shed.repair is not None or shed.utility is not None:
-        return ()
-    layouts = [join.layout for join in compiled.joins]
-    return tuple(
-        layout.operator
-        for layout in layouts
-        if layout.spread and isinstance(layout.condition, OnSets) and layout.within.slot_us(LEFT)
     )
 
 
