@@ -148,7 +148,9 @@ def _is_number(given: object, least: float, below: float) -> bool:
 class Shed:
     """How work is left out. The defaults choose by themselves.
 
-    `join`: `auto` (as `selective`), `selective` (the most productive parts of both windows, learnt while
+    `join`: `auto` (by content in joins of sets without a key: each row looks where its own items occur, which
+    is known before comparing; otherwise, where work is repaired and where there is a utility, as
+    `selective`), `selective` (the most productive parts of both windows, the same for all rows, learnt while
     running), `adaptive` (the paper's algorithms; see `time_correlation`, `direction` and `sampling`),
     `partial` (the newest part), `random` (rows are dropped before the join), `window-reduction` (windows
     become shorter), `none`.

@@ -123,15 +123,15 @@ def test_sets_choose_by_content_what_they_look_at_and_a_replay_chooses_the_same(
     plans = planning.next_plan
     # Said by the plan, not by a clock: what is found then follows from the rows.
     monkeypatch.setattr(planning, "next_plan", lambda *given, **named: choosing(plans(*given, **named)))
-    # Two items that a row shares with all of its key, two more that rows of the first keys share.
-    items = F.expr("array(k, k + 100, if(k < 3, 200, n + 1000), if(k < 3, 201, n + 100000))")
+    # Two items that rows share with all of their key, and two that rows of the first keys share.
+    items = "array(k, k + 100, if(k < 3, 200, n + {own}), if(k < 3, 201, n + 10 * {own}))"
 
     def run(name: str) -> tuple[Sink, list[dict[str, Any]]]:
         left, right = (
             tg.stream(read_files(spark, home / side, SCHEMA), time="ts", name=side).with_column(
-                "items", items
+                "items", F.expr(items.format(own=own))
             )
-            for side in ("a", "b")
+            for side, own in (("a", 10_000), ("b", 20_000))
         )
         pairs, sink = left.join(right, on=tg.overlap("items", at_least=2), within=WINDOW), Sink()
         query = tg.start(

@@ -87,19 +87,21 @@ class Chosen:
     def _direction(self, probing: Probing, others: Sequence[Run], columns: dict[int, int]) -> Direction:
         sets = self._judge.column(probing.run)
         stored = StoredItems.nothing(len(sets.dictionary), len(columns), self._judge.on.weighted)
-        sizes = np.zeros((len(probing.run.codes), len(columns)), np.int32)
+        sizes = np.zeros((len(columns), len(probing.run.codes)), np.int32)
         for other in others:
             column = columns[self._slot(other)]
             _count(stored, column, sets, self._judge.view(other, self._meeting.places(other)))
             for look in self._whole(probing, other):
                 for ranges in self._meeting.candidates(probing.run, look, other):
-                    sizes[ranges.rows, column] += ranges.count.astype(np.int32)
+                    # Mostly all of a run is in reach of all rows.
+                    rows = ranges.rows if len(ranges.rows) < sizes.shape[1] else slice(None)
+                    sizes[column, rows] += ranges.count.astype(np.int32)
                     if not probing.forgets:
                         self._counts[other.side].in_reach[look.age] += ranges.total
         exploring = probing.rows.exploring
         if exploring is not None and probing.rows.lots is not None:
-            sizes[probing.rows.lots < exploring.share] = 0
-        return Direction(sets.sets, stored, sizes)
+            sizes[:, probing.rows.lots < exploring.share] = 0
+        return Direction(sets.sets, stored, sizes.T)
 
 
 def _count(stored: StoredItems, column: int, probing: SetColumn, view: SetView) -> None:

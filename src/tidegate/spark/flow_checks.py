@@ -8,7 +8,11 @@ from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
 from tidegate.flow import Join, Match, Node, Output, Source
+from tidegate.goals import Shed
+from tidegate.on import OnSets
 from tidegate.spark import ports
+from tidegate.spark.layout import JoinLayout
+from tidegate.values import LEFT
 from tidegate.windowed import Window
 
 
@@ -106,6 +110,22 @@ def joins_that_may_skip(outputs: Sequence[Output]) -> set[int]:
     for output in outputs:
         visit(output.node, True)
     return {join for join, allowed in may_skip.items() if allowed}
+
+
+def joins_by_content(layouts: Sequence[JoinLayout], shed: Shed) -> tuple[str, ...]:
+    """Names of the joins whose rows may choose what they look at by what they carry.
+
+    Sets without a key may: there a comparison can find nothing, and items tell before it is made. (What a
+    probe for equal keys costs is what it finds.) What was not looked at cannot be named later, so nothing
+    could be repaired; and what pairs are worth to the user, sets do not say.
+    """
+    if shed.join != "auto" or shed.repair is not None or shed.utility is not None:
+        return ()
+    return tuple(
+        one.operator
+        for one in layouts
+        if one.spread and isinstance(one.condition, OnSets) and one.within.slot_us(LEFT)
+    )
 
 
 def joins_that_may_repair(outputs: Sequence[Output]) -> set[int]:

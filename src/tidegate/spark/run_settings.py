@@ -17,12 +17,15 @@ from tidegate.control.window_dropping import DropSettings
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
 from tidegate.goals import Goal, Shed
-from tidegate.on import OnSets
 from tidegate.spark.compiled import Compiled
-from tidegate.spark.flow_checks import joins_that_may_repair, joins_that_may_skip, matches_that_may_sift
+from tidegate.spark.flow_checks import (
+    joins_by_content,
+    joins_that_may_repair,
+    joins_that_may_skip,
+    matches_that_may_sift,
+)
 from tidegate.spark.utility import check_utility
 from tidegate.spark.window_network import network_of, output_name
-from tidegate.values import LEFT
 from tidegate.window.spec import WindowSpec
 
 AVAILABLE_NOW = "available now"
@@ -92,6 +95,7 @@ def goal_settings(
     cores = compiled.spark.sparkContext.defaultParallelism
     skips, sifts = joins and shed.join != "none", matches and shed.sift != "none"
     drops = windows and shed.window != "none"
+    by_content = joins_by_content([join.layout for join in compiled.joins], shed)
     return KeepSettings(
         GoalSettings(
             seconds[0],
@@ -103,9 +107,7 @@ def goal_settings(
         seconds[1],
         network,
         cores,
-        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, _by_content(compiled, shed))
-        if skips
-        else None,
+        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content) if skips else None,
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
         DropSettings(shed, network, *seconds, seed) if drops else None,
         estimating,
@@ -117,22 +119,6 @@ def estimate_settings(compiled: Compiled, goal: Goal | None, shed: Shed) -> Esti
     approximate = [window.layout for window in compiled.windows if window.layout.approximate]
     windows = {one.operator: one.spec for one in approximate if isinstance(one.spec, WindowSpec)}
     return EstimateSettings(windows, 1.0 if goal is None else fixed_share(shed)) if windows else None
-
-
-def _by_content(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
-    """Joins whose rows may choose what they look at by what they carry.
-
-    Sets without a key do: there a comparison may find nothing. What was not looked at cannot be named later,
-    so nothing could be repaired; and what pairs are worth to a user, their sets do not say.
-    """
-    if shed.join != "auto" or shed.repair is not None or shed.utility is not None:
-        return ()
-    layouts = [join.layout for join in compiled.joins]
-    return tuple(
-        layout.operator
-        for layout in layouts
-        if layout.spread and isinstance(layout.condition, OnSets) and layout.within.slot_us(LEFT)
-    )
 
 
 def _that_may_repair(compiled: Compiled) -> set[int]:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
+from tests.oracle.plain_join import PlainJoin
 
+import tidegate as tg
 from tidegate.flow import Stream, stream
+from tidegate.join.within import Unbounded, Within
 from tidegate.queries import Query
-from tidegate.spark.flow_checks import joins_that_may_repair, joins_that_may_skip
+from tidegate.spark.flow_checks import joins_by_content, joins_that_may_repair, joins_that_may_skip
 
 
 @dataclass
@@ -62,3 +65,28 @@ def test_only_joins_whose_results_go_straight_to_outputs_may_repair() -> None:
     assert repaired(joined(source("a"), source("b"), "left")) == 0
     where = source("a").join(source("b"), on="k", within="1 second", how="left_semi", where="k > 0")
     assert repaired(where) == 0
+
+
+@pytest.mark.parametrize(
+    ("shed", "chooses"),
+    [
+        (tg.Shed(), True),
+        (tg.Shed(join="selective"), False),
+        (tg.Shed(repair="when idle"), False),
+        (tg.Shed(utility="n"), False),
+    ],
+)
+def test_sets_without_a_key_choose_by_content_unless_it_must_be_known_later_what_was_not_looked_at(
+    shed: tg.Shed, chooses: bool
+) -> None:
+    sets = PlainJoin(
+        "sets", "a", "b", "inner", Within(1, 1), (), (), condition=tg.overlap("items", 1), spread=True
+    )
+    others = [
+        replace(sets, name="keyed", spread=False),
+        replace(sets, name="plain", condition=None, spread=False),
+        replace(sets, name="function", condition=tg.pairwise(max, "n")),
+        replace(sets, name="history", within=Unbounded()),
+    ]
+    layouts = [one.layout(4) for one in (sets, *others)]
+    assert joins_by_content(layouts, shed) == (("sets",) if chooses else ())
