@@ -139,6 +139,7 @@ def test_sets_choose_by_content_what_they_look_at_and_a_replay_chooses_the_same(
             checkpoint=str(home / name),
             trigger="available now",
             goal=tg.Goal(latency="1 hour"),
+            instances=1,
         )
         assert query.await_termination(PATIENCE_SECONDS)
         return sink, query.recent_progress
@@ -149,7 +150,7 @@ def test_sets_choose_by_content_what_they_look_at_and_a_replay_chooses_the_same(
     looked, in_reach = (sum(window[name] for window in windows) for name in ("looked_at", "in_reach"))
     whole = exact_pairs(lambda one, other: one == other or max(one, other) < 3)
     assert set(found.rows) < whole
-    # Basic windows are small here, so half of what they may spend goes into estimates.
+    # Basic windows are small here, so half of what rows may spend goes into estimates.
     assert 0.05 < looked / in_reach < 0.5
     assert len(found.rows) / len(whole) > 1.5 * looked / in_reach
 
