@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tidegate.sift.axes import END, FIRST, NAN, NULL, Axis
+from tidegate.sift.box_rows import AT_ONCE
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.query_index import QueryIndex
 
@@ -65,6 +66,20 @@ def test_the_pairs_are_those_of_comparing_all(boxes: Boxes, seed: int, count: in
     rows = draw_rows(seed, len(boxes.axes), count)
     row, query = QueryIndex.of(boxes).match(rows)
     assert list(zip(row.tolist(), query.tolist(), strict=True)) == compare_all(boxes, rows)
+
+
+@given(BOXES, st.integers(0, 2**32), st.integers(AT_ONCE - 1, 3 * AT_ONCE))
+def test_more_rows_than_boxes_find_the_same_pairs_as_each_row_alone(
+    boxes: Boxes, seed: int, count: int
+) -> None:
+    """Cells with more rows than boxes are compared the other way round, so many rows at a time."""
+    index, rows = QueryIndex.of(boxes), draw_rows(seed, len(boxes.axes), count)
+    row, query = index.match(rows)
+    alone = [index.match(rows[:, i : i + 1])[1].tolist() for i in range(0, count, 7)]
+    assert [query[row == i].tolist() for i in range(0, count, 7)] == alone
+    few = rows[:, :: max(1, count // 60)]
+    found = list(zip(*(part.tolist() for part in index.match(few)), strict=True))
+    assert found == compare_all(boxes, few)
 
 
 @given(BOXES, st.integers(0, 2**32), st.integers(0, 60), st.integers(1, 3000))

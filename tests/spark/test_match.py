@@ -161,14 +161,20 @@ def test_late_and_impossible_rows_are_counted_and_left_out(spark: SparkSession, 
         tmp_path / "in", [table([seconds(10), seconds(20)]), table([seconds(5), None, far, seconds(21)])]
     )
     frame = read_files(spark, tmp_path / "in", "ts timestamp, x double")
+    asked = [tg.Query("one", "x = 1"), tg.Query("none", "x = 2"), tg.Query("some", "x > 0")]
     sink = Sink()
     query = tg.start(
-        tg.stream(frame, time="ts", name="points").match([tg.Query("one", "x = 1")]).write_to(sink),
+        tg.stream(frame, time="ts", name="points").match(asked).write_to(sink),
         checkpoint=str(tmp_path / "ck"),
         trigger="available now",
     )
     assert query.await_termination(PATIENCE_SECONDS)
-    assert len(sink.rows) == 3
+    on_time = spark.read.parquet(str(tmp_path / "in")).where(
+        f"unix_micros(ts) in ({seconds(10)}, {seconds(20)}, {seconds(21)})"
+    )
+    assert sink.columns == ["ts", "x", "query_id"]
+    assert len(sink.rows) == 6
+    assert sink.counted == expected(on_time, asked)
     progress = query.recent_progress
     assert sum(p["late"]["points"] for p in progress) == 1
     assert sum(p["rejected"]["points"] for p in progress) == 2
