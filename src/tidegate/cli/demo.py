@@ -37,7 +37,8 @@ RATE_DEFAULT = 3_000.0
 RUSH_DEFAULT = 6.0
 #: When the rush begins and how long it is, as parts of the whole.
 RUSH_BEGINS, RUSH_LASTS = 0.3, 0.15
-GOAL_SECONDS = 2.0
+#: A batch of two operators takes two slow cores about a second, whatever is in it.
+GOAL_SECONDS = 4.0
 WRONG = 1
 INTERRUPTED = 130
 
