@@ -78,13 +78,18 @@ def test_rows_that_are_lent_are_found_once_and_known_to_have_matched(how: str, a
         assert joined == naive(left, right, WITHIN, how, (2, 2)), seed
 
 
-def test_a_row_that_is_lent_without_an_identity_is_not_merged_away_from_who_finds_it() -> None:
-    """Row 1 is stored before the key is split; row n joins it in one piece while a right row finds them."""
+@pytest.mark.parametrize("known", [False, True])
+def test_a_row_that_is_lent_and_merged_is_known_to_have_matched(known: bool) -> None:
+    """Row n comes to lie in one piece with row 1, just when a right row finds both at another instance.
+
+    `known`: row 1 has an identity, as it came after the key was split.
+    """
+    split = Assignment(2, (0,), 1, {HOT: (0, 1)}, {HOT: 2})
     for n, found_by in [(n, m) for n in range(2, 6) for m in range(10, 14)]:
         engine = PlainEngine([join_of("full", Within(50, 50))], {"a": 0, "b": 0}, partitions=1, instances=1)
-        engine.assign("join1", Assignment(2, (0,)))
+        engine.assign("join1", split if known else Assignment(2, (0,)))
         engine.run({"a": [(0, 1, 1, 0)]})
-        engine.assign("join1", Assignment(2, (0,), 1, {HOT: (0, 1)}, {HOT: 2}))
+        engine.assign("join1", split)
         engine.run({"a": [(0, 1, n, 0)]})
         engine.run({"b": [(0, 1, found_by, 0)]})
         finish(engine, flush=True)
