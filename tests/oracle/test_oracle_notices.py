@@ -66,7 +66,7 @@ def test_the_engine_and_both_oracles_agree_on_the_story() -> None:
         (Within, "dead_before", forgets_early),
         (Within, "partner_range", misses_the_edge),
         (Settling, "set", forgets_matches),
-        (finding.Finder, "_opposite", lambda self, run, low, high: iter(())),
+        (finding.Finder, "_opposite", lambda self, probing: iter(())),
     ],
 )
 def test_a_broken_engine_is_noticed(owner: Any, name: str, broken: Any) -> None:

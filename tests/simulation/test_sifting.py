@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,10 @@ def test_batches_are_on_time_three_batches_after_a_rush_begins_and_z_then_rests(
     assert all(batch["seconds"] <= BATCH_SECONDS for batch in rush[3:])
     settled = rush[5:]
     assert all(batch["seconds"] > 0.6 * BATCH_SECONDS for batch in settled), "more is dropped than must be"
-    assert all(abs(batch["passed"] - batch["z"]) < 0.01 for batch in settled), "the sifter misses its z"
+    # A new sifter is corrected by what it let through, from its second batch on.
+    assert all(abs(batch["passed"] - batch["z"]) < 0.02 for batch in settled), "the sifter misses its z"
+    kept = [batch for before, batch in pairwise(rush[4:]) if before["z"] == batch["z"]]
+    assert all(abs(batch["passed"] - batch["z"]) < 0.01 for batch in kept), "nothing corrects the sifter"
     assert len({batch["z"] for batch in settled[-6:]}) <= 2, "z does not rest"
 
 

@@ -47,6 +47,8 @@ _LESS = 0.98
 _OFF, _USUAL_AFTER = 4.0, 5
 #: No error is told from chance below this part of the time.
 _CHANCE = 0.02
+#: Of what nobody measures, a row is first thought to cost so much, and all of them at most this part.
+_ROW_SECONDS, _OF_WORK = 2e-5, 0.5
 #: Noise of what nobody measures, before it is known.
 _NOISE_FIRST = 0.15
 #: Weight of the last error in what is usual, and what is left of all that was before a change.
@@ -119,10 +121,19 @@ class CostModel:
     def observe(self, effort: Effort, seconds: float) -> None:
         """Learn from one batch."""
         made = np.append(1.0, effort.parts)
+        if self.settings.to_fixed and not self._seen:
+            self._guess(effort, seconds)
         weight, kept = self._judge(seconds, float(self.costs @ made))
         self._products = kept * self._products + weight * np.outer(made, made)
         self._times = kept * self._times + weight * made * seconds
         self._fit()
+
+    def _guess(self, effort: Effort, seconds: float) -> None:
+        """Before anything can be told apart: work costs what rows usually do, at most half of all."""
+        part = _COMPARISON if effort.comparisons else _ROW
+        count = max(effort.comparisons or effort.rows, 1.0)
+        of_work = min(_ROW_SECONDS * count, _OF_WORK * seconds)
+        self.costs[_FIXED], self.costs[part] = seconds - of_work, of_work / count
 
     def predict(self, effort: Effort) -> float:
         """Seconds that so much takes."""
