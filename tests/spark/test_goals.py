@@ -133,7 +133,10 @@ def test_sets_choose_by_content_what_they_look_at_and_a_replay_chooses_the_same(
             )
             for side, own in (("a", 10_000), ("b", 20_000))
         )
-        pairs, sink = left.join(right, on=tg.overlap("items", at_least=2), within=WINDOW), Sink()
+        pairs, sink = (
+            left.join(right, on=tg.overlap("items", at_least=2, index="none"), within=WINDOW),
+            Sink(),
+        )
         query = tg.start(
             pairs.select("n", "n_right").write_to(sink),
             checkpoint=str(home / name),
