@@ -21,6 +21,9 @@ Say = Callable[[str], None]
 CORES, MEMORY = 2, "4g"
 #: Rows still on their way when the day is over get so long to come through: a part of the day, or seconds.
 OVERTIME, OVERTIME_SECONDS_MIN = 0.25, 10.0
+#: Java compiles what runs often while it runs: in its first minute a query takes twice as long as later. So
+#: before the day begins, batches without rows come and go for a part of it, or seconds.
+WARM, WARM_SECONDS_MAX = 0.2, 45.0
 #: How it goes is said after so many seconds.
 TOLD_SECONDS = 20.0
 LOOK_SECONDS = 0.25
@@ -81,6 +84,8 @@ def _let_arrive(
     """The first rows, and when Spark and its workers have warmed up on them, all others."""
     arrivals.start()
     _wait(running, lambda: all(_taken(one) for one in running.values()), float("inf"))
+    warm = min(WARM_SECONDS_MAX, WARM * feed.day.seconds)
+    _wait(running, lambda: False, time.monotonic() + warm)
     arrivals.go()
     due = TOLD_SECONDS
     while not arrivals.finished and all(one.is_active() for one in running.values()):
