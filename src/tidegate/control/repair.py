@@ -31,7 +31,7 @@ from tidegate.values import Debt, Manifest, OwedCell, PaidCell, Payment, Plan, S
 CONTROL = "repair"
 #: Part of the time of a batch that ordinary and owed work may fill together. The rest is for what neither
 #: model foresees: a batch that repairs must not be the one that is late.
-FILLED = 0.75
+FILLED = 0.85
 #: The same when nothing arrives, and the least part that is then for owed work.
 FILLED_IDLE, LEAST_IDLE = 0.9, 0.25
 #: Batches whose longest stands for the next. More: a rush that has just ended is remembered longer.
