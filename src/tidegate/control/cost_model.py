@@ -47,9 +47,8 @@ _LESS = 0.98
 _OFF, _USUAL_AFTER = 4.0, 5
 #: No error is told from chance below this part of the time.
 _CHANCE = 0.02
-#: A row is first thought to cost so much, and a comparison of rows, of which there are many times as many;
-#: all of them at most this part.
-_ROW_SECONDS, _PAIR_SECONDS, _PAIRS, _OF_WORK = 2e-5, 5e-9, 5.0, 0.5
+#: Of what nobody measures, a row is first thought to cost so much, and all of them at most this part.
+_ROW_SECONDS, _OF_WORK = 2e-5, 0.5
 #: Noise of what nobody measures, before it is known.
 _NOISE_FIRST = 0.15
 #: Weight of the last error in what is usual, and what is left of all that was before a change.
@@ -133,9 +132,7 @@ class CostModel:
         """Before anything can be told apart: work costs what rows usually do, at most half of all."""
         part = _COMPARISON if effort.comparisons else _ROW
         count = max(effort.comparisons or effort.rows, 1.0)
-        # A row that a match tries is called a comparison, too.
-        each = _PAIR_SECONDS if effort.comparisons > _PAIRS * effort.rows else _ROW_SECONDS
-        of_work = min(each * count, _OF_WORK * seconds)
+        of_work = min(_ROW_SECONDS * count, _OF_WORK * seconds)
         self.costs[_FIXED], self.costs[part] = seconds - of_work, of_work / count
 
     def predict(self, effort: Effort) -> float:

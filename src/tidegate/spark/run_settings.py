@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from tidegate.balance import Balance
 from tidegate.control.balancing import Balanced, BalanceSettings, check
-from tidegate.control.cost_model import CostSettings
 from tidegate.control.estimating import EstimateSettings, fixed_share
 from tidegate.control.goal_keeping import KeepSettings
 from tidegate.control.goal_values import GoalSettings
@@ -104,9 +103,6 @@ def goal_settings(
             {output_name(name): weight for name, weight in weights.items()},
             {output_name(name): most for name, most in loss_max.items()},
             trigger_seconds=seconds[1],
-            # Tasks begin, read and write, whatever they compare: a step in the rows is no reason to expect
-            # all of that many times over.
-            cost=CostSettings(to_fixed=True),
         ),
         seconds[1],
         network,
