@@ -5,7 +5,8 @@ Least squares over all batches so far, where a batch counts `forgetting` times a
 follows it, so that a machine that becomes slower is noticed. Costs are never negative. Steady input cannot
 tell the five apart; what the data leave open stays near the last answer, and where there is none, near
 "comparisons cost everything", the assumption of the selective join paper (section 4.1); near "rows cost
-everything" where an operator compares nothing.
+everything" where an operator compares nothing. Of a batch that nobody explains, most is fixed cost: there
+(`to_fixed`) that gives way first, and work is at first thought to cost what rows usually do.
 
 How strongly an answer is held grows with the noise: where batches that do the same take now one second and
 now two, a batch with a few more rows that took longer says nothing about what rows cost.
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 #: Fixed, rows, comparisons, outputs, bytes.
 _PARTS = 5
-#: How strongly costs hold on to their last values, relative to the data, and how strongly the one does that
-#: gives way first: unexplained time is put down to it.
+#: How strongly costs hold on to their last values, relative to the data, at least; and by what part of that
+#: the one does that gives way first: unexplained time is put down to it.
 _HOLD, _LEAST, _LEAST_FIXED = 1e-3, 0.1, 0.01
 _FIXED, _ROW, _COMPARISON = 0, 1, 2
 #: Costs are thought to change by this part of a batch's time from one batch to the next: the noise that a

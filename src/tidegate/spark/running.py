@@ -90,7 +90,7 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
         begun = threading.Event()
         configured: set[str] = set()
 
-        def run_batch(frame: DataFrame, batch: int) -> None:
+        def take(frame: DataFrame, batch: int) -> None:
             begun.set()
             ready.wait()
             with query._running(batch):
@@ -115,7 +115,7 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
             checkpoint.close()
             query._end(ended)
 
-        writer = compiled.input_frame().writeStream.foreachBatch(run_batch)
+        writer = compiled.input_frame().writeStream.foreachBatch(take)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
         bounded = "availableNow" in trigger
         local = LOCAL_CONF if isinstance(checkpoint.store, LocalStore) else {}
