@@ -136,6 +136,14 @@ def test_what_was_left_out_is_made_up_for_before_it_leaves() -> None:
     assert "   3 s  all that was left out has been made up for" in text.splitlines()
 
 
+def test_what_is_still_owed_after_a_while_does_not_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.cli.watch.REPAIR_SECONDS_MAX", 0.0)
+    query = Owing([30])
+    tally, _ = watched(query)
+    assert not query.drained, "a query that owes is drained only when all is paid"
+    assert tally.owed > 0
+
+
 def test_lines_about_the_feed_are_said_once_each() -> None:
     _, text = watched(ScriptedQuery([10, 15, 5, 0]), told=lambda tick: "a rush" if tick == 1 else None)
     assert text.splitlines().count("   1 s  a rush") == 1
