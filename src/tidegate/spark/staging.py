@@ -7,8 +7,9 @@ engine's action is as lean as a shuffle can be, and no second reader can ever ru
 match, which come once for every query that holds them, wait as one row with a list of queries.
 
 Staged files live until the sinks are done. They lie in the folder of the segments, and no manifest names
-them, so what a crash leaves behind is swept with the rest. Types that Parquet does not carry exactly, chained
-joins, residual conditions and batch inputs take the other way: results persisted by Spark.
+them, so what a crash leaves behind is swept with the rest. Types that Parquet does not carry exactly,
+operators that others read, residual conditions and batch inputs take the other way: results persisted by
+Spark.
 """
 
 from __future__ import annotations
