@@ -450,6 +450,8 @@ class TaskReport:
     paid: Paid = Paid()
     #: Of approximate windows: rows that were kept, per stratum of groups.
     strata: tuple[int, ...] = ()
+    #: Of `cpu_seconds`: what was spent on pairs, not on rows as they come and go.
+    looking_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         # Keys are many, and `asdict` is slow: they become JSON by hand.

@@ -28,7 +28,7 @@ from tidegate.control.cost_model import Effort
 from tidegate.control.estimating import EstimateSettings
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.join_prospects import foreseen
-from tidegate.control.load_model import uneven_seconds, wall_seconds
+from tidegate.control.load_model import Took, uneven_seconds, wall_seconds
 from tidegate.control.offers import (
     Offer,
     even_offer,
@@ -103,13 +103,13 @@ def learn(
     rows = sum(sum(report.offered) for report in ran.reports) + sum(ran.entered.values())
     expected = arrivals.observe(rows, plan.now_us, ran.busy_seconds, settings.trigger_seconds)
     prospects = _Prospects(settings, before, plan, ran, after, operators, expected.growth)
-    instances = _seconds_of_joins(settings, ran.reports)
+    joins = _reports_of_joins(settings, ran.reports)
     cores = settings.parallelism
     seen = BatchSeen(
         ran.busy_seconds,
         efforts,
-        {name: wall_seconds(some, cores) for name, some in instances.items()},
-        sum(uneven_seconds(some, cores) for some in instances.values()),
+        {name: _took(some, cores) for name, some in joins.items()},
+        sum(uneven_seconds([one.cpu_seconds for one in some], cores) for some in joins.values()),
         expected.behind_seconds,
         teaches=bool(rows) and not ran.cold,
         foreseeable=not plan.dropping,
@@ -307,13 +307,20 @@ def _efforts(settings: KeepSettings, ran: Ran) -> dict[str, Effort]:
     return found
 
 
-def _seconds_of_joins(settings: KeepSettings, reports: Sequence[TaskReport]) -> dict[str, list[float]]:
-    """Processor time of the instances of every join."""
-    seconds: dict[str, list[float]] = {}
+def _reports_of_joins(settings: KeepSettings, reports: Sequence[TaskReport]) -> dict[str, list[TaskReport]]:
+    """What the instances of every join say."""
+    found: dict[str, list[TaskReport]] = {}
     for report in reports:
         if isinstance(settings.network.by_name.get(report.operator), Join):
-            seconds.setdefault(report.operator, []).append(report.cpu_seconds)
-    return seconds
+            found.setdefault(report.operator, []).append(report)
+    return found
+
+
+def _took(instances: Sequence[TaskReport], cores: int) -> Took:
+    """The time of a join, and the part of it that went to pairs."""
+    cpu_seconds = [one.cpu_seconds for one in instances]
+    looking = sum(one.looking_seconds for one in instances) / max(sum(cpu_seconds), 1e-9)
+    return Took.of(wall_seconds(cpu_seconds, cores), looking)
 
 
 def _times(effort: Effort, factor: float) -> Effort:

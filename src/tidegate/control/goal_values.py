@@ -8,6 +8,7 @@ from typing import Any
 
 from tidegate.control.cost_model import CostSettings, Effort
 from tidegate.control.headroom import HeadroomSettings
+from tidegate.control.load_model import Took
 from tidegate.control.patience import PatienceSettings
 from tidegate.control.prospect import Levels
 from tidegate.errors import FlowError, explain
@@ -50,8 +51,8 @@ class BatchSeen:
 
     busy_seconds: float
     efforts: Mapping[str, Effort]
-    #: By operator whose time is measured: seconds that it took; and all that balance would save.
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    #: By operator whose time is measured: what it took; and all that balance would save.
+    seconds: Mapping[str, Took] = field(default_factory=dict)
     uneven_seconds: float = 0.0
     #: Seconds that sources are behind.
     behind_seconds: float = 0.0

@@ -8,6 +8,11 @@ the disk, slow sinks, the neighbours) is overhead: a high quantile of the last b
 slow stretch is then not mistaken for dear comparisons. Operators whose time nobody measures share one model
 of what the others leave of the batch, and then there is no overhead but its fixed cost.
 
+A join has two: of rows, which are taken in and stored whatever is skipped, and of pairs. Tasks look at the
+clock between them, because no fit can tell them apart in time: when four times the rows come, both have more
+to do in the same batch, and a join that took it all for pairs would then skip nearly all of them, and with so
+few left never learn better.
+
 Guarantee: `predict` is linear in what operators do, so what leaving something out saves is known without
 trying; a single batch that takes three times as long changes neither overhead nor costs by much; a function
 of the batches observed, `snapshot` → `restore` gives the same answers.
@@ -16,7 +21,7 @@ of the batches observed, `snapshot` → `restore` gives the same answers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +30,54 @@ from tidegate.control.cost_model import CostModel, CostSettings, Effort
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Took:
+    """Seconds of a measured operator: for pairs, or for all it does; and for rows where it tells them apart."""
+
+    looking: float
+    keeping: float = 0.0
+
+    @classmethod
+    def of(cls, seconds: float, looking_part: float) -> Took:
+        return cls(looking_part * seconds, (1 - looking_part) * seconds)
+
+    @property
+    def seconds(self) -> float:
+        return self.looking + self.keeping
+
+
+class _Measured:
+    """What one operator costs, by what it says that it took."""
+
+    def __init__(self, settings: CostSettings) -> None:
+        self.looking, self.keeping = CostModel(settings), CostModel(settings)
+
+    @property
+    def fixed(self) -> float:
+        return self.looking.fixed + self.keeping.fixed
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        rates: NDArray[np.float64] = self.looking.rates + self.keeping.rates
+        return rates
+
+    def observe(self, effort: Effort, took: Took, scale: float) -> None:
+        self.looking.observe(effort, scale * took.looking)
+        if took.keeping:
+            self.keeping.observe(Effort(effort.rows), scale * took.keeping)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"looking": self.looking.snapshot(), "keeping": self.keeping.snapshot()}
+
+    @classmethod
+    def restore(cls, raw: Mapping[str, Any], settings: CostSettings) -> _Measured:
+        restored = cls(settings)
+        restored.looking = CostModel.restore(raw["looking"], settings)
+        restored.keeping = CostModel.restore(raw["keeping"], settings)
+        return restored
+
 
 #: Overhead is what three of four of the last batches did not exceed.
 _OVERHEADS_KEPT, _QUANTILE = 8, 0.75
@@ -35,7 +88,7 @@ class LoadModel:
 
     def __init__(self, settings: CostSettings | None = None) -> None:
         self.settings = settings or CostSettings()
-        self._models: dict[str, CostModel] = {}
+        self._models: dict[str, _Measured] = {}
         #: Of operators that nobody measures, all together. Most of what is left of a batch is Spark's own.
         self._others = CostModel(replace(self.settings, to_fixed=True))
         #: Seconds of the last batches that no operator explains; empty where some are not measured.
@@ -53,18 +106,19 @@ class LoadModel:
 
     def rates(self, operator: str) -> NDArray[np.float64]:
         """Seconds per row, comparison, output and byte of an operator."""
-        return self._models.get(operator, self._others).rates
+        return self._models[operator].rates if operator in self._models else self._others.rates
 
     def observe(
-        self, efforts: Mapping[str, Effort], busy_seconds: float, seconds: Mapping[str, float]
+        self, efforts: Mapping[str, Effort], busy_seconds: float, seconds: Mapping[str, Took]
     ) -> None:
         """Learn from one batch: what operators did, how long it took, and how long those that say so did."""
         said = {name: one for name, one in seconds.items() if name in efforts}
         # Operators that run side by side take more time together than passes.
-        scale = min(1.0, busy_seconds / max(sum(said.values()), 1e-9))
+        together = sum(one.seconds for one in said.values())
+        scale = min(1.0, busy_seconds / max(together, 1e-9))
         for name, one in said.items():
-            self._models.setdefault(name, CostModel(self.settings)).observe(efforts[name], scale * one)
-        left = max(0.0, busy_seconds - scale * sum(said.values()))
+            self._models.setdefault(name, _Measured(self.settings)).observe(efforts[name], one, scale)
+        left = max(0.0, busy_seconds - scale * together)
         others = [effort for name, effort in efforts.items() if name not in self._models]
         if others:
             self._others.observe(Effort.total(others), left)
@@ -87,7 +141,7 @@ class LoadModel:
     def restore(cls, raw: Mapping[str, Any], settings: CostSettings | None = None) -> LoadModel:
         restored = cls(settings)
         restored._models = {
-            name: CostModel.restore(one, restored.settings) for name, one in raw["models"].items()
+            name: _Measured.restore(one, restored.settings) for name, one in raw["models"].items()
         }
         restored._others = CostModel.restore(raw["others"], restored._others.settings)
         restored._overheads = list(raw["overheads"])

@@ -43,7 +43,8 @@ _RISE_ALWAYS = 0.1
 #: A batch with less than this part of its time left is late anyway: nothing is gained by leaving out more.
 _WORTH_A_HURRY = 0.4
 #: Where overhead alone is late, work may take as long again as it is late by, up to this part of it. A goal
-#: that is so many times below overhead is a wish for all the speed there is: then it may not.
+#: that is so many times below overhead is a wish for all the speed there is: then it may not, and no more
+#: than `least_share` of the work is done, however short all of it is.
 _LATE_ANYWAY, _FAR = 0.25, 3.0
 #: Another mix is worth a change when it gives this much more than is given now.
 _REGRET = 0.03
@@ -140,7 +141,9 @@ class OneGoal:
         overhead, time = prospect.seconds(prospect.deepest), self.settings.batch_seconds
         late = min(overhead - (1 - self._headroom.part) * time, _LATE_ANYWAY * overhead)
         within_reach = min(1.0, max(0.0, _FAR - overhead / time))
-        return overhead + max(self.settings.least_share * time, within_reach * late)
+        share = self.settings.least_share
+        little = min(share * time, share * (prospect.seconds(prospect.nothing) - overhead))
+        return overhead + max(little, within_reach * share * time, within_reach * late)
 
     def _decided(self, prospect: Prospect, batch: BatchSeen, predicted: float | None) -> Decided:
         levels = self._next_levels(prospect, batch) if batch.teaches else self._levels

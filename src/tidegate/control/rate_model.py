@@ -19,7 +19,7 @@ from typing import Any
 from tidegate.control.cost_model import Effort
 from tidegate.control.goal_values import BatchSeen, GoalSettings
 from tidegate.control.headroom import HeadroomSettings
-from tidegate.control.load_model import LoadModel
+from tidegate.control.load_model import LoadModel, Took
 from tidegate.control.offers import rate_offer
 from tidegate.control.one_goal import OneGoal
 from tidegate.control.patience import PatienceSettings
@@ -66,7 +66,7 @@ class RateModel:
         batch = BatchSeen(
             load.busy_seconds,
             {_JOIN: Effort(load.rows, load.comparisons, load.outputs)},
-            {} if load.join_seconds is None else {_JOIN: load.join_seconds},
+            {} if load.join_seconds is None else {_JOIN: Took(load.join_seconds)},
         )
         self._goal.settings = replace(self._goal.settings, batch_seconds=load.seconds)
         offer = rate_offer(_JOIN, {_JOIN: 1.0}, self._yield.bend)

@@ -23,7 +23,7 @@ import numpy as np
 from tidegate.control.arrivals import Arrivals
 from tidegate.control.cost_model import Effort
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings
-from tidegate.control.load_model import LoadModel
+from tidegate.control.load_model import LoadModel, Took
 from tidegate.control.one_goal import OneGoal
 from tidegate.goals import Goal
 from tidegate.sim.goal_network import JOIN, KINDS, ROWS, WINDOWS, GoalNetwork, Operator
@@ -112,9 +112,20 @@ def _taught(network: GoalNetwork, wrong: float) -> LoadModel:
             o.name: o.effort(ROWS * random.uniform(0.5, 1), ROWS * o.window_seconds)
             for o in network.operators
         }
-        seconds = {o.name: wrong * float(o.rates @ efforts[o.name].parts) for o in network.operators}
-        model.observe(efforts, network.overhead + sum(seconds.values()), seconds)
+        took = {
+            o.name: _took(o, efforts[o.name], wrong * float(o.rates @ efforts[o.name].parts))
+            for o in network.operators
+        }
+        model.observe(efforts, network.overhead + sum(one.seconds for one in took.values()), took)
     return model
+
+
+def _took(operator: Operator, effort: Effort, seconds: float) -> Took:
+    """As its tasks say: those of joins tell rows from pairs."""
+    if operator.kind != JOIN:
+        return Took(seconds)
+    of_rows = operator.rates[0] * effort.rows / max(float(operator.rates @ effort.parts), 1e-9)
+    return Took.of(seconds, 1 - of_rows)
 
 
 def batch_seconds(told: Story) -> float:
@@ -150,7 +161,11 @@ def run(network: GoalNetwork, told: Story, chooser: Chooser) -> list[Batch]:
         possible = {name: one.possible for name, one in did.items()}
         found = {name: one.found for name, one in did.items()}
         done.append(Batch(begin, busy, begin - before + busy, levels, keep, possible, found, predicted))
-        measured = {o.name: seconds[o.name] for o in network.operators if o.kind in told.measured}
+        measured = {
+            o.name: _took(o, did[o.name].effort, seconds[o.name])
+            for o in network.operators
+            if o.kind in told.measured
+        }
         seen = BatchSeen(
             busy,
             {name: one.effort for name, one in did.items()},

@@ -98,6 +98,10 @@ def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str)
     )
 
 
+#: What an instance does: with rows as they come and go, with pairs, and with pairs of earlier batches.
+KEEPING, LOOKING, PAYING = "keeping", "looking", "paying"
+
+
 class Counts:
     """What the instance did, for its report: per side, in all, per partition, and per basic window."""
 
@@ -106,8 +110,9 @@ class Counts:
         self.dropped = [0, 0]
         self.seen_us: list[int | None] = [None, None]
         self.emitted = 0
-        #: Processor time of the batch's own work, and of owed work: `paying` says which of them is done now.
-        self.cpu_seconds, self.paid_seconds, self.paying = 0.0, 0.0, False
+        #: Processor time by what was done: of the batch's own work, and of owed work.
+        self.seconds = dict.fromkeys((KEEPING, LOOKING, PAYING), 0.0)
+        self._doing = KEEPING
         self.paid_comparisons, self.paid_matches = 0.0, 0
         #: What rows that chose by content are charged for, in comparisons.
         self.charged = 0.0
@@ -124,11 +129,13 @@ class Counts:
     def lap(self) -> None:
         """Count the time since the last look at the clock."""
         now = time.thread_time()
-        if self.paying:
-            self.paid_seconds += now - self._since
-        else:
-            self.cpu_seconds += now - self._since
+        self.seconds[self._doing] += now - self._since
         self._since = now
+
+    def turn_to(self, doing: str) -> None:
+        """What is done from now on."""
+        self.lap()
+        self._doing = doing
 
 
 class LookCounts:

@@ -28,7 +28,7 @@ from tidegate.route.targets import PROBE, STORE
 from tidegate.spark.assemble import Assembler, Pairs, cells_of
 from tidegate.spark.finding import Finder
 from tidegate.spark.held import Held
-from tidegate.spark.join_batch import Counts, JoinBatch
+from tidegate.spark.join_batch import KEEPING, LOOKING, PAYING, Counts, JoinBatch
 from tidegate.spark.key_loads import key_loads
 from tidegate.spark.layout import CODE, MARKER, REPORT, ROLE, TAG, TIME
 from tidegate.spark.paying import Payer
@@ -102,12 +102,14 @@ class JoinInstance:
         return Finder(self.work, self.stored, [*self.new, *self.borrowed], self.counts)
 
     def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
+        self.counts.turn_to(LOOKING)
         for parts in self._finder().chunks():
             for part in parts:
                 settling.mark(part)
             if self.layout.emits_pairs:
                 self.counts.emitted += sum(map(len, parts))
                 yield self.assembler.pairs(parts, [cells_of(parts)] if self.layout.cells else ())
+        self.counts.turn_to(KEEPING)
         for run, rows in settling.leaving():
             self.counts.emitted += len(rows)
             yield self.assembler.lonely(run, rows)
@@ -117,8 +119,7 @@ class JoinInstance:
 
     def _repaired(self, settling: Settling) -> Iterator[pa.RecordBatch]:
         """What earlier batches owe, with the batch that it belongs to."""
-        self.counts.lap()
-        self.counts.paying = True
+        self.counts.turn_to(PAYING)
         read_before = self.cache.bytes_read
         payer = Payer(self.work, self.instance, self.held, self.cache, self.counts)
         for batch, parts in payer.chunks():
@@ -131,13 +132,13 @@ class JoinInstance:
                 if len(rows):
                     self.counts.emitted += len(rows)
                     yield self.assembler.lonely(part.left_run, rows, batch)
-        self.counts.lap()
-        self.counts.paying = False
+        self.counts.turn_to(KEEPING)
         # What the batch itself read says what its rows cost.
         self._read_before += self.cache.bytes_read - read_before
 
     def _candidates(self) -> Iterator[pa.RecordBatch]:
         references = References(self)
+        self.counts.turn_to(LOOKING)
         for parts in self._finder().chunks():
             yield self.assembler.pairs(parts, references.columns(parts))
 
@@ -263,7 +264,8 @@ class JoinInstance:
             comparisons=int(counts.comparisons.sum()),
             matches=int(counts.matches.sum()),
             emitted=counts.emitted,
-            cpu_seconds=counts.cpu_seconds,
+            cpu_seconds=counts.seconds[KEEPING] + counts.seconds[LOOKING],
+            looking_seconds=counts.seconds[LOOKING],
             bytes_read=self.cache.bytes_read - self._read_before,
             bytes_written=written,
             partitions=tuple(
@@ -285,7 +287,7 @@ class JoinInstance:
             recut_seconds=self.held.recut_seconds,
             keys=key_loads(self.work, self.instance, self.stored, [*self.new, *self.borrowed]),
             charged=round(counts.charged + explored) if counts.charged else 0,
-            paid=Paid(round(counts.paid_comparisons), counts.paid_matches, counts.paid_seconds),
+            paid=Paid(round(counts.paid_comparisons), counts.paid_matches, counts.seconds[PAYING]),
         )
 
 

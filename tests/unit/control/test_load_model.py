@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.control.cost_model import Effort
-from tidegate.control.load_model import LoadModel, uneven_seconds, wall_seconds
+from tidegate.control.load_model import LoadModel, Took, uneven_seconds, wall_seconds
 
 JOIN, MATCH = np.array([2e-5, 1e-7, 1e-5, 0.0]), np.array([1e-6, 3e-5, 2e-5, 0.0])
 OVERHEAD = 0.2
@@ -25,13 +25,17 @@ def seconds(efforts: dict[str, Effort]) -> dict[str, float]:
     return {"join": float(JOIN @ efforts["join"].parts), "match": float(MATCH @ efforts["match"].parts)}
 
 
+def said(took: dict[str, float]) -> dict[str, Took]:
+    return {name: Took(one) for name, one in took.items()}
+
+
 def taught(measured: bool, batches: int = 40, odd: int | None = None) -> LoadModel:
     random, model = np.random.default_rng(1), LoadModel()
     for number in range(batches):
         efforts = batch(random)
         took = seconds(efforts)
         busy = (OVERHEAD + sum(took.values())) * (3 if number == odd else 1)
-        model.observe(efforts, busy, took if measured else {})
+        model.observe(efforts, busy, said(took) if measured else {})
     return model
 
 
@@ -61,14 +65,28 @@ def test_a_slow_sink_is_overhead_within_a_few_batches() -> None:
     for _ in range(7):
         efforts = batch(random)
         took = seconds(efforts)
-        model.observe(efforts, 0.7 + sum(took.values()), took)
+        model.observe(efforts, 0.7 + sum(took.values()), said(took))
     assert model.overhead == pytest.approx(0.7, rel=0.01)
     assert model.rates("join")[1] == pytest.approx(JOIN[1], rel=0.05)
 
 
+def test_a_step_in_rate_does_not_make_pairs_dear() -> None:
+    # Four times the rows, each with four times the partners: most of the time of a calm batch is for rows.
+    row_seconds, pair_seconds = 2e-5, 5e-9
+    model, random = LoadModel(), np.random.default_rng(5)
+    for _ in range(20):
+        rows = 1e4 * random.uniform(0.98, 1.02)
+        pairs = rows * 1e3
+        took = Took(pair_seconds * pairs * random.uniform(0.9, 1.1), row_seconds * rows)
+        model.observe({"join": Effort(rows, pairs)}, OVERHEAD + took.seconds, {"join": took})
+    step = {"join": Effort(4e4, 16e7)}
+    # Not a hundred times the 0.2 s of rows: 0.8 s of rows and 0.8 s of pairs.
+    assert model.predict(step) == pytest.approx(OVERHEAD + 4e4 * row_seconds + 16e7 * pair_seconds, rel=0.15)
+
+
 def test_operators_that_run_side_by_side_take_no_longer_than_the_batch() -> None:
     model, efforts = LoadModel(), {"a": Effort(100), "b": Effort(100)}
-    model.observe(efforts, 1.0, {"a": 1.0, "b": 1.0})
+    model.observe(efforts, 1.0, {"a": Took(1.0), "b": Took(1.0)})
     assert model.predict(efforts) == pytest.approx(1.0, rel=0.01)
 
 
@@ -77,7 +95,7 @@ def test_a_restored_model_goes_on_with_the_same_answers() -> None:
     restored = LoadModel.restore(json.loads(json.dumps(model.snapshot())))
     efforts = batch(np.random.default_rng(4))
     for one in (model, restored):
-        one.observe(efforts, 1.3, {"join": 0.6, "match": 0.2})
+        one.observe(efforts, 1.3, {"join": Took(0.4, 0.2), "match": Took(0.2)})
     assert restored.snapshot() == model.snapshot()
 
 

@@ -9,6 +9,7 @@ import pytest
 from tidegate.control.cost_model import Effort
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.headroom import HeadroomSettings
+from tidegate.control.load_model import Took
 from tidegate.control.offers import Offer, rate_offer, sample_offer, shut_offer, windows_offer
 from tidegate.control.one_goal import OneGoal
 from tidegate.control.patience import Patience, PatienceSettings
@@ -43,8 +44,8 @@ class Machine:
             for offer in self.offers:
                 for name, kept in offer.kept_at(self.levels[offer.point]).items():
                     did[name] = Effort(*(did[name].parts * kept).tolist())
-            took = {name: float(COSTS[name] @ effort.parts) for name, effort in did.items()}
-            self.seconds.append(overhead + sum(took.values()))
+            took = {name: Took(float(COSTS[name] @ effort.parts)) for name, effort in did.items()}
+            self.seconds.append(overhead + sum(one.seconds for one in took.values()))
             decided = self.goal.adapt(
                 BatchSeen(self.seconds[-1], did, took, teaches=not cold), full, self.offers
             )
