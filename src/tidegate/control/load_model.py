@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds of a measured operator: for pairs, or for all it does; and for rows where it tells them apart."""
+    """Seconds of a measured operator: for pairs (or all it does), and for rows where it tells them apart."""
 
     looking: float
     keeping: float = 0.0
