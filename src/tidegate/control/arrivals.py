@@ -1,15 +1,15 @@
 """How many rows the next batch will have: measured at its sources, never assumed.
 
     batch b     [ rows since the trigger before ]
-    batch b+1                                    [ rate · time until it begins ] + what b left waiting
+    batch b+1                                    [ rate · time until it begins ]
 
 Rows are expected at the mean rate of the last batches, or on a line through them where that rises by more
 than chance, as long as the last one differs from it by no more than rates usually do from batch to batch.
 When it differs by more, the input has changed: the mean begins anew, with the last rate alone. A rate that
 changes upwards twice in a row is on its way, and is expected to go on.
 
-A source that takes everything has no backlog but the rows of the next batch itself; where a source is read in
-portions, the rows that it still holds wait (`waiting`), and are as many seconds behind as they take to come.
+A source that gives everything has no backlog but the rows of the next batch itself; where it is read in
+portions (`intake.py`), the rows that it still holds wait, and are late by as much as they took to come.
 With triggers the next batch begins at the trigger or, if that is later, when this one is over; back to back
 (`trigger_seconds` 0) it always begins when this one is over.
 
@@ -39,10 +39,9 @@ _SECONDS_LEAST = 1e-3
 
 @dataclass(frozen=True)
 class Expected:
-    """Rows of the next batch, what that is of the last one's, and the seconds that sources are behind."""
+    """Rows that come until the next batch, and the seconds that sources are behind."""
 
     rows: float
-    growth: float
     behind_seconds: float
 
 
@@ -60,7 +59,10 @@ class Arrivals:
     def observe(
         self, rows: float, now_us: int, busy_seconds: float, trigger_seconds: float, waiting: float = 0
     ) -> Expected:
-        """After a batch that was planned at `now_us`; `waiting`: rows that sources are known to hold."""
+        """After a batch that was planned at `now_us`.
+
+        `rows`: those that came, taken by the batch or not; `waiting`: those that sources still hold.
+        """
         interval = max(trigger_seconds, busy_seconds, _SECONDS_LEAST)
         first = self._began_us is None
         since = interval if self._began_us is None else (now_us - self._began_us) / 1e6
@@ -70,12 +72,8 @@ class Arrivals:
         if first:
             # The first batch has what gathered before it, nobody knows since when: no rate to remember.
             self._rates = []
-        coming = rate * interval
-        # A source that is read in portions gives no larger one next time.
-        expected = min(coming + waiting, max(coming, rows)) if waiting else coming
         late = max(0.0, busy_seconds - trigger_seconds) if trigger_seconds else 0.0
-        behind = late + (waiting / last if last else 0.0)
-        return Expected(expected, expected / rows if rows else 0.0, behind)
+        return Expected(rate * interval, late + (waiting / rate if rate else 0.0))
 
     def _expected_rate(self, last: float) -> float:
         if not self._rates or not last:

@@ -27,6 +27,7 @@ from tidegate.control.arrivals import Arrivals
 from tidegate.control.cost_model import Effort
 from tidegate.control.estimating import EstimateSettings
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
+from tidegate.control.intake import Fits, Intake, Taken
 from tidegate.control.join_prospects import foreseen
 from tidegate.control.load_model import Took, uneven_seconds, wall_seconds
 from tidegate.control.offers import (
@@ -50,6 +51,8 @@ from tidegate.window.nodes import Join, Output, Source, Window
 
 #: Where the manifest keeps what was learnt.
 CONTROL = "goal"
+#: And in it: units that sources may give to the next batch, by stream.
+LIMITS = "limits"
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class KeepSettings:
     sifting: SiftSettings | None = None
     dropping: DropSettings | None = None
     estimating: EstimateSettings | None = None
+    #: Rows come while the query runs: what waits at a source is late.
+    live: bool = True
 
     @property
     def approximate(self) -> frozenset[str]:
@@ -84,6 +89,8 @@ class Ran:
     cold: bool
     #: What the pairs of joins are worth, where the user says so.
     worth: overload.Worth = field(default_factory=dict)
+    #: By stream: what the batch took of its source.
+    taken: Mapping[str, Taken] = field(default_factory=dict)
 
 
 def learn(
@@ -98,11 +105,16 @@ def learn(
     known = before.control.get(CONTROL, {})
     goal = OneGoal.restore(known["one"], settings.goal) if known else OneGoal(settings.goal)
     arrivals = Arrivals.restore(known["arrivals"]) if known else Arrivals()
+    intake = Intake.restore(known["intake"]) if known else Intake()
     efforts = _efforts(settings, ran)
     # What came, not what was let in: a batch whose windows are all dropped is no calm one.
     rows = sum(sum(report.offered) for report in ran.reports) + sum(ran.entered.values())
-    expected = arrivals.observe(rows, plan.now_us, ran.busy_seconds, settings.trigger_seconds)
-    prospects = _Prospects(settings, before, plan, ran, after, operators, expected.growth)
+    taken = sum(one.rows for one in ran.taken.values()) or rows
+    arrived, waiting = (intake.observe(ran.taken), intake.waiting) if ran.taken else (rows, 0.0)
+    expected = arrivals.observe(arrived, plan.now_us, ran.busy_seconds, settings.trigger_seconds, waiting)
+    wanted = intake.wanted(expected.rows, settings.live)
+    growth = wanted / taken if taken else 0.0
+    prospects = _Prospects(settings, before, plan, ran, after, operators, growth)
     joins = _reports_of_joins(settings, ran.reports)
     cores = settings.parallelism
     seen = BatchSeen(
@@ -115,15 +127,23 @@ def learn(
         foreseeable=not plan.dropping,
     )
     decided = goal.adapt(seen, prospects.ahead(efforts, known.get("levels", {})), prospects.offers())
+    limits = intake.limits(_fits(settings.goal, decided, wanted)) if seen.teaches and wanted else {}
     learnt: dict[str, Any] = {
         CONTROL: {
             "one": goal.snapshot(),
             "arrivals": arrivals.snapshot(),
+            "intake": intake.snapshot(),
+            LIMITS: limits,
             "levels": dict(decided.levels),
-            "told": _told(settings, decided),
+            "told": {**_told(settings, decided), "waiting": waiting, "wanted": wanted, "limits": limits},
         }
     }
     return learnt | _mechanisms(settings, before, plan, ran, after, operators, decided.levels)
+
+
+def limits(manifest: Manifest) -> dict[str, int]:
+    """By stream: units that its source may give to the batch after this manifest."""
+    return dict(manifest.control.get(CONTROL, {}).get(LIMITS, {}))
 
 
 def _mechanisms(
@@ -321,6 +341,17 @@ def _took(instances: Sequence[TaskReport], cores: int) -> Took:
     cpu_seconds = [one.cpu_seconds for one in instances]
     looking = sum(one.looking_seconds for one in instances) / max(sum(cpu_seconds), 1e-9)
     return Took.of(wall_seconds(cpu_seconds, cores), looking)
+
+
+def _fits(goal: GoalSettings, decided: Decided, rows: float) -> Fits:
+    """Rows that a batch has time for, from what so many are expected to take."""
+    # Where overhead takes nearly all the time, batches are longer: smaller ones would get through even less.
+    room = max((1 - decided.headroom / 2) * goal.batch_seconds - decided.fixed, decided.fixed / 2)
+    full, planned, deepest = (
+        rows * room / max(seconds - decided.fixed, 1e-6)
+        for seconds in (decided.full, decided.planned, decided.deepest)
+    )
+    return Fits(full, planned, deepest)
 
 
 def _times(effort: Effort, factor: float) -> Effort:

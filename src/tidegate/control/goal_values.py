@@ -73,6 +73,8 @@ class Decided:
     planned: float
     full: float
     fixed: float
+    #: The same with everything left out that may be.
+    deepest: float
     #: By output: the largest share of its results that will be missing.
     lost: Mapping[str, float]
     #: Seconds that are missing in spite of everything, and the part of the rows, the freshest, that fits.

@@ -154,6 +154,7 @@ class OneGoal:
             planned=planned,
             full=prospect.seconds(prospect.nothing),
             fixed=prospect.fixed,
+            deepest=prospect.seconds(prospect.deepest),
             lost=prospect.lost(levels),
             short=short,
             keep_share=self._keep_share(prospect, planned) if short else 1.0,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tidegate.control.intake import Taken
 from tidegate.control.overload import Worth
 from tidegate.sifting import MatchReport
 from tidegate.spark.matching import Entered
@@ -47,6 +48,8 @@ class BatchDone:
     late: dict[str, int]
     #: What the pairs of joins are worth, where the user says so.
     worth: Worth = field(default_factory=dict)
+    #: By stream: what the batch took of its source.
+    taken: dict[str, Taken] = field(default_factory=dict)
 
     @property
     def batch(self) -> int:

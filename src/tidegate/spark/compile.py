@@ -93,7 +93,7 @@ class _Compiler:
         self._partitions, self._cells, self._sifts = partitions, cells, sifts
         self._tags = iter(range(0, 2**15 - 1, 2))
         #: Rows of each port before projection, to be projected once all lanes are known.
-        self._waiting: list[Callable[[], DataFrame]] = []
+        self._waiting: list[tuple[str, Callable[[], DataFrame]]] = []
         self._feeding = operators_whose_time_counts(outputs)
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
@@ -108,7 +108,8 @@ class _Compiler:
         compiled.judged_by_spark = judged_by_spark(compiled)
         for output in compiled.outputs:
             self._tap(output.node)
-        compiled.port_frames = [build() for build in self._waiting]
+        compiled.port_streams = [stream for stream, _ in self._waiting]
+        compiled.port_frames = [build() for _, build in self._waiting]
         compiled.fingerprint = self._fingerprint()
         return compiled
 
@@ -187,7 +188,7 @@ class _Compiler:
             return ports.project(rows, port, self.compiled.lanes, values, code, keyless)
 
         if isinstance(base, Source):
-            self._waiting.append(lambda: project(self._entering(base, boxes)))
+            self._waiting.append((base.name, lambda: project(self._entering(base, boxes))))
         return JoinInput(node, port, project)
 
     def _match(self, node: Match, name: str) -> CompiledMatch:
@@ -258,7 +259,7 @@ class _Compiler:
                 rows = ports.counted(rows, self._observation(self.compiled.counted, observed_as))
             return ports.project(rows, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False))
 
-        self._waiting.append(build)
+        self._waiting.append((source.name, build))
         return Tap(node, port, source.name, kind)
 
     # -- frames and time -----------------------------------------------------------------------------

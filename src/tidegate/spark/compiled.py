@@ -16,6 +16,7 @@ from tidegate.spark import ports
 from tidegate.spark.lanes import Lanes
 from tidegate.spark.layout import JoinLayout, MatchLayout, WindowLayout
 from tidegate.spark.ports import Port
+from tidegate.spark.read_limits import streaming_leaves
 from tidegate.spark.window_aggregates import Taken
 from tidegate.values import END_US
 from tidegate.windowed import Window
@@ -108,6 +109,8 @@ class Compiled:
     fingerprint: dict[str, Any] = field(default_factory=dict)
     #: Frames of source-fed ports in the shared layout, in tag order.
     port_frames: list[DataFrame] = field(default_factory=list)
+    #: The streams that they are of.
+    port_streams: list[str] = field(default_factory=list)
 
     @property
     def joins(self) -> list[CompiledJoin]:
@@ -162,3 +165,8 @@ class Compiled:
         """The one input of the query: all ports in one union, with a heartbeat when streaming."""
         beats = [ports.heartbeat(self.spark, self.lanes)] if self.streaming else []
         return ports.union([*self.port_frames, *beats])
+
+    def streams_by_leaf(self) -> list[str]:
+        """By source of the one input, in Spark's order and without the heartbeat: the stream it is of."""
+        both = zip(self.port_streams, self.port_frames, strict=True)
+        return [stream for stream, frame in both for _ in range(streaming_leaves(frame))]

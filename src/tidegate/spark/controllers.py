@@ -106,7 +106,7 @@ class Controllers:
 
     def learn(self, done: BatchDone, busy_seconds: float, cold: bool, times: Timings) -> None:
         """What all of them know after a batch goes into its manifest; `busy_seconds` without owed work."""
-        ran = Ran(done.settled, done.matched, done.entered.rows, busy_seconds, cold, done.worth)
+        ran = Ran(done.settled, done.matched, done.entered.rows, busy_seconds, cold, done.worth, done.taken)
         done.after = replace(done.after, control=self._balanced(done, times))
         if self.settings.goal is not None:
             self._remember(done, self._kept(done, ran, times))

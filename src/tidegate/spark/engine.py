@@ -15,12 +15,13 @@ crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import balancing, planning, repair
+from tidegate.control import balancing, goal_keeping, planning, repair
+from tidegate.control.intake import Taken
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.errors import BatchFailed, explain
 from tidegate.flow import Join, Match, Node, Output
@@ -36,6 +37,7 @@ from tidegate.spark.operators import operators_of
 from tidegate.spark.passes import Pass, Reports
 from tidegate.spark.ports import boxes_of
 from tidegate.spark.progress import Progress, progress_of
+from tidegate.spark.read_limits import ReadLimits
 from tidegate.spark.residual import condition
 from tidegate.spark.settings import Settings
 from tidegate.spark.staging import Staging
@@ -44,7 +46,7 @@ from tidegate.spark.ways import emits_every_row
 from tidegate.spark.window_network import feeding
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.next_batch import is_done
-from tidegate.values import Manifest, Plan, TaskReport
+from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.windowed import Window
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -90,6 +92,8 @@ class Engine:
         self.controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
+        #: What sources give to a batch; None where nobody bounds it.
+        self.sources: ReadLimits | None = None
         self._times = Timings()
         self._awake_us = self._now_us()
         self._known = Known()
@@ -225,6 +229,7 @@ class Engine:
         seconds = self._clock() - started + self._outside_seconds
         paying = self._times.seconds.get("repair", 0.0)
         busy_seconds = self.controllers.ordinary_seconds(done, seconds, paying)
+        done.taken = self._taken(done.after, progress["offered"])
         self.controllers.learn(done, busy_seconds, self._is_cold, self._times)
         self.controllers.tell(done, progress)
         receipt = self.controllers.receipt(done)
@@ -233,7 +238,19 @@ class Engine:
         self._step("reported", done.batch)
         self.checkpoint.commit(done.after)
         self.manifest = done.after
+        if self.sources is not None:
+            self.sources.set(goal_keeping.limits(self.manifest))
         return progress
+
+    def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, Taken]:
+        """What the batch took of every source."""
+        if self.sources is None:
+            return {}
+        newest = {name: clock.seen_us for name, clock in after.clocks.items()}
+        return {
+            name: self.sources.taken(name, rows, None if newest[name] == BEGINNING_US else newest[name])
+            for name, rows in offered.items()
+        }
 
     @property
     def _is_cold(self) -> bool:

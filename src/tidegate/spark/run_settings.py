@@ -111,6 +111,7 @@ def goal_settings(
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
         DropSettings(shed, network, *seconds, seed) if drops else None,
         estimating,
+        live=trigger != AVAILABLE_NOW,
     )
 
 

@@ -16,6 +16,7 @@ from tidegate.errors import TidegateError
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.engine import BATCH_BYTES, CONF, Engine
 from tidegate.spark.query import Query
+from tidegate.spark.read_limits import ReadLimits
 from tidegate.spark.settings import Settings
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.worker_errors import told
@@ -115,6 +116,7 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
             checkpoint.close()
             query._end(ended)
 
+        leaves = compiled.streams_by_leaf() if settings.goal is not None else []
         writer = compiled.input_frame().writeStream.foreachBatch(take)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
         bounded = "availableNow" in trigger
@@ -122,6 +124,8 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
         with _settings(compiled.spark, STREAM_CONF | local):
             inner = writer.start()
             engine.query = inner._jsq
+            if settings.goal is not None:
+                engine.sources = ReadLimits(inner._jsq, compiled.spark, leaves)
             query._engine = engine
             query._inner = inner
             ready.set()

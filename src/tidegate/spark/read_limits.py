@@ -1,0 +1,173 @@
+"""How much sources give to the next batch: told to Spark between two batches of a running query.
+
+Spark asks a source for its limit (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`) once, when a query starts,
+and keeps the answers in a table from which every batch is cut. That table is written here: no restart, no
+second pass, and a replay takes what Spark's offset log says, whatever the limit is by then. It costs a few
+calls into Java a batch.
+
+    files           whole files; the source also says how many are left
+    Kafka           rows
+    Python sources  rows, where they take limits (`latestOffset(start, limit)`)
+
+Other sources (rate, sockets, memory) give what they have. A number of files or rows that the user allows is
+never exceeded, and who limits files by bytes is left alone. Before anything is known of a stream, a batch
+takes what fits into memory in any case; Spark may have cut the first one of a run before it is told.
+
+The table and the file source are Spark's own affairs, and may look different in another version: where
+something is not found, sources are left as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate.control.intake import Taken
+
+#: Limits of these sources count rows; those of files count files.
+_BY_ROW = ("KafkaMicroBatchStream", "PythonMicroBatchStreamWithAdmissionControl")
+_FILES = "FileStreamSource"
+#: Before anything is known: bytes of files, and rows, of a batch.
+_FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
+#: How long Spark may take to set up the sources of a query, and how often it is asked.
+_SETUP_SECONDS, _ASK_SECONDS = 10.0, 0.001
+
+
+def streaming_leaves(frame: DataFrame) -> int:
+    """Sources that a frame is made of."""
+    leaves = _items(frame._jdf.queryExecution().analyzed().collectLeaves())
+    return sum(bool(leaf.isStreaming()) for leaf in leaves)
+
+
+class ReadLimits:
+    """Of one streaming query, which must have been started."""
+
+    def __init__(self, query: Any, spark: SparkSession, streams: Sequence[str]) -> None:
+        """`streams`: by leaf of the query's input, the stream that it belongs to."""
+        self._execution = query.streamingQuery()
+        jvm: Any = spark._jvm
+        self._limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
+        self._sources: dict[str, _Source] = {}
+        with suppress(Py4JError):
+            self._sources = self._found(streams)
+            for source in self._sources.values():
+                self._write(source, source.first(self._limits))
+
+    def taken(self, stream: str, rows: int, newest_us: int | None) -> Taken:
+        """What a stream gave to the batch that has just run."""
+        source = self._sources.get(stream)
+        if source is None:
+            return Taken(rows, newest_us)
+        try:
+            units, waiting = source.gave(rows)
+        except Py4JError:
+            # Nobody knows what it gives: it is better left alone.
+            del self._sources[stream]
+            return Taken(rows, newest_us)
+        return Taken(rows, newest_us, units, waiting, source.limit, source.most)
+
+    def set(self, limits: Mapping[str, int]) -> None:
+        """What the next batch may take, by stream."""
+        for stream, units in limits.items():
+            source = self._sources.get(stream)
+            if source is not None:
+                source.limit = units if source.most is None else min(units, source.most)
+                self._write(source, source.limited(self._limits))
+
+    def _write(self, source: _Source, limit: Any) -> None:
+        if limit is not None:
+            table = self._execution.uniqueSources().updated(source.java, limit)
+            getattr(self._execution, "uniqueSources_$eq")(table)
+
+    def _found(self, streams: Sequence[str]) -> dict[str, _Source]:
+        """By stream: its source, where it is one that can be limited and no other stream reads it."""
+        given_up = time.monotonic() + _SETUP_SECONDS
+        while not self._execution.uniqueSources().size():
+            if time.monotonic() > given_up or not self._execution.isActive():
+                return {}
+            time.sleep(_ASK_SECONDS)
+        leaves = _items(self._execution.sources())
+        if len(leaves) < len(streams):
+            return {}
+        found: dict[str, _Source] = {}
+        for pair in _items(self._execution.uniqueSources()):
+            java, both = pair._1(), zip(streams, leaves, strict=False)
+            readers = {stream for stream, leaf in both if leaf.equals(java)}
+            source = _source(java, pair._2())
+            if source is not None and len(readers) == 1 and not readers & found.keys():
+                found[readers.pop()] = source
+        return found
+
+
+@dataclass
+class _Source:
+    """A source that can be limited."""
+
+    java: Any
+    #: What the user allows; None: all there is.
+    most: int | None
+    limit: int | None = None
+
+    def first(self, limits: Any) -> Any:
+        return limits.maxRows(_FIRST_ROWS) if self.most is None else None
+
+    def limited(self, limits: Any) -> Any:
+        return limits.maxRows(self.limit)
+
+    def gave(self, rows: int) -> tuple[int, int | None]:
+        """Units that a batch of so many rows took, and those that wait; None: it does not say."""
+        return rows, None
+
+
+class _Files(_Source):
+    """Files: their source has a log of those that it gave, and a list of those that it kept back."""
+
+    _logged = -1
+
+    def first(self, limits: Any) -> Any:
+        return limits.maxBytes(_FIRST_BYTES) if self.most is None else None
+
+    def limited(self, limits: Any) -> Any:
+        return limits.maxFiles(self.limit)
+
+    def gave(self, rows: int) -> tuple[int, int | None]:
+        unread = self._field("unreadFiles")
+        at, kept_back = self._field("metadataLogCurrentOffset").get(self.java), unread.get(self.java)
+        log = self._field("metadataLog").get(self.java)
+        files = log.get(at) if at != self._logged else None
+        self._logged = at
+        if kept_back is not None:
+            # It would not look for new files before these are read, and nobody would know that more came.
+            unread.set(self.java, None)
+        taken = len(files.get()) if files is not None and files.isDefined() else 0
+        return taken, 0 if kept_back is None else kept_back.size()
+
+    def _field(self, name: str) -> Any:
+        found = self.java.getClass().getDeclaredField(name)
+        found.setAccessible(True)
+        return found
+
+
+def _source(java: Any, limit: Any) -> _Source | None:
+    kind, said = java.getClass().getSimpleName(), limit.getClass().getSimpleName()
+    if kind == _FILES:
+        allowed = limit.maxFiles() if said == "ReadMaxFiles" else None
+        return _Files(java, allowed) if said in ("ReadAllAvailable", "ReadMaxFiles") else None
+    if kind in _BY_ROW:
+        allowed = limit.maxRows() if said == "ReadMaxRows" else None
+        return _Source(java, allowed) if said in ("ReadAllAvailable", "ReadMaxRows") else None
+    return None
+
+
+def _items(collection: Any) -> list[Any]:
+    """What a collection of Scala's holds."""
+    iterator, found = collection.iterator(), []
+    while iterator.hasNext():
+        found.append(iterator.next())
+    return found
