@@ -11,7 +11,7 @@ calls into Java a batch.
 
 Other sources (rate, sockets, memory) give what they have. A number of files or rows that the user allows is
 never exceeded, and who limits files by bytes is left alone. Before anything is known of a stream, a batch
-takes what fits into memory in any case; Spark may have cut the first one of a run before it is told.
+takes what fits into memory in any case: the first one is held up until Spark has been told.
 
 The table and the file source are Spark's own affairs, and may look different in another version: where
 something is not found, sources are left as they are.
@@ -20,11 +20,12 @@ something is not found, sources are left as they are.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
@@ -54,7 +55,7 @@ class ReadLimits:
         jvm: Any = spark._jvm
         self._limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
         self._sources: dict[str, _Source] = {}
-        with suppress(Py4JError):
+        with suppress(Py4JError), self._before_the_first_batch(spark):
             self._sources = self._found(streams)
             for source in self._sources.values():
                 self._write(source, source.first(self._limits))
@@ -79,6 +80,20 @@ class ReadLimits:
             if source is not None:
                 source.limit = units if source.most is None else min(units, source.most)
                 self._write(source, source.limited(self._limits))
+
+    @contextmanager
+    def _before_the_first_batch(self, spark: SparkSession) -> Iterator[None]:
+        """Spark sets up its sources meanwhile, but cuts no batch."""
+        # A lock is given back by who took it: calls of one thread here must be calls of one thread there.
+        pinned = isinstance(spark.sparkContext._gateway, ClientServer)
+        lock = self._execution.awaitProgressLock() if pinned else None
+        if lock is not None:
+            lock.lock()
+        try:
+            yield
+        finally:
+            if lock is not None:
+                lock.unlock()
 
     def _write(self, source: _Source, limit: Any) -> None:
         if limit is not None:

@@ -1,0 +1,127 @@
+"""What a batch takes of its sources: bounded while the query runs, never more than the user allows."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files
+
+import tidegate as tg
+from tidegate.spark import read_limits
+from tidegate.spark.query import Query as RunningQuery
+
+SCHEMA = "ts timestamp, n long, k long"
+FILES, ROWS = 40, 50
+WINDOW_SECONDS = 2
+
+
+def table(name: str, part: int) -> pa.Table:
+    """A second of a stream; one of them has five times the rows."""
+    rows = ROWS if name == "few" else 5 * ROWS
+    random = np.random.default_rng([part, rows])
+    at = EPOCH_US + part * 10**6 + np.sort(random.integers(0, 10**6, rows))
+    return pa.table(
+        {
+            "ts": pa.array(at, pa.timestamp("us", tz="UTC")),
+            "n": pa.array(np.arange(part * rows, (part + 1) * rows)),
+            "k": pa.array(random.integers(0, 50, rows)),
+        }
+    )
+
+
+def exact() -> set[tuple[int, int]]:
+    few, many = (
+        pa.concat_tables([table(name, part) for part in range(FILES)]).to_pandas() for name in ("few", "many")
+    )
+    pairs = few.merge(many, on="k", suffixes=("", "_right"))
+    near = (pairs["ts"] - pairs["ts_right"]).abs() <= np.timedelta64(WINDOW_SECONDS, "s")
+    return set(zip(pairs["n"][near].tolist(), pairs["n_right"][near].tolist(), strict=True))
+
+
+def apart(progress: dict[str, Any]) -> float:
+    """Seconds of event time between the two streams."""
+    few, many = (datetime.fromisoformat(progress["watermarks"][name]) for name in ("few", "many"))
+    return abs((few - many).total_seconds())
+
+
+def start(spark: SparkSession, home: Path, sink: Sink, trigger: str, **options: Any) -> RunningQuery:
+    few, many = (
+        tg.stream(
+            spark.readStream.schema(SCHEMA).options(**options).parquet(str(home / name)),
+            time="ts",
+            name=name,
+            lateness="60 seconds",
+        )
+        for name in ("few", "many")
+    )
+    pairs = few.join(many, on="k", within=f"{WINDOW_SECONDS} seconds").select("n", "n_right")
+    goal = tg.Goal(latency="10 minutes")
+    return tg.start(pairs.write_to(sink), checkpoint=str(home / "ck"), trigger=trigger, goal=goal)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for name in ("few", "many"):
+        add_files(tmp_path / name, [table(name, part) for part in range(FILES)])
+    return tmp_path
+
+
+def test_a_backlog_is_worked_off_in_batches_that_fit_and_no_row_is_missed(
+    spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = (home / "many" / "0000.parquet").stat().st_size
+    # As if two files were all that fits at first.
+    monkeypatch.setattr(read_limits, "_FIRST_BYTES", 2 * size)
+    sink = Sink()
+    query = start(spark, home, sink, "200 milliseconds")
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while len(sink.rows) < len(exact()) and time.monotonic() < until:
+            time.sleep(0.2)
+    finally:
+        query.stop()
+    assert sorted(sink.rows) == sorted(exact())
+    told = [one for one in query.recent_progress if one["input_rows"]]
+    # Before anything is known, batches are small; then they are as large as there is time for.
+    assert all(one["offered"]["many"] <= 2 * 5 * ROWS for one in told[:3])
+    assert max(one["offered"]["many"] for one in told) > 2 * 5 * ROWS
+    assert told[0]["goal"]["waiting"] > 0
+    assert told[-1]["goal"]["waiting"] == 0
+    limited = [one for one in told if one["goal"]["limits"]]
+    assert limited
+    assert all(set(one["goal"]["limits"]) == {"few", "many"} for one in limited)
+
+
+def test_streams_are_let_in_up_to_the_same_event_time(
+    spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = (home / "few" / "0000.parquet").stat().st_size
+    monkeypatch.setattr(read_limits, "_FIRST_BYTES", 4 * size)
+    sink = Sink()
+    query = start(spark, home, sink, "available now")
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert sorted(sink.rows) == sorted(exact())
+    assert all(one["shed"]["join1"]["fraction"] == 1 for one in query.recent_progress)
+    told = [one for one in query.recent_progress if one["input_rows"]]
+    assert len(told) > 3
+    # At first the same bytes, which is a longer time of one than of the other; then the same time.
+    cold, *limited = [one for one in told if one["goal"]["limits"]]
+    assert apart(cold) > 3
+    assert limited
+    assert max(map(apart, limited)) <= 2
+
+
+def test_what_the_user_allows_is_never_exceeded(spark: SparkSession, home: Path) -> None:
+    sink = Sink()
+    query = start(spark, home, sink, "available now", maxFilesPerTrigger=8)
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert sorted(sink.rows) == sorted(exact())
+    offered = [one["offered"]["few"] for one in query.recent_progress if one["input_rows"]]
+    assert max(offered) <= 8 * ROWS
