@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files
 
 import tidegate as tg
@@ -116,6 +120,66 @@ def test_streams_are_let_in_up_to_the_same_event_time(
     assert apart(cold) > 3
     assert limited
     assert max(map(apart, limited)) <= 2
+
+
+class Numbers(DataSource):
+    """Five thousand rows, at most a thousand in a batch."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "numbers"
+
+    def schema(self) -> str:
+        return "n long"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        return NumberReader()
+
+
+class NumberReader(DataSourceStreamReader):
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"n": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(1_000)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else 5_000
+        return {"n": min(5_000, start["n"] + most)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        return [InputPartition((start["n"], end["n"]))]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        return ((number,) for number in range(*partition.value))
+
+    def commit(self, end: dict[str, int]) -> None:
+        pass
+
+
+def test_a_source_in_python_is_told_what_it_may_give(spark: SparkSession, tmp_path: Path) -> None:
+    spark.dataSource.register(Numbers)
+    frame, taken, ready = spark.readStream.format("numbers").load(), [], threading.Event()
+
+    def take(rows: DataFrame, batch: int) -> None:
+        ready.wait(PATIENCE_SECONDS)
+        taken.append(limits.taken("a", rows.count(), None))
+        limits.set({"a": 300 * (batch + 1)})
+
+    assert read_limits.streaming_leaves(frame) == 1
+    writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "ck"))
+    query = writer.start()
+    try:
+        limits = read_limits.ReadLimits(query._jsq, spark, ["a"])
+        ready.set()
+        query.processAllAvailable()
+    finally:
+        ready.set()
+        query.stop()
+    # As the user allows, then as it is told, and never more than the user allows.
+    assert [one.rows for one in taken] == [1_000, 300, 600, 900, 1_000, 1_000, 200]
+    assert [one.units for one in taken] == [one.rows for one in taken]
+    assert {one.most for one in taken} == {1_000}
 
 
 def test_what_the_user_allows_is_never_exceeded(spark: SparkSession, home: Path) -> None:

@@ -93,7 +93,8 @@ def _waiting(taken: Taken) -> float:
     """Units that wait."""
     if taken.waiting is not None or taken.units is None:
         return taken.waiting or 0
-    return taken.units if taken.limit is not None and taken.units >= _FULL * taken.limit else 0
+    limit = taken.most if taken.limit is None else taken.limit
+    return taken.units if limit is not None and taken.units >= _FULL * limit else 0
 
 
 class Intake:

@@ -7,7 +7,8 @@ calls into Java a batch.
 
     files           whole files; the source also says how many are left
     Kafka           rows
-    Python sources  rows, where they take limits (`latestOffset(start, limit)`)
+    Python sources  rows, where they have a limit of rows themselves (`getDefaultReadLimit`): others might not
+                    know what it means
 
 Other sources (rate, sockets, memory) give what they have. A number of files or rows that the user allows is
 never exceeded, and who limits files by bytes is left alone. Before anything is known of a stream, a batch
@@ -19,6 +20,7 @@ something is not found, sources are left as they are.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,9 +33,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.control.intake import Taken
 
-#: Limits of these sources count rows; those of files count files.
-_BY_ROW = ("KafkaMicroBatchStream", "PythonMicroBatchStreamWithAdmissionControl")
-_FILES = "FileStreamSource"
 #: Before anything is known: bytes of files, and rows, of a batch.
 _FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
 #: How long Spark may take to set up the sources of a query, and how often it is asked.
@@ -127,9 +126,12 @@ class _Source:
     java: Any
     #: What the user allows; None: all there is.
     most: int | None
+    #: The limit that Spark was told first, and the last one of ours.
+    given: Any
     limit: int | None = None
 
     def first(self, limits: Any) -> Any:
+        """The limit before anything is known; None: that of the user."""
         return limits.maxRows(_FIRST_ROWS) if self.most is None else None
 
     def limited(self, limits: Any) -> Any:
@@ -169,14 +171,23 @@ class _Files(_Source):
         return found
 
 
+class _Python(_Source):
+    """A source in Python: its limits travel as JSON."""
+
+    def limited(self, limits: Any) -> Any:
+        del limits
+        return self.given.copy(json.dumps({"_type": "ReadMaxRows", "max_rows": self.limit}))
+
+
 def _source(java: Any, limit: Any) -> _Source | None:
     kind, said = java.getClass().getSimpleName(), limit.getClass().getSimpleName()
-    if kind == _FILES:
-        allowed = limit.maxFiles() if said == "ReadMaxFiles" else None
-        return _Files(java, allowed) if said in ("ReadAllAvailable", "ReadMaxFiles") else None
-    if kind in _BY_ROW:
-        allowed = limit.maxRows() if said == "ReadMaxRows" else None
-        return _Source(java, allowed) if said in ("ReadAllAvailable", "ReadMaxRows") else None
+    if kind == "FileStreamSource" and said in ("ReadAllAvailable", "ReadMaxFiles"):
+        return _Files(java, limit.maxFiles() if said == "ReadMaxFiles" else None, limit)
+    if kind == "KafkaMicroBatchStream" and said in ("ReadAllAvailable", "ReadMaxRows"):
+        return _Source(java, limit.maxRows() if said == "ReadMaxRows" else None, limit)
+    if kind == "PythonMicroBatchStreamWithAdmissionControl":
+        told = json.loads(limit.json())
+        return _Python(java, told["max_rows"], limit) if told["_type"] == "ReadMaxRows" else None
     return None
 
 
