@@ -21,7 +21,7 @@ from tidegate.join.selection import sample_groups
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.spark.assemble import Pairs
-from tidegate.spark.join_batch import Counts, JoinBatch
+from tidegate.spark.join_batch import KEEPING, LOOKING, Counts, JoinBatch
 from tidegate.spark.meeting import Meeting, chunks
 from tidegate.spark.probing import Probing
 from tidegate.spark.runs import NewRun, Run, StoredRun
@@ -94,7 +94,9 @@ class Finder:
         from tidegate.spark.choosing import Chosen
 
         counts, rows = self._counts.looks, sum(len(run.codes) for run in self._new if run.role & STORE)
+        self._counts.turn_to(LOOKING)
         chosen = Chosen(skipping.content, probings, self._opposite, counts, self._meeting, rows)
+        self._counts.turn_to(KEEPING)
         self._counts.charged += chosen.charged
         return chosen
 
@@ -179,9 +181,20 @@ class Finder:
         judged = self._meeting.judges
         if not judged:
             counts.matches[probing.owned] += per_partition
-        for found in self._meeting.pairs(run, other, ranges, PAIRS_PER_CHUNK):
+        self._meeting.prepare(run, other)
+        for found in self._timed(self._meeting.pairs(run, other, ranges, PAIRS_PER_CHUNK)):
             if judged:
                 rows = found.left if run.side == LEFT else found.right
                 np.add.at(counts.matches, partition_of(run.codes[rows], layout.partitions), 1)
             if len(found):
                 yield found
+
+    def _timed(self, pairs: Iterator[Pairs]) -> Iterator[Pairs]:
+        """The same pairs; the time of finding them is theirs, and not that of the rows."""
+        while True:
+            self._counts.turn_to(LOOKING)
+            found = next(pairs, None)
+            self._counts.turn_to(KEEPING)
+            if found is None:
+                return
+            yield found

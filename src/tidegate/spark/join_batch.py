@@ -98,7 +98,8 @@ def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str)
     )
 
 
-#: What an instance does: with rows as they come and go, with pairs, and with pairs of earlier batches.
+#: What an instance does: with rows, which come, go and find out where to look; with pairs, of which fewer may
+#: be looked at; and with pairs that earlier batches owe.
 KEEPING, LOOKING, PAYING = "keeping", "looking", "paying"
 
 

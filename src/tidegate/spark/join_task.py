@@ -102,14 +102,14 @@ class JoinInstance:
         return Finder(self.work, self.stored, [*self.new, *self.borrowed], self.counts)
 
     def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
-        self.counts.turn_to(LOOKING)
         for parts in self._finder().chunks():
+            self.counts.turn_to(LOOKING)
             for part in parts:
                 settling.mark(part)
             if self.layout.emits_pairs:
                 self.counts.emitted += sum(map(len, parts))
                 yield self.assembler.pairs(parts, [cells_of(parts)] if self.layout.cells else ())
-        self.counts.turn_to(KEEPING)
+            self.counts.turn_to(KEEPING)
         for run, rows in settling.leaving():
             self.counts.emitted += len(rows)
             yield self.assembler.lonely(run, rows)
@@ -138,9 +138,10 @@ class JoinInstance:
 
     def _candidates(self) -> Iterator[pa.RecordBatch]:
         references = References(self)
-        self.counts.turn_to(LOOKING)
         for parts in self._finder().chunks():
+            self.counts.turn_to(LOOKING)
             yield self.assembler.pairs(parts, references.columns(parts))
+            self.counts.turn_to(KEEPING)
 
     def _accept(self, received: list[pa.RecordBatch]) -> None:
         """Count, drop what is late or has no time, sort the rest into runs."""

@@ -55,6 +55,9 @@ def places_of(run: Run) -> Places:
 class Judge(Protocol):
     """Picks the pairs out of ranges of candidates."""
 
+    def prepare(self, run: Run, other: Run, places: Places | None) -> None:
+        """Make what is made once of two runs, however many of their pairs are looked at."""
+
     def pairs(
         self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
@@ -63,6 +66,9 @@ class Judge(Protocol):
 
 class EveryPair:
     """All candidates are pairs."""
+
+    def prepare(self, run: Run, other: Run, places: Places | None) -> None:
+        pass
 
     def pairs(
         self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
@@ -78,6 +84,9 @@ class ByFunction:
 
     def __init__(self, on: OnPairs, batch: int) -> None:
         self._on, self._batch = on, batch
+
+    def prepare(self, run: Run, other: Run, places: Places | None) -> None:
+        pass
 
     def pairs(
         self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int

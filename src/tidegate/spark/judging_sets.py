@@ -32,6 +32,10 @@ class BySets:
         self._probing: dict[int, SetColumn] = {}
         self._views = worker_views(work.store_url, work.layout.operator, work.pieces, work.run)
 
+    def prepare(self, run: Run, other: Run, places: Places | None) -> None:
+        self.view(other, places)
+        self.column(run)
+
     def pairs(
         self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:

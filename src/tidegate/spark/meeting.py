@@ -51,6 +51,10 @@ class Meeting:
             rows = ranges.rows + first if first else ranges.rows
             yield replace(ranges, rows=rows if look.rows is None else look.rows[rows])
 
+    def prepare(self, run: Run, other: Run) -> None:
+        """Make what is made once of two runs, however many of their pairs are looked at."""
+        self.judge.prepare(run, other, self.places(other) if self._layout.spread else None)
+
     def pairs(self, run: Run, other: Run, ranges: kernel.Ranges, at_most: int) -> Iterator[Pairs]:
         """The pairs among candidates, keys verified, so many at once."""
         places = self.places(other) if self._layout.spread else None
