@@ -148,6 +148,10 @@ class Stream:
 
     def transform(self, function: Callable[[Any], Any]) -> Stream:
         """Apply any stateless function from data frame to data frame (for example a join with a table)."""
+        if not callable(function):
+            raise FlowError(
+                explain("transform needs a function", got=repr(function), do="transform(lambda frame: …)")
+            )
         return self._box("transform", function)
 
     @property
@@ -225,7 +229,7 @@ class Stream:
                 )
             )
         self._refuse_as_input_of("matched", "They go straight to an output, past all operators")
-        folder = None if sources is None else _path(sources, "The folder of a match's sources")
+        folder = None if sources is None else path_text(sources, "The folder of a match's sources")
         return Stream(Match(self._node, _queries(queries), folder, mark))
 
     def window(
@@ -290,7 +294,7 @@ class Stream:
                 )
             )
         texts = {key: str(value) for key, value in options.items()}
-        folder = None if path is None else _path(path, f"The path of a {target} output")
+        folder = None if path is None else path_text(path, f"The path of a {target} output")
         label = name or (folder.rstrip("/").rsplit("/", 1)[-1] if folder else target)
         return Output(self._node, label, format=target, path=folder, options=texts, max_gap=max_gap)
 
@@ -423,10 +427,13 @@ def _spec(size: str | RowsSpec, slide: str | None) -> WindowSpec | RowsSpec:
     return size
 
 
-def _path(given: str | os.PathLike[str], what: str) -> str:
+def path_text(given: str | os.PathLike[str], what: str) -> str:
+    """The path as text; `what` names the setting in the error."""
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str) or not path:
-        raise FlowError(explain(f"{what} is not a path", got=repr(given), do='Write for example "out/pairs"'))
+        raise FlowError(
+            explain(f"{what} is not a path", got=repr(given), do='Write it as text: "some/folder"')
+        )
     return path
 
 

@@ -176,6 +176,10 @@ def test_transform_applies_the_function_itself() -> None:
     assert box.apply(Frame("ts")).asked == ("filter", "cell = 3")
 
 
+def test_a_transform_is_a_function() -> None:
+    assert "transform needs a function. Got: 'x'" in message_of(lambda: a_stream().transform("x"))  # type: ignore[arg-type]
+
+
 def test_select_keeps_the_hidden_columns_and_only_those() -> None:
     box = boxed(a_stream().select("cell", "fare"))
     assert box.kind == "select"

@@ -27,7 +27,7 @@ from tidegate.spark.compiled import (
     JoinInput,
     Tap,
 )
-from tidegate.spark.condition_checks import check_condition, is_null, spreading_code
+from tidegate.spark.condition_checks import check_condition, check_where, is_null, spreading_code
 from tidegate.spark.counted_streams import judged_by_spark, observed_streams
 from tidegate.spark.flow_checks import (
     all_streaming_or_none,
@@ -140,6 +140,8 @@ class _Compiler:
         sides = [self._input(node, left, keys, 0), self._input(node, right, keys, 1)]
         shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
         whole = spark_schema(shown)
+        if node.where is not None:
+            check_where(node.where, self.compiled.spark.createDataFrame([], spark_schema(columns)), name)
         if not self._cells:
             # What pairs are worth may be said of any column.
             shown = only_wanted(shown, selected(self.compiled.outputs, node))

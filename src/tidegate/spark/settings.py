@@ -12,6 +12,7 @@ from tidegate.control.repair import RepairSettings
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
 from tidegate.errors import FlowError, explain
+from tidegate.numeric import is_whole
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,6 @@ def positive(given: int | None, what: str, default: int) -> int:
     """A number that the user gave, checked, or the default."""
     if given is None:
         return default
-    if not isinstance(given, int) or given < 1:
+    if not is_whole(given):
         raise FlowError(explain(f"{what} must be a whole number of at least 1", got=repr(given)))
     return given
