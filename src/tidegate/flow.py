@@ -39,6 +39,8 @@ _SPARK_HOWS = {
     "anti": "left_anti",
     "leftanti": "left_anti",
 }
+#: Formats of Spark's that are nothing without a path.
+FILE_FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
 #: Further ahead of the clock than this a timestamp is taken for a mistake, unless the user says otherwise.
 MAX_AHEAD_DEFAULT = "366 days"
 
@@ -294,6 +296,13 @@ class Stream:
                 )
             )
         texts = {key: str(value) for key, value in options.items()}
+        if path is None and target in FILE_FORMATS:
+            raise FlowError(
+                explain(
+                    f"A {target} output needs a path",
+                    do=f'Say where files go: write_to({target!r}, "out/pairs")',
+                )
+            )
         folder = None if path is None else path_text(path, f"The path of a {target} output")
         label = name or (folder.rstrip("/").rsplit("/", 1)[-1] if folder else target)
         return Output(self._node, label, format=target, path=folder, options=texts, max_gap=max_gap)

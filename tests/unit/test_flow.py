@@ -388,6 +388,7 @@ def test_a_path_is_a_text_or_a_path(tmp_path: Path) -> None:
         "The path of a parquet output is not a path. Got: 3."
     )
     assert "is not a path. Got: ''" in message_of(lambda: a_stream().write_to("parquet", ""))
+    assert message_of(lambda: a_stream().write_to("csv")).startswith("A csv output needs a path.")
 
 
 @pytest.mark.parametrize("name", [3, ""])

@@ -10,9 +10,10 @@ from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN, Join
-from tidegate.on import Condition, OnSets
+from tidegate.on import Condition, OnPairs, OnSets
 from tidegate.spark.keys import is_binary, quoted, type_of
 from tidegate.spark.layout import TIME
+from tidegate.spark.sendable import check_sendable
 from tidegate.spark.understood import understood
 
 _ITEMS = (
@@ -31,7 +32,9 @@ _ITEMS = (
 
 
 def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> None:
-    """The columns are there, of types that can be compared."""
+    """The columns are there, of types that can be compared, and a function can go to the workers."""
+    if isinstance(condition, OnPairs):
+        check_sendable(f"The pairwise function {condition.name!r}", condition.function)
     for names in condition.columns:
         kinds = [
             type_of(frame, name, side, "column")

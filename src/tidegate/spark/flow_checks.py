@@ -34,6 +34,17 @@ def check_outputs(outputs: Sequence[Output]) -> None:
         raise FlowError(
             explain("Two outputs have the same name", got=", ".join(twice), do="Give each its own name=…")
         )
+    paths = [output.path.rstrip("/") for output in outputs if output.path is not None]
+    shared = sorted({path for path in paths if paths.count(path) > 1})
+    if shared:
+        raise FlowError(
+            explain(
+                "Two outputs write to the same path",
+                got=", ".join(shared),
+                why="Files of a batch replace what lies in its directory, so one of them would be lost",
+                do="Give each a directory of its own",
+            )
+        )
 
 
 def sources_of(outputs: Sequence[Output]) -> list[Source]:

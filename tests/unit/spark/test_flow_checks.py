@@ -9,7 +9,12 @@ import tidegate as tg
 from tidegate.flow import Stream, stream
 from tidegate.join.within import Unbounded, Within
 from tidegate.queries import Query
-from tidegate.spark.flow_checks import joins_by_content, joins_that_may_repair, joins_that_may_skip
+from tidegate.spark.flow_checks import (
+    check_outputs,
+    joins_by_content,
+    joins_that_may_repair,
+    joins_that_may_skip,
+)
 
 
 @dataclass
@@ -29,6 +34,15 @@ def joined(left: Stream, right: Stream, how: str) -> Stream:
 
 def allowed(*streams: Stream) -> int:
     return len(joins_that_may_skip([one.write_to("noop", name=f"o{i}") for i, one in enumerate(streams)]))
+
+
+def test_two_outputs_do_not_share_a_name_or_a_path() -> None:
+    a = source("a")
+    check_outputs([a.write_to("parquet", "out/a"), a.write_to("parquet", "out/b"), a.write_to("noop")])
+    with pytest.raises(tg.FlowError, match="Two outputs have the same name. Got: a"):
+        check_outputs([a.write_to("parquet", "out/a"), a.write_to("parquet", "more/a")])
+    with pytest.raises(tg.FlowError, match="Two outputs write to the same path. Got: out/a"):
+        check_outputs([a.write_to("parquet", "out/a"), a.write_to("json", "out/a/", name="b")])
 
 
 @pytest.mark.parametrize(
