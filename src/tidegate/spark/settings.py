@@ -14,6 +14,9 @@ from tidegate.control.window_dropping import DropSettings
 from tidegate.errors import FlowError, explain
 from tidegate.numeric import is_whole
 
+#: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
+PARTITIONS_PER_CORE = 8
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -46,6 +49,18 @@ class Settings:
     def dropping(self) -> DropSettings | None:
         """Which windows may be dropped."""
         return None if self.goal is None else self.goal.dropping
+
+
+def numbers(
+    partitions: int | None, instances: int | None, stored: int | None, parallelism: int
+) -> tuple[int, int]:
+    """Partitions and instances: as given, as a checkpoint was begun, or as the machine has it.
+
+    Where the partitions are known, a machine with more cores than that still has work for as many instances.
+    """
+    known = stored if partitions is None else positive(partitions, "partitions", 1)
+    count = positive(instances, "instances", min(parallelism, known or parallelism))
+    return known or PARTITIONS_PER_CORE * count, count
 
 
 def positive(given: int | None, what: str, default: int) -> int:

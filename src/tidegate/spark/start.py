@@ -22,11 +22,8 @@ from tidegate.spark.run_settings import (
     repair_settings,
 )
 from tidegate.spark.running import run_batch, run_stream
-from tidegate.spark.settings import Settings, positive
+from tidegate.spark.settings import Settings, numbers
 from tidegate.state.checkpoint import Checkpoint
-
-#: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
-PARTITIONS_PER_CORE = 8
 
 
 def start(
@@ -46,16 +43,15 @@ def start(
     back). `goal`: how late results may be; when there is more work than time, work is left out as `shed`
     says, and never without a goal. `balance`: how work is spread over instances; nothing is lost by it, so
     it needs no goal. `partitions` (fixed for the life of a checkpoint) default to eight per instance,
-    `instances` to the parallelism of the session; it may differ from run to run. Batch inputs run at once,
-    flush everything and need neither a checkpoint nor a goal.
+    `instances` to the parallelism of the session, at most one per partition; it may differ from run to run.
+    Batch inputs run at once, flush everything and need neither a checkpoint nor a goal.
     """
     _check_kinds(goal=(goal, Goal), shed=(shed, Shed), balance=(balance, Balance))
     _check_seed(seed)
     checkpoint = None if checkpoint is None else path_text(checkpoint, "The checkpoint")
     sources_spark = _session(outputs)
     parallelism = sources_spark.sparkContext.defaultParallelism if sources_spark is not None else 1
-    count = positive(instances, "instances", parallelism)
-    parts = positive(partitions, "partitions", _stored_partitions(checkpoint) or PARTITIONS_PER_CORE * count)
+    parts, count = numbers(partitions, instances, _stored_partitions(checkpoint), parallelism)
     shed = shed or Shed()
     compiled = compile_flow(
         outputs,
