@@ -9,12 +9,16 @@ Balancing moves work between instances and loses nothing, so it needs no goal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import FlowError, explain
+from tidegate.numeric import is_number, is_whole
 
 STRATEGIES = ("auto", "hash", "random", "contrand", "fastjoin", "ls-stream", "none")
 TOGETHER, BICLIQUE = "together", "biclique"
+#: Heaviest over lightest is never below one, a deviation never below zero.
+THRESHOLD_LEAST = {"fastjoin": 1.0, "ls-stream": 0.0}
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Balance:
                         do=f"Use one of {', '.join(known)}",
                     )
                 )
-        if self.threshold is not None and self.strategy not in ("fastjoin", "ls-stream"):
+        if self.threshold is not None and self.strategy not in THRESHOLD_LEAST:
             raise FlowError(
                 explain(
                     f"The strategy {self.strategy!r} has no threshold",
@@ -68,11 +72,49 @@ class Balance:
                     do="Leave them out (auto measures what instances take), or choose ls-stream",
                 )
             )
-        if self.scale is not None and not 1 <= self.scale[0] <= self.scale[1]:
+        self._check_numbers()
+        if self.scale is not None and not _is_pair(self.scale):
             raise FlowError(
                 explain(
                     "The bounds for the number of instances are the wrong way round or below one",
-                    got=self.scale,
-                    do="Give scale=(least, largest) with 1 <= least <= largest",
+                    got=repr(self.scale),
+                    do="Give scale=(least, largest), whole numbers with 1 <= least <= largest",
                 )
             )
+
+    def _check_numbers(self) -> None:
+        least = THRESHOLD_LEAST.get(self.strategy, 0.0)
+        weights = self.weights if isinstance(self.weights, Sequence) else ()
+        for name, good, valid in (
+            (
+                "threshold",
+                self.threshold is None or is_number(self.threshold, least),
+                f"{least:g} or more for {self.strategy}, or None for the paper's own",
+            ),
+            ("group", is_whole(self.group), "a whole number of instances, 1 or more"),
+            (
+                "gamma",
+                is_number(self.gamma, 0) and self.gamma <= 1,
+                "a number from 0 (compute only) to 1 (memory only)",
+            ),
+            (
+                "weights",
+                self.weights is None or (weights and all(is_number(one, 0) and one > 0 for one in weights)),
+                "one number above 0 per instance, such as (1, 1, 2)",
+            ),
+        ):
+            if not good:
+                raise FlowError(
+                    explain(
+                        f"The {name} of a balance is out of range",
+                        got=f"{name}={getattr(self, name)!r}",
+                        do=f"Give {valid}",
+                    )
+                )
+
+
+def _is_pair(given: object) -> bool:
+    """Two whole numbers from one up, the larger one last."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        return False
+    return all(map(is_whole, given)) and given[0] <= given[1]

@@ -11,6 +11,7 @@ module never looks inside them, which is why it needs no Spark. `tidegate.start`
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.numeric import is_whole
 from tidegate.on import Condition, OnPairs, OnSets
 from tidegate.queries import Query
 from tidegate.window.spec import RowsSpec, WindowSpec
@@ -37,6 +39,8 @@ _SPARK_HOWS = {
     "anti": "left_anti",
     "leftanti": "left_anti",
 }
+#: Formats of Spark's that are nothing without a path.
+FILE_FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
 #: Further ahead of the clock than this a timestamp is taken for a mistake, unless the user says otherwise.
 MAX_AHEAD_DEFAULT = "366 days"
 
@@ -146,6 +150,10 @@ class Stream:
 
     def transform(self, function: Callable[[Any], Any]) -> Stream:
         """Apply any stateless function from data frame to data frame (for example a join with a table)."""
+        if not callable(function):
+            raise FlowError(
+                explain("transform needs a function", got=repr(function), do="transform(lambda frame: …)")
+            )
         return self._box("transform", function)
 
     @property
@@ -177,7 +185,7 @@ class Stream:
             raise FlowError(
                 explain("A stream joins with a stream", got=type(other).__name__, do="Wrap it: tg.stream(…)")
             )
-        kind = _SPARK_HOWS.get(how, how)
+        kind = _SPARK_HOWS.get(how, how) if isinstance(how, str) else how
         if kind not in HOWS:
             raise FlowError(
                 explain("Unknown kind of join", got=repr(how), do="Use one of " + ", ".join(HOWS))
@@ -200,7 +208,11 @@ class Stream:
         return Stream(Join(self._node, other._node, keys, condition, kind, where, matching))
 
     def match(
-        self, queries: Sequence[Query], *, sources: str | None = None, mark: str | None = None
+        self,
+        queries: Sequence[Query],
+        *,
+        sources: str | os.PathLike[str] | None = None,
+        mark: str | None = None,
     ) -> Stream:
         """Each row once for every query that it satisfies, with the name of the query in `query_id`.
 
@@ -219,7 +231,8 @@ class Stream:
                 )
             )
         self._refuse_as_input_of("matched", "They go straight to an output, past all operators")
-        return Stream(Match(self._node, tuple(queries), sources, mark))
+        folder = None if sources is None else path_text(sources, "The folder of a match's sources")
+        return Stream(Match(self._node, _queries(queries), folder, mark))
 
     def window(
         self,
@@ -236,7 +249,7 @@ class Stream:
         time for all; results are estimates then, with intervals (see `agg`).
         """
         self._refuse_as_input_of("aggregated", "Their windows may be closed already, and cannot come twice")
-        names = (by,) if isinstance(by, str) else tuple(by)
+        names = tuple(by) if isinstance(by, Sequence) and not isinstance(by, str) else (by,)
         windowed = Windowed(self._node, _spec(size, slide), names, _aggregated, approximate)
         _refuse_hidden(windowed.by)
         return windowed
@@ -244,7 +257,7 @@ class Stream:
     def write_to(
         self,
         target: str | Callable[[Any, int], None],
-        path: str | None = None,
+        path: str | os.PathLike[str] | None = None,
         *,
         name: str | None = None,
         max_gap: int | str | None = None,
@@ -258,12 +271,16 @@ class Stream:
         long, as a duration) when there is no time for all; those that come are exact. None: all come.
         """
         _check_gap(max_gap)
+        if name is not None and (not isinstance(name, str) or not name):
+            raise FlowError(
+                explain("The name of an output is a text", got=repr(name), why="Goals and receipts use it")
+            )
         if callable(target):
             if path is not None or options:
                 raise FlowError(
                     explain(
                         "A function takes no path and no options",
-                        got=", ".join(filter(None, [path, *options])),
+                        got=", ".join(map(str, filter(None, [path, *options]))),
                         why="They would be ignored",
                         do="Let the function know them itself, or name a Spark format",
                     )
@@ -279,8 +296,16 @@ class Stream:
                 )
             )
         texts = {key: str(value) for key, value in options.items()}
-        label = name or (path.rstrip("/").rsplit("/", 1)[-1] if path else target)
-        return Output(self._node, label, format=target, path=path, options=texts, max_gap=max_gap)
+        if path is None and target in FILE_FORMATS:
+            raise FlowError(
+                explain(
+                    f"A {target} output needs a path",
+                    do=f'Say where files go: write_to({target!r}, "out/pairs")',
+                )
+            )
+        folder = None if path is None else path_text(path, f"The path of a {target} output")
+        label = name or (folder.rstrip("/").rsplit("/", 1)[-1] if folder else target)
+        return Output(self._node, label, format=target, path=folder, options=texts, max_gap=max_gap)
 
     def _box(self, kind: str, apply: Callable[[Any], Any], columns: tuple[str, ...] | None = None) -> Stream:
         return Stream(Box(self._node, kind, apply, columns))
@@ -350,6 +375,14 @@ def stream(
     """
     if not isinstance(name, str) or not name:
         raise FlowError(explain("A stream needs a name", got=repr(name), why="Progress and errors use it"))
+    if not hasattr(frame, "columns"):
+        raise FlowError(
+            explain(
+                f"Stream {name!r} is not made of a data frame",
+                got=type(frame).__name__,
+                do="Give a streaming data frame, as spark.readStream makes them, or a batch one",
+            )
+        )
     columns = list(frame.columns)
     if time not in columns:
         raise FlowError(
@@ -403,10 +436,33 @@ def _spec(size: str | RowsSpec, slide: str | None) -> WindowSpec | RowsSpec:
     return size
 
 
+def path_text(given: str | os.PathLike[str], what: str) -> str:
+    """The path as text; `what` names the setting in the error."""
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(path, str) or not path:
+        raise FlowError(
+            explain(f"{what} is not a path", got=repr(given), do='Write it as text: "some/folder"')
+        )
+    return path
+
+
+def _queries(given: Sequence[Query]) -> tuple[Query, ...]:
+    listed = isinstance(given, Sequence) and not isinstance(given, str)
+    wrong = next((one for one in given if not isinstance(one, Query)), None) if listed else given
+    if wrong is not None or not listed:
+        raise FlowError(
+            explain(
+                "A match takes a list of queries",
+                got=repr(wrong),
+                do='Write match([tg.Query("airport", where="lat > 40.6"), …])',
+            )
+        )
+    return tuple(given)
+
+
 def _check_gap(given: Any) -> None:
-    if isinstance(given, str):
-        duration_us(given, "max_gap")
-    elif given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+    gap = duration_us(given, "max_gap") if isinstance(given, str) else given
+    if gap is not None and not is_whole(gap):
         raise FlowError(
             explain(
                 "max_gap is a number of windows, at least one, or a duration",
@@ -452,6 +508,8 @@ def _on(
         )
     if len(names) + len(conditions) < len(parts) or not parts:
         return _keys([], on), None
+    if len(set(names)) < len(names):
+        raise FlowError(explain("A join names a key twice", got=", ".join(names), do="Name each key once"))
     keys = tuple((name, name) for name in names)
     return keys, conditions[0] if conditions else None
 

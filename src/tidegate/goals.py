@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from math import inf
-from typing import Any
+from typing import Any, TypeGuard
 
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
+from tidegate.numeric import is_number, is_whole
 from tidegate.sizes import size_bytes
 
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")
@@ -40,7 +40,7 @@ class Goal:
     """
 
     latency: str
-    loss_max: float | Mapping[str, float] | None = None
+    loss_max: float | Mapping[str, float | None] | None = None
     state_max: str | None = None
     priority: Mapping[str, float] | None = None
 
@@ -56,7 +56,7 @@ class Goal:
             )
         bounds = self.loss_max if isinstance(self.loss_max, Mapping) else {"": self.loss_max}
         for name, bound in bounds.items():
-            if bound is not None and not _is_number(bound, 0, 1):
+            if bound is not None and not is_number(bound, 0, 1):
                 raise FlowError(
                     explain(
                         f"The loss_max of {f'the output {name!r}' if name else 'a goal'} is a share",
@@ -64,8 +64,16 @@ class Goal:
                         do="Give a number from 0 (nothing may be lost) to below 1, or None",
                     )
                 )
+        if self.priority is not None and not isinstance(self.priority, Mapping):
+            raise FlowError(
+                explain(
+                    "The priority of a goal says for each output what its loss counts",
+                    got=repr(self.priority),
+                    do='Name the outputs with their weights: priority={"near": 5}; what is not named has 1',
+                )
+            )
         for name, weight in (self.priority or {}).items():
-            if not _is_number(weight, 0, inf) or weight == 0:
+            if not is_number(weight, 0) or weight == 0:
                 raise FlowError(
                     explain(
                         f"The priority of the output {name!r} is not a weight",
@@ -91,7 +99,7 @@ class Goal:
         """The largest loss of each output that has one; refuses what leaves nothing to be left out."""
         if isinstance(self.loss_max, Mapping):
             self._check_known("loss_max", self.loss_max, outputs)
-            bounds = {name: float(bound) for name, bound in self.loss_max.items()}
+            bounds = {name: float(bound) for name, bound in self.loss_max.items() if bound is not None}
         else:
             bounds = {} if self.loss_max is None else dict.fromkeys(outputs, float(self.loss_max))
         if outputs and all(bounds.get(name) == 0 for name in outputs):
@@ -105,8 +113,8 @@ class Goal:
             )
         return bounds
 
-    def _check_known(self, what: str, given: Mapping[str, float], outputs: Collection[str]) -> None:
-        unknown = sorted(set(given) - set(outputs))
+    def _check_known(self, what: str, given: Mapping[str, Any], outputs: Collection[str]) -> None:
+        unknown = sorted(set(given) - set(outputs), key=str)
         if unknown:
             raise FlowError(
                 explain(
@@ -139,9 +147,8 @@ class Goal:
         return min(self.latency_us / 2, self.latency_us - trigger_us) / 1e6
 
 
-def _is_number(given: object, least: float, below: float) -> bool:
-    plain = isinstance(given, int | float) and not isinstance(given, bool)
-    return plain and least <= given < below  # type: ignore[operator]
+def _is_share(given: object) -> TypeGuard[float]:
+    return is_number(given, 0) and given <= 1
 
 
 @dataclass(frozen=True)
@@ -197,7 +204,7 @@ class Shed:
                         do=f"Use one of {', '.join(known)}",
                     )
                 )
-        if not isinstance(self.regions, int) or not 1 <= self.regions <= REGIONS_MAX:
+        if not is_whole(self.regions) or self.regions > REGIONS_MAX:
             raise FlowError(
                 explain(
                     "A sifter has some regions, and not too many to be sent around",
@@ -205,21 +212,28 @@ class Shed:
                     do=f"Give a whole number from 1 to {REGIONS_MAX}; 16 to 100 are plenty",
                 )
             )
-        if not 0 <= self.fairness <= 1:
+        if not _is_share(self.fairness):
             raise FlowError(
-                explain("Fairness is a difference of shares", got=self.fairness, do="Give a number in 0 … 1")
+                explain(
+                    "Fairness is a difference of shares",
+                    got=f"fairness={self.fairness!r}",
+                    do="Give a number in 0 … 1",
+                )
             )
-        share = isinstance(self.window, (int, float)) and not isinstance(self.window, bool)
-        if self.window not in WINDOW_POLICIES and not (share and 0 <= float(self.window) <= 1):
+        if self.window not in WINDOW_POLICIES and not _is_share(self.window):
             raise FlowError(
                 explain(
                     f"Shed does not know window={self.window!r}",
                     do=f"Use one of {', '.join(WINDOW_POLICIES)}, or the share of windows to drop, in 0 … 1",
                 )
             )
-        if not 0 < self.sampling <= 1:
+        if not _is_share(self.sampling) or self.sampling == 0:
             raise FlowError(
-                explain("The sample of Shed must be some of the rows", got=self.sampling, do="Give 0 … 1")
+                explain(
+                    "The sample of Shed must be some of the rows",
+                    got=f"sampling={self.sampling!r}",
+                    do="Give a number above 0 and up to 1",
+                )
             )
 
     def _check_repair(self) -> None:

@@ -11,6 +11,7 @@ A column may be called differently on the two sides: {"left_name": "right_name"}
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -125,23 +126,48 @@ def pairwise(function: Callable[[Any, Any], Any], columns: Columns) -> OnPairs:
         raise FlowError(
             explain("pairwise needs a function", got=repr(function), do="pairwise(lambda l, r: …, columns)")
         )
-    if isinstance(columns, str):
-        return OnPairs(function, ((columns, columns),), single=True)
+    _check_takes_two(function)
+    single = isinstance(columns, str)
+    pairs: tuple[tuple[Any, Any], ...] = ()
     if isinstance(columns, Mapping):
-        pairs = tuple((str(left), str(right)) for left, right in columns.items())
-    else:
-        pairs = tuple((str(name), str(name)) for name in columns)
-    if not pairs:
-        raise FlowError(explain("pairwise needs columns", do="Name what the function compares"))
-    return OnPairs(function, pairs, single=False)
+        pairs = tuple(columns.items())
+    elif single or isinstance(columns, Sequence):
+        pairs = tuple((name, name) for name in ([columns] if single else columns))
+    if not pairs or not all(isinstance(name, str) and name for pair in pairs for name in pair):
+        raise FlowError(
+            explain(
+                "pairwise needs columns",
+                got=repr(columns),
+                do='Name what the function compares: ["lat", "lon"], or {"left_name": "right_name"}',
+            )
+        )
+    return OnPairs(function, pairs, single)
+
+
+def _check_takes_two(function: Callable[..., Any]) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # Some functions written in C do not say what they take.
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        raise FlowError(
+            explain(
+                "The function of pairwise takes the left and the right columns",
+                got=f"{getattr(function, '__name__', 'it')}{signature}, {error}",
+                do="Let it take two arguments",
+            )
+        ) from None
 
 
 def _one_column(given: str | Mapping[str, str]) -> tuple[str, str]:
-    if isinstance(given, str):
+    if isinstance(given, str) and given:
         return given, given
     if isinstance(given, Mapping) and len(given) == 1:
         ((left, right),) = given.items()
-        return str(left), str(right)
+        if isinstance(left, str) and isinstance(right, str):
+            return left, right
     raise FlowError(
         explain(
             "A set condition compares one column of each side",

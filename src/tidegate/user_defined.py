@@ -68,7 +68,8 @@ def udaf(
     and are never stored: a query can go on from its checkpoint with others. What they raise fails the batch,
     with an error that names function, group and window; nothing is lost by it.
     """
-    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    listed = isinstance(columns, Sequence) and not isinstance(columns, str)
+    names = tuple(columns) if listed else () if columns is None else (columns,)
     given = UserAggregate(init, incr, final, merge, names, state, returns)
     if not names:
         raise FlowError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -191,6 +191,38 @@ def test_streaming_and_batch_inputs_are_not_mixed(spark: SparkSession) -> None:
     b = tg.stream(rows_at(spark, [0]), time="ts", name="b")
     with pytest.raises(tg.FlowError, match=r"streaming: a; batch: b"):
         tg.start(a.join(b, on="k", within="1 second").write_to("noop"))
+
+
+@pytest.mark.parametrize("how", ["inner", "left_anti"])
+@pytest.mark.parametrize("where", ["gone > 1", "n + 1", "n >", 3])
+def test_a_condition_that_does_not_fit_is_refused_before_anything_starts(
+    spark: SparkSession, how: str, where: Any
+) -> None:
+    a = tg.stream(rows_at(spark, [1.0]), time="ts", name="a")
+    b = tg.stream(rows_at(spark, [1.0]), time="ts", name="b")
+    sink = Sink()
+    with pytest.raises(tg.FlowError, match="The `where` of join1 does not fit.*k, ts, n, ts_right, n_right"):
+        tg.start(a.join(b, on="k", within="1 second", how=how, where=where).write_to(sink))
+    assert not sink.batches
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (lambda s: s.filter("gone > 1"), "does not understand a filter of 'a'.*gone"),
+        (lambda s: s.filter(3), "does not understand a filter of 'a'"),
+        (lambda s: s.select("gone"), "does not understand a select of 'a'"),
+        (lambda s: s.with_column("m", "n + 1"), "does not understand a with_column of 'a'"),
+        (lambda s: s.transform(lambda frame: None), "transform of 'a' returns no data frame. Got: NoneType"),
+        (lambda s: s.window("1 second").agg(n="count("), "Aggregate 'n': Spark does not understand it"),
+        (lambda s: s.match([tg.Query("q", "ts > 1")]), "Query 'q': Column 'ts' is no axis.*Got: timestamp"),
+    ],
+)
+def test_what_spark_does_not_understand_is_told_with_its_place(
+    spark: SparkSession, step: Callable[[tg.Stream], tg.Stream], says: str
+) -> None:
+    with pytest.raises(tg.FlowError, match=says):
+        tg.start(step(tg.stream(rows_at(spark, [1.0]), time="ts", name="a")).write_to(Sink()))
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "full", "left_semi"])

@@ -45,6 +45,30 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+def test_operators_that_only_their_boxes_tell_apart_do_not_take_each_other_s_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one_row_files(tmp_path / "a", [0, 1])
+    checkpoint = str(tmp_path / "ck")
+
+    def start(*order: str) -> None:
+        a = source(spark, tmp_path / "a")
+        shown = {
+            name: a.filter(f"n {condition}")
+            .window("1 hour")
+            .agg(rows=F.count("*"))
+            .write_to("noop", name=name)
+            for name, condition in (("few", "> 5"), ("many", "< 5"))
+        }
+        outputs = [shown[name] for name in order]
+        query = tg.start(*outputs, checkpoint=checkpoint, trigger="available now", instances=1)
+        assert query.await_termination(PATIENCE_SECONDS)
+
+    start("few", "many")
+    with pytest.raises(tg.StateError, match='another flow.*window1.outputs.0: "few" → "many"'):
+        start("many", "few")
+
+
 def test_a_restart_goes_on_from_the_state_and_refuses_another_flow(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -2,13 +2,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.flow import HIDDEN, HOWS, Box, Join, Node, Output, Refused, Source, Stream, stream, tumbling
+from tidegate.flow import (
+    HIDDEN,
+    HOWS,
+    Box,
+    Join,
+    Match,
+    Node,
+    Output,
+    Refused,
+    Source,
+    Stream,
+    stream,
+    tumbling,
+)
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.queries import Query
 
 SECOND = 1_000_000
 
@@ -105,6 +120,13 @@ def test_a_stream_without_a_name_is_refused(name: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("frame", [None, "orders", 3])
+def test_a_stream_of_anything_but_a_data_frame_is_refused(frame: Any) -> None:
+    assert message_of(lambda: stream(frame, time="ts", name="orders")).startswith(
+        f"Stream 'orders' is not made of a data frame. Got: {type(frame).__name__}."
+    )
+
+
 def test_a_time_column_that_is_not_there_is_refused_with_those_that_are() -> None:
     assert message_of(lambda: stream(Frame("ts", "cell"), time="when", name="orders")) == (
         "Stream 'orders' has no column 'when'. Got: columns ts, cell. Name the event-time column in time=…."
@@ -152,6 +174,10 @@ def test_transform_applies_the_function_itself() -> None:
     box = boxed(a_stream().transform(lambda frame: frame.filter("cell = 3")))
     assert box.kind == "transform"
     assert box.apply(Frame("ts")).asked == ("filter", "cell = 3")
+
+
+def test_a_transform_is_a_function() -> None:
+    assert "transform needs a function. Got: 'x'" in message_of(lambda: a_stream().transform("x"))  # type: ignore[arg-type]
 
 
 def test_select_keeps_the_hidden_columns_and_only_those() -> None:
@@ -221,6 +247,10 @@ def test_a_join_without_keys_is_refused(on: Any) -> None:
         f"A join needs key columns or a condition. Got: {on!r}. "
         'Give a name, a list of names, a dict {"left_col": "right_col"}, or tg.overlap(…).'
     )
+
+
+def test_a_key_that_is_named_twice_is_refused() -> None:
+    assert "names a key twice. Got: cell, day, cell" in message_of(lambda: joined(on=["cell", "day", "cell"]))
 
 
 @pytest.mark.parametrize(
@@ -348,6 +378,45 @@ def test_an_output_that_is_neither_format_nor_function_is_refused(target: Any) -
     assert message_of(lambda: a_stream().write_to(target)) == (
         f"An output is a Spark format or a function. Got: {target!r}. "
         'Write for example write_to("parquet", "out/pairs") or write_to(my_function).'
+    )
+
+
+def test_a_path_is_a_text_or_a_path(tmp_path: Path) -> None:
+    output = a_stream().write_to("parquet", tmp_path / "pairs")
+    assert (output.path, output.name) == (str(tmp_path / "pairs"), "pairs")
+    assert message_of(lambda: a_stream().write_to("parquet", 3)).startswith(  # type: ignore[arg-type]
+        "The path of a parquet output is not a path. Got: 3."
+    )
+    assert "is not a path. Got: ''" in message_of(lambda: a_stream().write_to("parquet", ""))
+    assert message_of(lambda: a_stream().write_to("csv")).startswith("A csv output needs a path.")
+
+
+@pytest.mark.parametrize("name", [3, ""])
+def test_the_name_of_an_output_is_a_text(name: Any) -> None:
+    said = message_of(lambda: a_stream().write_to("noop", name=name))
+    assert said.startswith(f"The name of an output is a text. Got: {name!r}.")
+
+
+@pytest.mark.parametrize("gap", [0, -1, 1.5, True, "0 seconds"])
+def test_a_gap_of_no_windows_is_refused(gap: Any) -> None:
+    said = message_of(lambda: a_stream().write_to("noop", max_gap=gap))
+    assert said.startswith(f"max_gap is a number of windows, at least one, or a duration. Got: {gap!r}.")
+
+
+@pytest.mark.parametrize("queries", [None, "x > 1", Query("q", "x > 1"), ["x > 1"]])
+def test_a_match_takes_a_list_of_queries(queries: Any) -> None:
+    got = queries[0] if isinstance(queries, list) else queries
+    said = message_of(lambda: a_stream().match(queries))
+    assert said.startswith(f"A match takes a list of queries. Got: {got!r}.")
+
+
+def test_sifters_lie_in_a_folder(tmp_path: Path) -> None:
+    queries = [Query("q", "x > 1")]
+    node = node_of(a_stream().match(queries, sources=tmp_path, mark="sampled"))
+    assert isinstance(node, Match)
+    assert node.sources == str(tmp_path)
+    assert "is not a path. Got: 3" in message_of(
+        lambda: a_stream().match(queries, sources=3, mark="m")  # type: ignore[arg-type]
     )
 
 

@@ -37,6 +37,8 @@ def test_batches_that_begin_too_far_apart_can_never_be_on_time() -> None:
         ({"latency": "1 second", "priority": {"out": 0.0}}, "priority of the output 'out'"),
         ({"latency": "1 second", "priority": {"out": float("nan")}}, "is not a weight"),
         ({"latency": "1 second", "priority": {"out": float("inf")}}, "is not a weight"),
+        ({"latency": "1 second", "priority": ["out"]}, "says for each output what its loss counts"),
+        ({"latency": "1 second", "priority": "out"}, "says for each output what its loss counts"),
         ({"latency": "1 second", "state_max": "much"}, "not a size"),
         ({"latency": "1 second", "state_max": "0 GB"}, "state_max of the goal is zero"),
     ],
@@ -51,6 +53,7 @@ def test_what_is_not_named_counts_once_and_may_lose_all() -> None:
     assert goal.weights(["a", "b"]) == {"a": 1.0, "b": 3.0}
     assert goal.bounds(["a", "b"]) == {"a": 0.1}
     assert Goal("1 second", loss_max=0.2).bounds(["a", "b"]) == {"a": 0.2, "b": 0.2}
+    assert Goal("1 second", loss_max={"a": 0.1, "b": None}).bounds(["a", "b"]) == {"a": 0.1}
 
 
 @pytest.mark.parametrize(("size", "amount"), [("2 GB", 2 * 10**9), ("1.5MiB", 3 * 2**19), ("10 b", 10)])
@@ -63,6 +66,8 @@ def test_names_that_no_output_has_are_refused() -> None:
         Goal("1 second", priority={"near": 2}).weights(["out"])
     with pytest.raises(FlowError, match="loss_max of the goal names"):
         Goal("1 second", loss_max={"near": 0.2}).bounds(["out"])
+    with pytest.raises(FlowError, match="Got: 3, 'a'"):
+        Goal("1 second", priority={3: 2, "a": 1}).weights(["out"])  # type: ignore[dict-item]
 
 
 def test_a_goal_that_lets_no_output_lose_anything_is_refused() -> None:
@@ -71,9 +76,26 @@ def test_a_goal_that_lets_no_output_lose_anything_is_refused() -> None:
     assert Goal("1 second", loss_max={"a": 0.0}).bounds(["a", "b"]) == {"a": 0.0}
 
 
-@pytest.mark.parametrize("wrong", [{"join": "some"}, {"rate": "fast"}, {"sampling": 0.0}, {"sampling": 2.0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"join": "some"},
+        {"rate": "fast"},
+        {"sampling": 0.0},
+        {"sampling": 2.0},
+        {"sampling": None},
+        {"fairness": None},
+        {"fairness": "half"},
+        {"fairness": float("nan")},
+        {"regions": True},
+        {"regions": 2.5},
+        {"window": None},
+        {"window": float("nan")},
+    ],
+)
 def test_a_way_to_shed_that_does_not_exist_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(FlowError):
+    ((name, _),) = wrong.items()
+    with pytest.raises(FlowError, match=f"{name}="):
         Shed(**wrong)
 
 

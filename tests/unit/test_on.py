@@ -29,6 +29,13 @@ def near(left: Any, right: Any) -> Any:
         (lambda: inner_product("w", at_least="much"), "not a number"),  # type: ignore[arg-type]
         (lambda: pairwise("near", "x"), "needs a function"),  # type: ignore[arg-type]
         (lambda: pairwise(near, []), "needs columns"),
+        (lambda: pairwise(near, None), "needs columns. Got: None"),  # type: ignore[arg-type]
+        (lambda: pairwise(near, [3]), r"needs columns. Got: \[3\]"),  # type: ignore[list-item]
+        (lambda: pairwise(near, {"x": None}), "needs columns"),  # type: ignore[dict-item]
+        (lambda: pairwise(near, ""), "needs columns"),
+        (lambda: pairwise(abs, "x"), r"takes the left and the right columns. Got: abs\(x, /\)"),  # type: ignore[arg-type]
+        (lambda: overlap("", 2), "one column of each side"),
+        (lambda: overlap({"items": None}, 2), "one column of each side"),  # type: ignore[dict-item]
     ],
 )
 def test_a_condition_that_means_nothing_is_refused(make: Callable[[], object], said: str) -> None:

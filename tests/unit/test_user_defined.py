@@ -42,6 +42,7 @@ def test_it_is_carried_along_as_it_was_written() -> None:
         ({"init": 3}, r"init .* must be a function. Got: 3"),
         ({"merge": "sum"}, r"merge .* must be a function. Got: 'sum'"),
         ({"columns": []}, "needs columns"),
+        ({"columns": None}, "needs columns"),
         ({"columns": ["fare", "tip"]}, r"incr .* takes a state and an array per column.*take 3 argument"),
         ({"incr": lambda state: state}, r"incr .* takes a state and an array per column.*take 2 argument"),
         ({"final": lambda: 0}, r"final .* takes a state\. Got: final\(\)"),

@@ -138,7 +138,7 @@ def test_windows_of_windows_cannot_group_by_names_that_they_give_themselves(by: 
     assert "with_column" in said
 
 
-@pytest.mark.parametrize("by", [[3], [None], [""], [("kind", "paid")]])
+@pytest.mark.parametrize("by", [[3], [None], [""], [("kind", "paid")], None, 3])
 def test_groups_are_told_apart_by_names_of_columns(by: Any) -> None:
     assert "by takes names of columns" in message_of(lambda: rides().window("1 second", by=by))
 

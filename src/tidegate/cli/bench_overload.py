@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tidegate.cli.arguments import positive_number, whole_number
+from tidegate.cli.arguments import listed, name_among, positive_number, whole_number
+from tidegate.goals import JOIN_POLICIES
 
 CONTENDERS, POLICIES = "tidegate,random,spark,spark-capped", "auto,random"
 PLOTS = "bench-overload"
@@ -28,12 +29,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--temp", type=Path, metavar="DIR", help="where data goes, and is removed (the system's)")
     add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
     add = parser.add_argument_group("day").add_argument
-    add("--contenders", default=CONTENDERS, metavar="A,B", help="who plays it (%(default)s)")
+    contenders, policies = listed(name_among(*CONTENDERS.split(","))), listed(name_among(*JOIN_POLICIES))
+    add("--contenders", type=contenders, default=CONTENDERS, metavar="A,B", help="who plays it (%(default)s)")
     add("--minutes", type=positive_number, default=4.0, metavar="X", help="of the day (%(default)g)")
     add("--quick", action="store_true", help="a few seconds of few rows: shows that all works")
     add("--plots", type=Path, default=Path(PLOTS), metavar="DIR", help="for the picture (%(default)s)")
     add = parser.add_argument_group("steady").add_argument
-    add("--policies", default=POLICIES, metavar="A,B", help="what tg.Shed(join=…) takes (%(default)s)")
+    add(
+        "--policies",
+        type=policies,
+        default=POLICIES,
+        metavar="A,B",
+        help="what tg.Shed(join=…) takes (%(default)s)",
+    )
     add("--times", type=positive_number, default=4.2, metavar="X", help="work over capacity (%(default)g)")
     add("--calm", type=positive_number, default=25.0, metavar="S", help="seconds (%(default)g)")
     add("--rush", type=positive_number, default=70.0, metavar="S", help="seconds (%(default)g)")

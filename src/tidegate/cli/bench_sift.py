@@ -12,9 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tidegate.cli.arguments import positive_int
+from tidegate.cli.arguments import listed, name_among, positive_int
 from tidegate.cli.bench_telling import add_usual_arguments, print_figures, tell_bars
 from tidegate.cli.quiet import console_beside_spark
+from tidegate.goals import SIFT_POLICIES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,9 +30,16 @@ MATCH_FILES = 9
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--regions", default="16,100", metavar="A,B", help="of the sifters (%(default)s)")
-    add("--queries", default="1000,100000", metavar="A,B", help="of the matches (%(default)s)")
-    add("--sift", default="auto", metavar="NAME", help="how regions are made, as in tg.Shed (%(default)s)")
+    some = listed(positive_int)
+    add("--regions", type=some, default="16,100", metavar="A,B", help="of the sifters (%(default)s)")
+    add("--queries", type=some, default="1000,100000", metavar="A,B", help="of the matches (%(default)s)")
+    add(
+        "--sift",
+        type=name_among(*SIFT_POLICIES),
+        default="auto",
+        metavar="NAME",
+        help="how regions are made, as in tg.Shed (%(default)s)",
+    )
     add("--rows", type=positive_int, default=16_000_000, metavar="N", help="of the scan (%(default)s)")
     add("--batch", type=positive_int, default=1_000_000, metavar="N", help="rows of a match (%(default)s)")
     add("--rounds", type=positive_int, default=7, metavar="N", help="of the scans (%(default)s)")
@@ -44,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.spark.bench.sift.lookups import lookups
 
     workload = Workload(seed=arguments.seed)
-    regions = [int(number) for number in arguments.regions.split(",")]
+    regions = arguments.regions
     with console_beside_spark(arguments.json) as console:
         looked_up = lookups(workload, regions, arguments.sift, arguments.rounds)
         scans, matches = _on_spark(arguments, console, workload, regions)
@@ -74,7 +82,7 @@ def _on_spark(
             say(console, f"scan of {arguments.rows:,} rows")
             scanned = scans(session, folder / "scan", workload, regions, arguments.sift, arguments.rounds)
             matches = []
-            for number in (int(text) for text in arguments.queries.split(",")):
+            for number in arguments.queries:
                 asked = replace(workload, query_count=number)
                 write(folder / f"rows-{number}", asked, MATCH_FILES * arguments.batch, MATCH_FILES)
                 say(console, f"{number:,} queries, batches of {arguments.batch:,} rows")

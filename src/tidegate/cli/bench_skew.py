@@ -12,7 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tidegate.cli.arguments import positive_int, positive_number
+from tidegate.balance import STRATEGIES as KNOWN
+from tidegate.cli.arguments import listed, name_among, positive_int, positive_number
 from tidegate.cli.bench_telling import add_usual_arguments, print_figures, tell_bars
 from tidegate.cli.quiet import console_beside_spark
 
@@ -39,8 +40,21 @@ HEADS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--strategies", default=STRATEGIES, metavar="A,B", help="what tg.Balance takes (%(default)s)")
-    add("--workloads", default=WORKLOADS, metavar="A,B", help="zipf-EXPONENT, city, jump (%(default)s)")
+    strategies, workloads = listed(name_among(*KNOWN)), listed(name_among("zipf-", "city", "jump"))
+    add(
+        "--strategies",
+        type=strategies,
+        default=STRATEGIES,
+        metavar="A,B",
+        help="what tg.Balance takes (%(default)s)",
+    )
+    add(
+        "--workloads",
+        type=workloads,
+        default=WORKLOADS,
+        metavar="A,B",
+        help="zipf-EXPONENT, city, jump (%(default)s)",
+    )
     add("--topology", default="together", choices=("together", "biclique"), help="(%(default)s)")
     add("--instances", type=positive_int, default=8, metavar="N", help="of the join (%(default)s)")
     add("--batches", type=positive_int, default=16, metavar="N", help="of each run (%(default)s)")
@@ -70,14 +84,14 @@ def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str
     session = embedded_session("tidegate bench skew", cores=2, memory="4g")
     runs: dict[str, dict[str, Run]] = {}
     try:
-        for name in arguments.workloads.split(","):
+        for name in arguments.workloads:
             # Enough batches for two jumps.
             batches = 3 * arguments.jump if name == "jump" else arguments.batches
             workload = Workload(name, arguments.pairs, batches, arguments.seed, arguments.jump)
             with TemporaryDirectory(prefix="tidegate-skew-", dir=arguments.temp) as folder:
                 rows = write(Path(folder), workload.batch_codes())
                 say(console, f"{name}: {len(rows)} batches of {rows[0]:,} rows")
-                strategies = arguments.strategies.split(",") if name != "jump" else ["auto"]
+                strategies = arguments.strategies if name != "jump" else ["auto"]
                 # A machine's speed changes from minute to minute, so contenders take turns.
                 tried: dict[str, list[Run]] = {strategy: [] for strategy in strategies}
                 for strategy in strategies * arguments.rounds:

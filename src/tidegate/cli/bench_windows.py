@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tidegate.cli.arguments import positive_int, whole_number
+from tidegate.cli.arguments import listed, name_among, positive_int, whole_number
 from tidegate.cli.quiet import console_beside_spark
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidegate.spark.bench.windows.run import Run
 
 HEADS = ("scenario", "contender", "rate", "seconds", "fastest", "slowest")
+CONTENDERS = ("tidegate", "spark", "spark-rocksdb")
 SCENARIOS = "sliding,tumbling,drop,ratio-1,ratio-600"
 #: How often the contenders of `drop` take turns: their differences are small.
 ROUNDS = 3
@@ -29,8 +30,15 @@ ROUNDS = 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--scenarios", default=SCENARIOS, metavar="A,B", help="(%(default)s)")
-    add("--contenders", default="tidegate,spark,spark-rocksdb", metavar="A,B", help="(%(default)s)")
+    scenarios, contenders = name_among("sliding", "tumbling", "drop", "ratio-"), name_among(*CONTENDERS)
+    add("--scenarios", type=listed(scenarios), default=SCENARIOS, metavar="A,B", help="(%(default)s)")
+    add(
+        "--contenders",
+        type=listed(contenders),
+        default=",".join(CONTENDERS),
+        metavar="A,B",
+        help="(%(default)s)",
+    )
     add("--rows", type=positive_int, default=1_000_000, metavar="N", help="of a batch (%(default)s)")
     add("--batches", type=positive_int, default=14, metavar="N", help="of ours (%(default)s)")
     add("--spark-batches", type=positive_int, default=6, metavar="N", help="of Spark's own (%(default)s)")
@@ -79,7 +87,7 @@ def _runs(arguments: argparse.Namespace, console: Console) -> list[Run]:
     runs: list[Run] = []
     try:
         with TemporaryDirectory(prefix="tidegate-windows-", dir=arguments.temp) as temporary:
-            for name in arguments.scenarios.split(","):
+            for name in arguments.scenarios:
                 ratio = name.startswith("ratio-")
                 size = int(name.removeprefix("ratio-")) if ratio else 0
                 scenario = known.get(name) or Scenario(
@@ -88,7 +96,7 @@ def _runs(arguments: argparse.Namespace, console: Console) -> list[Run]:
                 folder = Path(temporary) / name
                 scenario.write(folder)
                 # Spark's own would take minutes for a batch whose rows lie in six hundred windows each.
-                contenders = [OURS] if ratio else arguments.contenders.split(",")
+                contenders = [OURS] if ratio else arguments.contenders
                 if name == "drop":
                     contenders = [OURS, READY, HALF] * ROUNDS
                 for number, contender in enumerate(contenders):

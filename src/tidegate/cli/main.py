@@ -22,7 +22,7 @@ COMMANDS = {
     "bench": "speed next to other engines, in one run",
     "reproduce": "a paper's figures again: what it said, what we measured, and plots",
     "sift": "a sifter on an edge node, without Spark: rows in, the rows worth carrying out",
-    "inspect": "what is in a checkpoint: batches, plans, routing, segments, watermarks",
+    "inspect": "what is in a checkpoint: batches, plans, routing, segments, receipts, debts",
 }
 
 WRONG_USE = 2

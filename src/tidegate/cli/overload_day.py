@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.quiet import console_beside_spark
-from tidegate.errors import FlowError, explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,10 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.report.outcome import say
     from tidegate.spark.bench.bars import marked
     from tidegate.spark.bench.day.bars import day_bars, rows_of_report
-    from tidegate.spark.bench.day.contenders import GOAL_SECONDS
+    from tidegate.spark.bench.day.contenders import CONTENDERS, GOAL_SECONDS
     from tidegate.spark.bench.day.plot import day_plot
 
-    starts = _chosen(arguments.contenders)
+    starts = {name: CONTENDERS[name] for name in arguments.contenders}
     with console_beside_spark(arguments.json) as console:
         day = _day(arguments, console)
         answer, runs, calm = _played(arguments, day, starts, console)
@@ -59,18 +58,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         write_frame(Frame("bench overload", arguments.seed, rows, bars), arguments.json)
     return 0
-
-
-def _chosen(names: str) -> dict[str, Start]:
-    from tidegate.spark.bench.day.contenders import CONTENDERS
-
-    wanted = names.split(",")
-    unknown = [name for name in wanted if name not in CONTENDERS]
-    if unknown:
-        raise FlowError(
-            explain(f"Nobody is called {', '.join(unknown)}", do=f"Choose among {', '.join(CONTENDERS)}")
-        )
-    return {name: CONTENDERS[name] for name in wanted}
 
 
 def _day(arguments: argparse.Namespace, console: Console) -> Day:

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _runs(arguments: argparse.Namespace, rate: float, console: Console) -> tuple[Run, dict[str, Run]]:
     """The first policy alone, for how late it is; then all of them side by side, for what they find."""
-    policies = arguments.policies.split(",")
+    policies = arguments.policies
     alone = _played(arguments, [policies[0]], rate, console)[policies[0]]
     # Each of n policies has an nth of the machine, and work grows with the square of the rate.
     return alone, _played(arguments, policies, rate / sqrt(len(policies)), console)

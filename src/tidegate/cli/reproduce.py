@@ -2,8 +2,8 @@
 
 Everything runs on the stages, without Spark: cost is counted under a simulated clock and not timed, so the
 same seeds give the same figures on every machine (but for figures that are about time itself). With --spark
-figures of window drop are timed on Spark. The exit code
-says whether the experiment ran, not whether we agree with the paper: the table says that, line by line.
+figures of window drop are timed on Spark. The exit code says whether the experiment ran, not whether we agree
+with the paper: the table says that, line by line.
 """
 
 from __future__ import annotations

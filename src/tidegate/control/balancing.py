@@ -139,11 +139,14 @@ def check(settings: BalanceSettings, instances: int) -> None:
         raise FlowError(
             explain(
                 f"Strategy {settings.balance.strategy!r}, {settings.balance.topology}, needs copies of rows",
-                got=f"{', '.join(whole)}: not an inner join, and with a `where`",
-                why="Who matched is decided by Spark between two steps of one task, which sees no other copy",
+                got=f"{', '.join(whole)}: a window, or not an inner join and with a `where`",
+                why="The rows of a group are added up in one place; and who matched is decided by Spark "
+                "between two steps of one task, which sees no other copy",
                 do="Use auto, hash, fastjoin or ls-stream, and topology='together'",
             )
         )
+    # Instances that have no partition, or no speed: not on the way to the first batch.
+    first(settings, instances)
 
 
 def first(settings: BalanceSettings, instances: int) -> dict[str, Routing]:

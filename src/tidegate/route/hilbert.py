@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import FlowError, explain
+from tidegate.numeric import is_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,11 +112,11 @@ def _look_up(table: int, v: NDArray[np.uint64], entry: NDArray[np.uint64]) -> ND
 
 
 def check_bits(bits: int) -> None:
-    if not 1 <= bits <= BITS_MAX:
+    if not is_whole(bits) or bits > BITS_MAX:
         raise FlowError(
             explain(
                 "A Hilbert cell needs between 1 and 31 bits per axis",
-                got=bits,
+                got=repr(bits),
                 why="Its number takes two bits per step and must fit into a signed 64-bit integer",
                 do="16 bits make cells of about 300 by 600 metres at the equator",
             )

@@ -59,7 +59,10 @@ def _space_of(groups: Iterable[Group], queries: Sequence[Query], schema: Mapping
                     maker.name(comparison.column, group.values(comparison))
             except FlowError as error:
                 raise refused(queries[group.members[0]], error) from None
-    return maker.made()
+    try:
+        return maker.made()
+    except FlowError as error:
+        raise refused(queries[0], error) from None
 
 
 def _boxes_of(group: Group, queries: Sequence[Query], space: Space) -> Iterable[Arrays]:

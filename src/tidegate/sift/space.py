@@ -59,9 +59,9 @@ class SpaceMaker:
         if not self._categories:
             raise FlowError(
                 explain(
-                    "No query names a column",
+                    "It names no column, and no other query does",
                     why="Rows are told apart by the columns that queries compare",
-                    do="Write at least one query that does not take all rows",
+                    do="Compare a column with something, in one query at least",
                 )
             )
         lines: list[Line] = []

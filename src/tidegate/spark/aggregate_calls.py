@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -16,6 +15,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 
 from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN
+from tidegate.spark.understood import understood
 
 #: Functions whose second argument says whether nulls are ignored.
 _FLAGGED = ("first", "last", "any_value", "first_value", "last_value")
@@ -23,7 +23,8 @@ _FLAGGED = ("first", "last", "any_value", "first_value", "last_value")
 
 def called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
     """The aggregate function and its arguments."""
-    column = F.expr(given) if isinstance(given, str) else given
+    with understood(f"Aggregate {name!r}: Spark does not understand it"):
+        column = F.expr(given) if isinstance(given, str) else given
     if not isinstance(column, ClassicColumn):
         raise _refused(name, given, "it is no Spark column")
     node = column._jc.node()
@@ -104,17 +105,12 @@ def _refused(name: str, given: Any, why: str) -> FlowError:
 
 def analysed(frame: DataFrame, name: str, column: Column) -> tuple[Any, T.DataType]:
     """An argument as Spark resolves it over the frame: the expression (of Java), and its type."""
-    try:
+    known = [column for column in frame.columns if not column.startswith(HIDDEN)]
+    with understood(
+        f"Aggregate {name!r}: Spark does not understand an argument",
+        do=f"The stream has the columns {', '.join(known)}",
+    ):
         selected = frame.select(column.alias("x"))
-    except AnalysisException as error:
-        known = [column for column in frame.columns if not column.startswith(HIDDEN)]
-        raise FlowError(
-            explain(
-                f"Aggregate {name!r}: Spark does not understand an argument",
-                got=str(error).splitlines()[0],
-                do=f"The stream has the columns {', '.join(known)}",
-            )
-        ) from error
     expression = selected._jdf.queryExecution().analyzed().expressions().head()
     if expression.getClass().getSimpleName() == "Alias":
         expression = expression.child()

@@ -27,14 +27,16 @@ from tidegate.spark.compiled import (
     JoinInput,
     Tap,
 )
-from tidegate.spark.condition_checks import check_condition, is_null, spreading_code
+from tidegate.spark.condition_checks import check_condition, check_where, is_null, spreading_code
 from tidegate.spark.counted_streams import judged_by_spark, observed_streams
 from tidegate.spark.flow_checks import (
+    alike,
     all_streaming_or_none,
     check_estimates,
     check_outputs,
     joins_that_may_repair,
     operators_whose_time_counts,
+    outputs_behind,
     same_time_type,
     sources_of,
 )
@@ -141,6 +143,8 @@ class _Compiler:
         sides = [self._input(node, left, keys, 0), self._input(node, right, keys, 1)]
         shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
         whole = spark_schema(shown)
+        if node.where is not None:
+            check_where(node.where, self.compiled.spark.createDataFrame([], spark_schema(columns)), name)
         if not self._cells:
             # What pairs are worth may be said of any column.
             shown = only_wanted(shown, selected(self.compiled.outputs, node))
@@ -306,16 +310,22 @@ class _Compiler:
     def _fingerprint(self) -> dict[str, Any]:
         """What must not change between two runs on one checkpoint."""
         compiled = self.compiled
+        operators = {
+            **{join.layout.operator: _join_fingerprint(join) for join in compiled.joins},
+            **{window.layout.operator: window_fingerprint(window) for window in compiled.windows},
+        }
+        # What tells such operators apart is in their boxes, which nobody can compare. In another order of
+        # outputs they would take over each other's rows.
+        for name in alike(operators):
+            node = next(one.node for one in compiled.operators if one.layout.operator == name)
+            operators[name]["outputs"] = outputs_behind(compiled.outputs, node)
         return {
             "partitions": self._partitions,
             "streams": {
                 name: {"time": source.time, "schema": source.frame.schema.simpleString()}
                 for name, source in compiled.sources.items()
             },
-            "operators": {
-                **{join.layout.operator: _join_fingerprint(join) for join in compiled.joins},
-                **{window.layout.operator: window_fingerprint(window) for window in compiled.windows},
-            },
+            "operators": operators,
         }
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN, Join
-from tidegate.on import Condition, OnSets
+from tidegate.on import Condition, OnPairs, OnSets
 from tidegate.spark.keys import is_binary, quoted, type_of
 from tidegate.spark.layout import TIME
+from tidegate.spark.sendable import check_sendable
+from tidegate.spark.understood import understood
 
 _ITEMS = (
     T.BooleanType,
@@ -28,7 +32,9 @@ _ITEMS = (
 
 
 def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> None:
-    """The columns are there, of types that can be compared."""
+    """The columns are there, of types that can be compared, and a function can go to the workers."""
+    if isinstance(condition, OnPairs):
+        check_sendable(f"The pairwise function {condition.name!r}", condition.function)
     for names in condition.columns:
         kinds = [
             type_of(frame, name, side, "column")
@@ -49,6 +55,16 @@ def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> 
                         do="Cast one of the columns with with_column before the join",
                     )
                 )
+
+
+def check_where(where: Any, joined: DataFrame, operator: str) -> None:
+    """A residual condition is true or false of a joined row; `joined` has its columns."""
+    known = ", ".join(name for name in joined.columns if not name.startswith(HIDDEN))
+    with understood(
+        f"The `where` of {operator} does not fit its rows",
+        do=f"Give a condition over the columns of the joined row: {known}",
+    ):
+        joined.filter(where)
 
 
 def is_null(condition: Condition | None, side: int) -> Column:

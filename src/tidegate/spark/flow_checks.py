@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import types as T
 
@@ -34,6 +37,17 @@ def check_outputs(outputs: Sequence[Output]) -> None:
         raise FlowError(
             explain("Two outputs have the same name", got=", ".join(twice), do="Give each its own name=…")
         )
+    paths = [output.path.rstrip("/") for output in outputs if output.path is not None]
+    shared = sorted({path for path in paths if paths.count(path) > 1})
+    if shared:
+        raise FlowError(
+            explain(
+                "Two outputs write to the same path",
+                got=", ".join(shared),
+                why="Files of a batch replace what lies in its directory, so one of them would be lost",
+                do="Give each a directory of its own",
+            )
+        )
 
 
 def sources_of(outputs: Sequence[Output]) -> list[Source]:
@@ -57,6 +71,26 @@ def sources_of(outputs: Sequence[Output]) -> list[Source]:
             explain("Two streams have the same name", got=", ".join(twice), do="Give each its own name=…")
         )
     return list(found.values())
+
+
+def outputs_behind(outputs: Sequence[Output], node: Node) -> list[str]:
+    """Names of the outputs that a node contributes to."""
+
+    def reaches(start: Node) -> bool:
+        if start is node or isinstance(start, Source):
+            return start is node
+        if isinstance(start, Join):
+            return reaches(start.left) or reaches(start.right)
+        return reaches(start.parent)
+
+    return sorted(output.name for output in outputs if reaches(output.node))
+
+
+def alike(described: Mapping[str, Any]) -> list[str]:
+    """Names of operators whose descriptions are those of others, too."""
+    texts = {name: json.dumps(one, sort_keys=True) for name, one in described.items()}
+    counts = Counter(texts.values())
+    return [name for name, text in texts.items() if counts[text] > 1]
 
 
 def all_streaming_or_none(sources: Sequence[Source]) -> bool:

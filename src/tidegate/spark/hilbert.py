@@ -15,6 +15,7 @@ from functools import cache
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from tidegate.errors import FlowError, explain
 from tidegate.route.hilbert import STEPS, check_bits
 
 #: Bits of each axis that a step takes.
@@ -24,6 +25,15 @@ _GROUP = 4
 def hilbert(lat: Column | str, lon: Column | str, bits: int) -> Column:
     """Cell number of a place; null where it has none."""
     check_bits(bits)
+    for name, given in (("lat", lat), ("lon", lon)):
+        if not isinstance(given, str | Column):
+            raise FlowError(
+                explain(
+                    f"{name} of a Hilbert cell is no column",
+                    got=type(given).__name__,
+                    do="Give two columns (or expressions as text), or two numpy arrays",
+                )
+            )
     y, x = (F.expr(one) if isinstance(one, str) else one for one in (lat, lon))
     y, x = y.cast("double"), x.cast("double")
     inside = y.between(-90.0, 90.0) & x.between(-180.0, 180.0)

@@ -22,9 +22,8 @@ _DIGITS_EXACT = 15
 
 
 def kinds_of(schema: T.StructType) -> dict[str, str]:
-    """The columns that a query can name, with the kind of axis that each becomes."""
-    found = {field.name: _kind(field.dataType) for field in schema.fields}
-    return {name: kind for name, kind in found.items() if kind is not None}
+    """The columns with the kind of axis that each becomes; its type, which is none, where queries cannot."""
+    return {field.name: _kind(field.dataType) or field.dataType.simpleString() for field in schema.fields}
 
 
 def _kind(kind: T.DataType) -> str | None:

@@ -23,6 +23,7 @@ from tidegate.flow import Box, Node, Source
 from tidegate.spark.keys import quoted
 from tidegate.spark.lanes import Lanes
 from tidegate.spark.layout import CODE, TAG, TIME
+from tidegate.spark.understood import understood
 from tidegate.values import BEGINNING_US
 
 #: Tag of heartbeat rows: no port has it.
@@ -95,7 +96,16 @@ def boxes_of(node: Node) -> tuple[Node, list[Box]]:
 def apply_boxes(frame: DataFrame, boxes: Sequence[Box], what: str, timed: bool = True) -> DataFrame:
     """Apply stateless boxes; the hidden time, where there is one, must come out at the other end."""
     for box in boxes:
-        frame = box.apply(frame)
+        with understood(f"Spark does not understand a {box.kind} of {what}"):
+            frame = box.apply(frame)
+        if not isinstance(frame, DataFrame):
+            raise FlowError(
+                explain(
+                    f"A {box.kind} of {what} returns no data frame",
+                    got=type(frame).__name__,
+                    do="Let the function return what it made of the data frame that it was given",
+                )
+            )
     if timed and TIME not in frame.columns:
         raise FlowError(
             explain(

@@ -81,7 +81,7 @@ def goal_settings(
         raise FlowError(
             explain(
                 "This goal could not be kept: nothing in the flow may be left out",
-                got=", ".join(f"a {join.node.how} join" for join in compiled.joins) or "no join and no match",
+                got=", ".join(f"{join.node.how} join" for join in compiled.joins) or "no join and no match",
                 why="A row that comes out alone because its partner was skipped would be wrong, not missing; "
                 "so would the window of a skipped row",
                 do="Use inner or left_semi joins, or match the rows of a source, or let windows be missing: "
@@ -129,7 +129,7 @@ def _that_may_repair(compiled: Compiled) -> set[int]:
         raise FlowError(
             explain(
                 "Nothing that may be left out here could be repaired",
-                got=", ".join(f"a {join.node.how} join" for join in compiled.joins),
+                got=", ".join(f"{join.node.how} join" for join in compiled.joins),
                 why="Results that come later may feed no join or window, where they would be late; and the "
                 "`where` of a left semi join is judged too late to say which batch a row belongs to",
                 do="Use repair=None, or write the results of an inner join to an output",

@@ -12,6 +12,10 @@ from tidegate.control.repair import RepairSettings
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
 from tidegate.errors import FlowError, explain
+from tidegate.numeric import is_whole
+
+#: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
+PARTITIONS_PER_CORE = 8
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,22 @@ class Settings:
         return None if self.goal is None else self.goal.dropping
 
 
+def numbers(
+    partitions: int | None, instances: int | None, stored: int | None, parallelism: int
+) -> tuple[int, int]:
+    """Partitions and instances: as given, as a checkpoint was begun, or as the machine has it.
+
+    Where the partitions are known, a machine with more cores than that still has work for as many instances.
+    """
+    known = stored if partitions is None else positive(partitions, "partitions", 1)
+    count = positive(instances, "instances", min(parallelism, known or parallelism))
+    return known or PARTITIONS_PER_CORE * count, count
+
+
 def positive(given: int | None, what: str, default: int) -> int:
     """A number that the user gave, checked, or the default."""
     if given is None:
         return default
-    if not isinstance(given, int) or given < 1:
+    if not is_whole(given):
         raise FlowError(explain(f"{what} must be a whole number of at least 1", got=repr(given)))
     return given

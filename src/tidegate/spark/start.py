@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from tidegate.balance import Balance
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, StateError, explain
-from tidegate.flow import Output
+from tidegate.flow import Output, path_text
 from tidegate.goals import Goal, Shed
+from tidegate.numeric import is_whole
 from tidegate.spark.compile import compile_flow
 from tidegate.spark.query import Query
 from tidegate.spark.run_settings import (
@@ -20,16 +22,13 @@ from tidegate.spark.run_settings import (
     repair_settings,
 )
 from tidegate.spark.running import run_batch, run_stream
-from tidegate.spark.settings import Settings, positive
+from tidegate.spark.settings import Settings, numbers
 from tidegate.state.checkpoint import Checkpoint
-
-#: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
-PARTITIONS_PER_CORE = 8
 
 
 def start(
     *outputs: Output,
-    checkpoint: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     trigger: str | None = None,
     goal: Goal | None = None,
     shed: Shed | None = None,
@@ -44,13 +43,15 @@ def start(
     back). `goal`: how late results may be; when there is more work than time, work is left out as `shed`
     says, and never without a goal. `balance`: how work is spread over instances; nothing is lost by it, so
     it needs no goal. `partitions` (fixed for the life of a checkpoint) default to eight per instance,
-    `instances` to the parallelism of the session; it may differ from run to run. Batch inputs run at once,
-    flush everything and need neither a checkpoint nor a goal.
+    `instances` to the parallelism of the session, at most one per partition; it may differ from run to run.
+    Batch inputs run at once, flush everything and need neither a checkpoint nor a goal.
     """
+    _check_kinds(goal=(goal, Goal), shed=(shed, Shed), balance=(balance, Balance))
+    _check_seed(seed)
+    checkpoint = None if checkpoint is None else path_text(checkpoint, "The checkpoint")
     sources_spark = _session(outputs)
     parallelism = sources_spark.sparkContext.defaultParallelism if sources_spark is not None else 1
-    count = positive(instances, "instances", parallelism)
-    parts = positive(partitions, "partitions", _stored_partitions(checkpoint) or PARTITIONS_PER_CORE * count)
+    parts, count = numbers(partitions, instances, _stored_partitions(checkpoint), parallelism)
     shed = shed or Shed()
     compiled = compile_flow(
         outputs,
@@ -75,6 +76,29 @@ def start(
     bounded = trigger == AVAILABLE_NOW
     settings = Settings(parts, count, bounded, seed, balancing, keep, repairing, estimating)
     return run_stream(compiled, settings, checkpoint, _trigger(trigger))
+
+
+def _check_kinds(**given: tuple[Any, type]) -> None:
+    for name, (value, kind) in given.items():
+        if value is not None and not isinstance(value, kind):
+            raise FlowError(
+                explain(
+                    f"{name} is no tg.{kind.__name__}",
+                    got=repr(value),
+                    do=f"Write {name}=tg.{kind.__name__}(…), or leave it out",
+                )
+            )
+
+
+def _check_seed(seed: int) -> None:
+    if not is_whole(seed, 0) or seed >= 2**63:
+        raise FlowError(
+            explain(
+                "The seed is a whole number from 0 to 2**63 - 1",
+                got=repr(seed),
+                why="Which rows are left out follows from it, in the same way on every machine",
+            )
+        )
 
 
 def _session(outputs: tuple[Output, ...]) -> Any:

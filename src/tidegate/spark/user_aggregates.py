@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
 from tidegate.spark.joined_row import arrow_schema
 from tidegate.spark.layout import UdafLayout
+from tidegate.spark.sendable import check_sendable
 from tidegate.user_defined import UserAggregate
 from tidegate.window.udaf import Udaf
 
@@ -28,7 +28,8 @@ def udaf_layout(name: str, given: UserAggregate) -> tuple[UdafLayout, T.DataType
     udaf = Udaf(name, given.init, given.incr, given.final, tuple(state.names), given.merge)
     layout = UdafLayout(udaf, arrow_schema(state, f"the state of {name}"), state.simpleString())
     _check_first_state(layout, given.state)
-    _check_functions(name, given)
+    for role, function in given.functions.items():
+        check_sendable(f"Aggregate {name!r}: {role}", function)
     return layout, _typed(name, "returns", given.returns)
 
 
@@ -59,18 +60,3 @@ def _check_first_state(layout: UdafLayout, declared: str) -> None:
                 do="Return a tuple with a value of its type for every field",
             )
         ) from error
-
-
-def _check_functions(name: str, given: UserAggregate) -> None:
-    for role, function in given.functions.items():
-        try:
-            cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
-        except Exception as error:
-            raise FlowError(
-                explain(
-                    f"Aggregate {name!r}: {role} cannot be sent to the workers",
-                    got=f"{type(error).__name__}: {error}",
-                    why="It is pickled with all that it refers to",
-                    do="Let it not refer to sessions, locks, open files or connections",
-                )
-            ) from error

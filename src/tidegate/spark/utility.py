@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.residual import condition
+from tidegate.spark.understood import understood
 
 
 def check_utility(compiled: Compiled, utility: Any) -> None:
@@ -21,16 +21,12 @@ def check_utility(compiled: Compiled, utility: Any) -> None:
         )
     for join in valued:
         empty = compiled.spark.createDataFrame([], join.schema)
-        try:
-            kind = empty.select(condition(utility).alias("utility")).schema["utility"].dataType
-        except AnalysisException as error:
-            raise FlowError(
-                explain(
-                    f"The utility does not fit the rows of {join.layout.operator}",
-                    got=str(error).splitlines()[0],
-                    do="Use columns of the joined row: " + ", ".join(c.name for c in join.layout.output),
-                )
-            ) from error
+        known = ", ".join(column.name for column in join.layout.output)
+        with understood(
+            f"The utility does not fit the rows of {join.layout.operator}",
+            do=f"Use columns of the joined row: {known}",
+        ):
+            kind = empty.select(condition(utility)).schema.fields[0].dataType
         if not isinstance(kind, T.NumericType):
             raise FlowError(
                 explain("A utility is a number", got=kind.simpleString(), do="For example utility='fare'")

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -22,6 +21,7 @@ from tidegate.spark.aggregate_calls import Constant, analysed, called, constant
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import TIME, WEIGHT, UdafLayout, WindowResult
 from tidegate.spark.sql_text import told_apart
+from tidegate.spark.understood import understood
 from tidegate.spark.user_aggregates import udaf_layout
 from tidegate.user_defined import UserAggregate
 from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate, result_type, users_part
@@ -135,18 +135,12 @@ class _Taking:
         taken = self.taken
         arguments = [column.alias(name) for name, column in taken.arguments]
         given_to = self._frame.select(TIME, F.lit(1.0).alias(WEIGHT), *arguments)
-        try:
+        with understood(
+            "Spark cannot compute the aggregates of a window", do="Cast the arguments, or take fields of them"
+        ):
             added_up = given_to.groupBy(WEIGHT).agg(
                 *[F.expr(text).alias(name) for name, text in taken.partials]
             )
-        except AnalysisException as error:
-            raise FlowError(
-                explain(
-                    "Spark cannot compute the aggregates of a window",
-                    got=str(error).splitlines()[0],
-                    do="Cast the arguments, or take fields of them",
-                )
-            ) from error
         taken.types = {field.name: field.dataType for field in added_up.schema.fields}
 
     def _argument(self, name: str, column: Any) -> tuple[str, T.DataType]:

@@ -12,8 +12,8 @@ import re
 from tidegate import errors
 from tidegate.errors import TidegateError
 
-#: The last line of a Python stack trace: class and message.
-_RAISED = re.compile(r"^tidegate\.errors\.(\w+): (.+)$", re.MULTILINE)
+#: The end of a Python stack trace: class and message, which goes on where a user's error has several lines.
+_RAISED = re.compile(r"^tidegate\.errors\.(\w+): (.+?)(?=\n\s*\n|\n\s+at |\s*\Z)", re.MULTILINE | re.DOTALL)
 
 
 def told(error: BaseException, batch: int) -> BaseException:

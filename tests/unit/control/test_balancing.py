@@ -85,6 +85,9 @@ def settings(balance: Balance, seconds: float | None = None, **join: bool) -> Ba
         (settings(Balance(strategy="random"), scatters=False), 4, "needs copies of rows"),
         (settings(Balance(scale=(1, 4))), 2, "nobody says how long a batch may take"),
         (settings(Balance(scale=(1, 9)), 1.0), 2, "9 instances, 8 partitions"),
+        (settings(Balance()), 9, "9 instances, 8 partitions"),
+        (settings(Balance(topology="biclique")), 17, "9 instances, 8 partitions"),
+        (settings(Balance(strategy="ls-stream", weights=(1.0, 2.0))), 3, "one weight per instance"),
     ],
 )
 def test_what_cannot_be_done_is_refused_at_the_start(
@@ -111,18 +114,25 @@ def test_a_join_without_a_key_lies_together_whatever_is_asked() -> None:
         ({"weights": (1.0, 2.0)}, "knows no weights"),
         ({"scale": (4, 2)}, "wrong way round"),
         ({"scale": (0, 2)}, "below one"),
+        ({"scale": 3}, r"Got: 3\. Give scale=\(least, largest\)"),
+        ({"scale": (1,)}, "1 <= least <= largest"),
+        ({"scale": (1.5, 2)}, "whole numbers"),
+        ({"strategy": "fastjoin", "threshold": 0.5}, r"threshold=0\.5\. Give 1 or more for fastjoin"),
+        ({"strategy": "fastjoin", "threshold": "2"}, "threshold='2'"),
+        ({"strategy": "fastjoin", "threshold": float("nan")}, "threshold=nan"),
+        ({"strategy": "ls-stream", "threshold": -1.0}, r"threshold=-1\.0\. Give 0 or more for ls-stream"),
+        ({"strategy": "contrand", "group": 0}, r"group=0\. Give a whole number"),
+        ({"strategy": "contrand", "group": 1.5}, r"group=1\.5"),
+        ({"strategy": "ls-stream", "gamma": 2}, "gamma=2"),
+        ({"strategy": "ls-stream", "gamma": None}, "gamma=None"),
+        ({"strategy": "ls-stream", "weights": (0, 1)}, r"weights=\(0, 1\)\. Give one number above 0"),
+        ({"strategy": "ls-stream", "weights": 3}, "weights=3"),
+        ({"strategy": "ls-stream", "weights": ()}, r"weights=\(\)"),
     ],
 )
 def test_a_balance_that_means_nothing_is_refused(wrong: dict[str, object], told: str) -> None:
     with pytest.raises(FlowError, match=told):
         Balance(**wrong)  # type: ignore[arg-type]
-
-
-def test_thresholds_below_what_they_can_mean_are_refused() -> None:
-    with pytest.raises(FlowError):
-        balancing.strategy_of(Balance(strategy="fastjoin", threshold=0.5))
-    with pytest.raises(FlowError):
-        balancing.strategy_of(Balance(strategy="ls-stream", threshold=-1.0))
 
 
 def test_more_instances_are_asked_for_at_once_where_the_heaviest_takes_too_long() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -101,8 +103,8 @@ def test_no_places_have_no_cells() -> None:
     assert hilbert(np.zeros(0), np.zeros(0), 8).tolist() == []
 
 
-@pytest.mark.parametrize("bits", [0, 32, -1])
-def test_too_few_or_too_many_bits_are_refused(bits: int) -> None:
+@pytest.mark.parametrize("bits", [0, 32, -1, None, True, 2.5])
+def test_too_few_or_too_many_bits_are_refused(bits: Any) -> None:
     for call in (lambda: one(0, 0, bits), lambda: cell_bounds(np.zeros(1, np.int64), bits)):
         with pytest.raises(FlowError, match=rf"between 1 and 31 bits.*Got: {bits}\. .*64-bit.*16 bits"):
             call()

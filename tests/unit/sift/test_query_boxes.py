@@ -111,7 +111,7 @@ def test_the_query_that_is_named_is_the_one_that_is_bad_even_among_its_like() ->
     [
         ([], "There are no queries"),
         ([Query("a", "lat > 1"), Query("a", "lat > 2")], "Two queries are called 'a'"),
-        ([Query("a", "true")], "No query names a column"),
+        ([Query("a", "true"), Query("b", "false")], "Query 'a': It names no column, and no other query does"),
     ],
 )
 def test_a_set_of_queries_that_means_nothing_is_refused(queries: list[Query], said: str) -> None:

@@ -9,7 +9,14 @@ import tidegate as tg
 from tidegate.flow import Stream, stream
 from tidegate.join.within import Unbounded, Within
 from tidegate.queries import Query
-from tidegate.spark.flow_checks import joins_by_content, joins_that_may_repair, joins_that_may_skip
+from tidegate.spark.flow_checks import (
+    alike,
+    check_outputs,
+    joins_by_content,
+    joins_that_may_repair,
+    joins_that_may_skip,
+    outputs_behind,
+)
 
 
 @dataclass
@@ -29,6 +36,33 @@ def joined(left: Stream, right: Stream, how: str) -> Stream:
 
 def allowed(*streams: Stream) -> int:
     return len(joins_that_may_skip([one.write_to("noop", name=f"o{i}") for i, one in enumerate(streams)]))
+
+
+def test_two_outputs_do_not_share_a_name_or_a_path() -> None:
+    a = source("a")
+    check_outputs([a.write_to("parquet", "out/a"), a.write_to("parquet", "out/b"), a.write_to("noop")])
+    with pytest.raises(tg.FlowError, match="Two outputs have the same name. Got: a"):
+        check_outputs([a.write_to("parquet", "out/a"), a.write_to("parquet", "more/a")])
+    with pytest.raises(tg.FlowError, match="Two outputs write to the same path. Got: out/a"):
+        check_outputs([a.write_to("parquet", "out/a"), a.write_to("json", "out/a/", name="b")])
+
+
+def test_a_node_is_behind_every_output_that_it_contributes_to() -> None:
+    a, b = source("a"), source("b")
+    near = joined(a, b, "inner")
+    busy = near.filter("k > 0").window("1 second").agg(n=1)
+    outputs = [
+        near.write_to("noop", name="near"),
+        busy.write_to("noop", name="busy"),
+        a.write_to("noop", name="a"),
+    ]
+    assert outputs_behind(outputs, outputs[0].node) == ["busy", "near"]
+    assert outputs_behind(outputs, outputs[1].node) == ["busy"]
+    assert outputs_behind(outputs, outputs[2].node) == ["a", "busy", "near"]
+
+
+def test_operators_are_alike_where_all_that_is_known_of_them_is_equal() -> None:
+    assert alike({"one": {"a": 1, "b": [2]}, "two": {"b": (2,), "a": 1}, "three": {"a": 1}}) == ["one", "two"]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,14 @@ def test_an_error_that_a_worker_raised_on_purpose_comes_out_as_itself_with_the_b
     assert error.__cause__ is cause
 
 
+def test_a_message_of_several_lines_comes_out_whole() -> None:
+    text = SPARK_TEXT.replace("checksum a.", "ValueError: expected\n  a\nnot b. Start again.")
+    for given in (text, text.partition("\n\n")[0], text.replace("\n\n\tat", "\n\tat")):
+        assert str(told(RuntimeError(given), 7)).endswith(
+            "Got: ValueError: expected\n  a\nnot b. Start again."
+        )
+
+
 def test_an_error_of_the_driver_is_left_as_it_is() -> None:
     error = BatchFailed("no report")
     assert told(error, 7) is error

@@ -17,7 +17,7 @@ from tidegate.routing import together
 from tidegate.spark.engine import CONF
 from tidegate.spark.layout import CODE, TAG, TIME
 from tidegate.spark.routed import instance_of
-from tidegate.spark.start import PARTITIONS_PER_CORE
+from tidegate.spark.settings import PARTITIONS_PER_CORE
 
 
 def count_by_instance(rows: DataFrame, instances: int) -> int:
