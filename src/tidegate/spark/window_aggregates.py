@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN
-from tidegate.spark.aggregate_calls import Constant, analysed, called, constant
+from tidegate.spark.aggregate_calls import Constant, analysed, called, columns_in, constant
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import TIME, WEIGHT, UdafLayout, WindowResult
 from tidegate.spark.sql_text import told_apart
@@ -51,6 +51,8 @@ class Taken:
     #: Hidden argument columns, in front of the aggregation; and what each of them is, in Spark's words.
     arguments: list[tuple[str, Column]] = field(default_factory=list)
     described: list[str] = field(default_factory=list)
+    #: Columns of the stream that the arguments are made of.
+    reads: set[str] = field(default_factory=set)
     #: Partial columns: name and SQL over the arguments.
     partials: list[tuple[str, str]] = field(default_factory=list)
     #: The same partials of a single row, where there are any.
@@ -163,6 +165,7 @@ class _Taking:
         self._arguments.append((expression, kind))
         self.taken.arguments.append((hidden, column))
         self.taken.described.append(str(expression.sql()))
+        self.taken.reads |= columns_in(expression)
         return hidden, kind
 
     def _part(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
