@@ -130,19 +130,20 @@ _COUNTED = "CAST({0} IS NOT NULL AS BIGINT)"
 _BOTH = "{0} IS NOT NULL AND {1} IS NOT NULL"
 _X = f"CASE WHEN {_BOTH} THEN CAST({{0}} AS DOUBLE) END"
 _Y = f"CASE WHEN {_BOTH} THEN CAST({{1}} AS DOUBLE) END"
-_ZERO = f"CASE WHEN {_BOTH} THEN 0D END"
 
 _COUNT = Part(Merge.SUM, ("count({0})",), (_COUNTED,))
 _SUM = Part(Merge.SUM, ("sum({0})",), ("{0}",))
 _REAL_SUM = Part(Merge.SUM, ("sum(CAST({0} AS DOUBLE))",), ("CAST({0} AS DOUBLE)",))
 _VARIANCE_PANE = ("CAST(count({0}) AS DOUBLE)", "avg(CAST({0} AS DOUBLE))", "var_pop({0}) * count({0})")
-_VARIANCE_ROW = (f"CAST({_COUNTED} AS DOUBLE)", "CAST({0} AS DOUBLE)", "0D")
+# A row alone has no spread; NaN and infinity have none that is a number.
+_NO_SPREAD = "CAST({0} AS DOUBLE) - CAST({0} AS DOUBLE)"
+_VARIANCE_ROW = (f"CAST({_COUNTED} AS DOUBLE)", "CAST({0} AS DOUBLE)", _NO_SPREAD)
 #: Spark's skewness is √n · m3 / m2^1.5 and its kurtosis n · m4 / m2² − 3; both are NULL where m2 is zero.
 _M3 = "coalesce(skewness({0}) * count({0}) * power(var_pop({0}), 1.5D), 0D)"
 _M4 = "coalesce((kurtosis({0}) + 3D) * count({0}) * power(var_pop({0}), 2D), 0D)"
 _VARIANCE = Part(Merge.MOMENTS, _VARIANCE_PANE, _VARIANCE_ROW)
-_THIRD = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3), (*_VARIANCE_ROW, "0D"))
-_FOURTH = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3, _M4), (*_VARIANCE_ROW, "0D", "0D"))
+_THIRD = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3), (*_VARIANCE_ROW, _NO_SPREAD))
+_FOURTH = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3, _M4), (*_VARIANCE_ROW, _NO_SPREAD, _NO_SPREAD))
 _PAIRS = Part(
     Merge.COMOMENTS,
     (
@@ -153,7 +154,7 @@ _PAIRS = Part(
         f"var_pop({_Y}) * count({_X})",
         "covar_pop({0}, {1}) * " + f"count({_X})",
     ),
-    (f"CAST({_BOTH} AS DOUBLE)", _X, _Y, _ZERO, _ZERO, _ZERO),
+    (f"CAST({_BOTH} AS DOUBLE)", _X, _Y, f"{_X} - {_X}", f"{_Y} - {_Y}", f"({_X} - {_X}) + ({_Y} - {_Y})"),
 )
 _BY_TIME = "struct({time} AS key, {0} AS value)"
 _BY_KEY = "CASE WHEN {1} IS NOT NULL THEN struct({1} AS key, {0} AS value) END"
