@@ -232,6 +232,7 @@ class _Compiler:
             arrow_schema(schema, name),
             taken.udafs,
             node.approximate,
+            taken.carried,
         )
         # Rows of windows of rows are never added up, so there is nothing to choose.
         plain = isinstance(node.spec, WindowSpec) and plain_keys(node, frame) and taken.may_go_by_row

@@ -24,7 +24,16 @@ from tidegate.spark.layout import TIME, WEIGHT, UdafLayout, WindowResult
 from tidegate.spark.sql_text import told_apart
 from tidegate.spark.user_aggregates import udaf_layout
 from tidegate.user_defined import UserAggregate
-from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate, result_type, users_part
+from tidegate.window.aggregates import (
+    CONSTANTS,
+    Aggregate,
+    Merge,
+    Part,
+    aggregate,
+    counting_all,
+    result_type,
+    users_part,
+)
 from tidegate.window.estimates import estimated
 from tidegate.window.sketches import hll_size, kll_size
 
@@ -70,6 +79,16 @@ class Taken:
         return len(self.of_rows) == len(self.partials)
 
     @property
+    def carried(self) -> dict[str, str | int]:
+        """Of single rows, by partial: the first column that is the same, or the number that it always is."""
+        first: dict[tuple[str, str], str] = {}
+        carried: dict[str, str | int] = {}
+        for name, text in self.of_rows:
+            same = first.setdefault((text, self.types[name].json()), name)
+            carried[name] = CONSTANTS.get(text, same)
+        return carried
+
+    @property
     def sketched(self) -> list[str]:
         """Results that are made of sketches."""
         sketches = {names[0] for part, names in self.parts if not part.row}
@@ -113,7 +132,9 @@ class _Taking:
         given_constants = zip(found.constants, columns[found.arguments :], strict=False)
         constants = {what: constant(self._frame, name, what, column) for what, column in given_constants}
         sizes = _sizes(name, constants)
-        parts = [self._part(part, arguments, sizes.get(part.merge, 0)) for part in found.parts]
+        never_null = all(self._never_null(one) for one, _ in arguments)
+        found_parts = map(counting_all, found.parts) if never_null else found.parts
+        parts = [self._part(part, arguments, sizes.get(part.merge, 0)) for part in found_parts]
         percentages = constants.get("percentage", Constant(()))
         names = tuple(column for names in parts for column in names)
         kind = _result_kind(found, types[0])
@@ -167,6 +188,10 @@ class _Taking:
         self.taken.described.append(str(expression.sql()))
         self.taken.reads |= columns_in(expression)
         return hidden, kind
+
+    def _never_null(self, hidden: str) -> bool:
+        names = [name for name, _ in self.taken.arguments]
+        return not self._arguments[names.index(hidden)][0].nullable()
 
     def _part(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
         """The columns of a part: new ones, or those of an equal part."""

@@ -29,7 +29,7 @@ Where we differ from Spark, always towards an answer that does not depend on the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tidegate.errors import FlowError, explain
@@ -127,6 +127,9 @@ def _decimal(argument: str, more_digits: int, more_behind: int) -> str:
 
 
 _COUNTED = "CAST({0} IS NOT NULL AS BIGINT)"
+_ONE = "1L"
+#: Texts of rows that give the same number whatever the row.
+CONSTANTS = {_ONE: 1}
 _BOTH = "{0} IS NOT NULL AND {1} IS NOT NULL"
 _X = f"CASE WHEN {_BOTH} THEN CAST({{0}} AS DOUBLE) END"
 _Y = f"CASE WHEN {_BOTH} THEN CAST({{1}} AS DOUBLE) END"
@@ -158,6 +161,11 @@ _PAIRS = Part(
 )
 _BY_TIME = "struct({time} AS key, {0} AS value)"
 _BY_KEY = "CASE WHEN {1} IS NOT NULL THEN struct({1} AS key, {0} AS value) END"
+
+
+def counting_all(part: Part) -> Part:
+    """The part where its argument is never null, as in `count(*)`: each row counts as one."""
+    return replace(part, row=tuple(_ONE if text == _COUNTED else text for text in part.row))
 
 
 def _same(name: str, merge: Merge, accepts: str = "any") -> Aggregate:
