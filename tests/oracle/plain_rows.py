@@ -34,6 +34,7 @@ class PlainRows(PlainWindow):
     """Windows of rows of one input. Emitted rows are (start, end, group …, results …)."""
 
     spec: RowsSpec  # type: ignore[assignment]
+    single: bool = True
     task: ClassVar[type[WindowInstance]] = CountWindowInstance
 
     def operator(self) -> Operator:
@@ -49,8 +50,7 @@ class PlainRows(PlainWindow):
             }
             for row in rows
         ]
-        schema = pa.schema(list(self._columns().items()))
-        return pa.concat_tables([pa.Table.from_pylist(lines, schema), marked])
+        return pa.concat_tables([pa.Table.from_pylist(lines, marked.schema), marked])
 
     def _cell(self, row: Row, work: WindowBatch) -> tuple[Any, ...]:
         time = row["time"]

@@ -16,7 +16,6 @@ from tidegate.control.planning import Operator
 from tidegate.spark.layout import (
     CHECK,
     CODE,
-    FATE,
     MARKER,
     PANE,
     REPORT,
@@ -28,8 +27,8 @@ from tidegate.spark.layout import (
     WindowResult,
 )
 from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.spark.window_batch import MARKER as NO_ROW
 from tidegate.spark.window_task import WindowInstance
+from tidegate.window.aggregates import CONSTANTS
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
@@ -60,6 +59,8 @@ class PlainWindow:
     by: tuple[str, ...]
     aggregates: tuple[PlainAggregate, ...]
     codes: Any = well_mixed
+    #: Rows go one by one: nobody adds them up on the way.
+    single: bool = False
     #: What runs it.
     task: ClassVar[type[WindowInstance]] = WindowInstance
 
@@ -87,7 +88,26 @@ class PlainWindow:
             partitions,
             self._schema().serialize().to_pybytes(),
             {one.name: USERS[one.function] for one in self.aggregates if one.function in USERS},
+            carried=self._carried(),
         )
+
+    def _carried(self) -> dict[str, str | int]:
+        """Of single rows: partials of one text and type travel once, and constants not at all."""
+        known = {"time": "time", "tie": "tie", "check": "check"}
+        texts = [
+            text.format(*one.columns, **known)
+            for one in self.aggregates
+            for part in one.parts
+            for text in part.row
+        ]
+        kinds = [kind for one in self.aggregates for kind in one.partial_kinds()]
+        carried: dict[str, str | int] = {}
+        first: dict[tuple[str, str], str] = {}
+        for i, (text, kind) in enumerate(zip(texts, kinds, strict=True)):
+            name = f"part_{i}"
+            same = first.setdefault((text, str(kind)), name)
+            carried[name] = CONSTANTS.get(text, same)
+        return carried
 
     def _schema(self) -> pa.Schema:
         moment = pa.timestamp("us", "UTC")
@@ -98,15 +118,20 @@ class PlainWindow:
     def partials(self, rows: Sequence[Row], work: WindowBatch) -> pa.Table:
         """What `window_frames.partials` makes of rows, with a marker for every instance."""
         together: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-        for row in rows:
-            together[self._cell(row, work)].append(row)
-        lines = [self._partial(cell, some) for cell, some in together.items()]
+        for number, row in enumerate(rows):
+            together[*self._cell(row, work), number * self.single].append(row)
+        lines = [self._partial(cell, some) for (*cell, _), some in together.items()]
         blank = dict.fromkeys(self._columns(), None)
         lines += [
-            {**blank, TAG: MARKER, CODE: instance, FATE: NO_ROW, ROWS: 0, CHECK: 0}
+            {**blank, TAG: MARKER, CODE: instance, ROWS: 0, CHECK: 0}
             for instance in range(work.routing.instances)
         ]
-        return pa.Table.from_pylist(lines, pa.schema(list(self._columns().items())))
+        table = pa.Table.from_pylist(lines, pa.schema(list(self._columns().items())))
+        if not self.single:
+            return table
+        carried = self._carried()
+        known = [name for name in (ROWS, PANE) if name in table.column_names]
+        return table.drop_columns([*known, *(name for name, carrier in carried.items() if carrier != name)])
 
     def _cell(self, row: Row, work: WindowBatch) -> tuple[Any, ...]:
         """Fate, pane and group of a row."""
@@ -118,12 +143,12 @@ class PlainWindow:
         pane = int(Panes(self.spec).of(np.array([time]))[0])
         return (ON_TIME, pane, *(row[name] for name in self.by))
 
-    def _partial(self, cell: tuple[Any, ...], rows: Sequence[Row]) -> dict[str, Any]:
+    def _partial(self, cell: Sequence[Any], rows: Sequence[Row]) -> dict[str, Any]:
         fate, pane, *group = cell
         code, check = (np.uint64(word).astype(np.int64).item() for word in self.codes(tuple(group)))
         values = [value for one in self.aggregates for value in one.partials(rows)]
         seen = max((row["time"] for row in rows if row["time"] is not None), default=None)
-        known = {FATE: fate, PANE: pane, TAG: 0, CODE: code, CHECK: check, ROWS: len(rows), SEEN: seen}
+        known = {TAG: fate, PANE: pane, CODE: code, CHECK: check, ROWS: len(rows), SEEN: seen}
         partials = {f"part_{i}": value for i, value in enumerate(values)}
         return {**known, **dict(zip(self.by, group, strict=True)), **partials}
 
@@ -131,7 +156,6 @@ class PlainWindow:
         kinds = [kind for one in self.aggregates for kind in one.partial_kinds()]
         whole = dict.fromkeys((PANE, CODE, CHECK, ROWS, SEEN), pa.int64())
         return {
-            FATE: pa.int32(),
             TAG: pa.int16(),
             **whole,
             **{name: KINDS[name] for name in self.by},

@@ -112,3 +112,17 @@ def test_windows_of_partials_equal_those_of_duckdb(
         if isinstance(value, float) and value != value:
             value = None  # DuckDB's correlation of a constant is NaN
         assert found[key] == (value if value is None else pytest.approx(value, rel=1e-9, abs=1e-9)), key
+
+
+@pytest.mark.parametrize("name", ["var_pop", "skewness", "kurtosis", "covar_pop"])
+@pytest.mark.parametrize(
+    ("x", "spread"), [("1.5", 0.0), ("'nan'", np.nan), ("'-inf'", np.nan), ("NULL", None)]
+)
+def test_a_single_row_has_no_spread_unless_it_is_no_number(name: str, x: str, spread: float | None) -> None:
+    found = aggregate(name)
+    arguments = [f"{x}::DOUBLE", "2.5::DOUBLE"][: found.arguments]
+    # Lines in front are a count and means.
+    texts = [text.format(*arguments) for text in found.parts[0].row[1 + found.arguments :]]
+    values = duckdb.connect().execute(f"SELECT {', '.join(texts)}").fetchall()[0]
+    np.testing.assert_equal(values[0], spread)
+    np.testing.assert_equal(values[-1], spread)

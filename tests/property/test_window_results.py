@@ -187,7 +187,8 @@ def alike(mine: Any, theirs: Any) -> bool:
 def test_every_closed_window_comes_out_once_and_is_what_its_rows_say(data: st.DataObject) -> None:
     codes = data.draw(st.sampled_from([well_mixed, well_mixed, colliding]), label="codes")
     by = data.draw(st.sampled_from(BYS), label="by")
-    window = PlainWindow("window1", "rides", data.draw(specs()), by, data.draw(chosen()), codes)
+    single = data.draw(st.booleans(), label="rows one by one")
+    window = PlainWindow("window1", "rides", data.draw(specs()), by, data.draw(chosen()), codes, single)
     story = data.draw(stories())
     engine = played(data, [window], story, flush=data.draw(st.booleans(), label="flush"))
     check_windows(window, engine, window.expected(story.accepted()))

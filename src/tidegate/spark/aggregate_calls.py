@@ -117,6 +117,12 @@ def analysed(frame: DataFrame, name: str, column: Column) -> tuple[Any, T.DataTy
     return expression, selected.schema["x"].dataType
 
 
+def columns_in(expression: Any) -> set[str]:
+    """Names of the columns that an expression (of Java) is made of."""
+    found = expression.references().toSeq()
+    return {str(found.apply(i).name()) for i in range(found.size())}
+
+
 class Constant(NamedTuple):
     """One number, or (`many`) those of an array."""
 

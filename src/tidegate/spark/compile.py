@@ -7,7 +7,7 @@ relies on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -65,7 +65,14 @@ from tidegate.spark.match_columns import check_mark, kinds_of, match_schema
 from tidegate.spark.ports import Port
 from tidegate.spark.wanted import selected
 from tidegate.spark.window_aggregates import taken_apart
-from tidegate.spark.window_schema import check_by, check_rows, plain_keys, window_fingerprint, window_schema
+from tidegate.spark.window_schema import (
+    check_by,
+    check_rows,
+    columns_read,
+    plain_keys,
+    window_fingerprint,
+    window_schema,
+)
 from tidegate.values import BEGINNING_US
 from tidegate.window.spec import WindowSpec
 from tidegate.windowed import Window
@@ -212,10 +219,11 @@ class _Compiler:
     def _window(self, node: Window, name: str) -> CompiledWindow:
         frame = self._frame(node.parent)
         base, _ = ports.boxes_of(node.parent)
-        tap = self._source_tap(node.parent) if isinstance(base, Source) else None
         check_by(node, frame)
         taken = taken_apart(frame, node.aggregates, approximate=node.approximate)
         check_rows(node, taken)
+        only = columns_read(node, taken)
+        tap = self._source_tap(node.parent, only=only) if isinstance(base, Source) else None
         kind = self._time_type(node.parent)
         schema = window_schema(node, frame, taken, kind, timed=id(node) in self._feeding)
         layout = WindowLayout(
@@ -229,6 +237,7 @@ class _Compiler:
             arrow_schema(schema, name),
             taken.udafs,
             node.approximate,
+            taken.carried,
         )
         # Rows of windows of rows are never added up, so there is nothing to choose.
         plain = isinstance(node.spec, WindowSpec) and plain_keys(node, frame) and taken.may_go_by_row
@@ -241,10 +250,16 @@ class _Compiler:
         if not isinstance(base, (Join, Match, Window)) and id(node) not in self.compiled.taps:
             self.compiled.taps[id(node)] = self._source_tap(node)
 
-    def _source_tap(self, node: Node, observed_as: str | None = None, without: str | None = None) -> Tap:
+    def _source_tap(
+        self,
+        node: Node,
+        observed_as: str | None = None,
+        without: str | None = None,
+        only: Collection[str] | None = None,
+    ) -> Tap:
         """Rows of a source on their way past all joins; counted behind their boxes where somebody asks.
 
-        `without`: a column that nobody behind needs.
+        `without`: a column that nobody behind needs. `only`: those that somebody does; None: all.
         """
         base, boxes = ports.boxes_of(node)
         source = base.parent if isinstance(base, Refused) else cast(Source, base)
@@ -252,7 +267,7 @@ class _Compiler:
         if kind != "rows":
             boxes = []  # Refused rows are picked out first; their boxes apply afterwards.
         frame = ports.apply_boxes(self._timed(source), boxes, repr(source.name))
-        fields = [f for f in visible(frame) if f.name != without]
+        fields = [f for f in visible(frame) if f.name != without and (only is None or f.name in only)]
         lanes = self.compiled.lanes.assign([f.dataType for f in fields])
         port = Port(next(self._tags), source.name, tuple(f.name for f in fields), lanes)
         values = [F.col(quoted(f.name)) for f in fields]

@@ -28,6 +28,7 @@ from tidegate.join.matched import count_between, set_bits, unset_positions
 from tidegate.join.order import sort_by_code_time
 from tidegate.spark.layout import BATCH, CHECK, CODE, ROW, SEEN
 from tidegate.spark.merged_rows import MergedRows
+from tidegate.spark.received import Received
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array
 from tidegate.spark.window_task import WindowInstance
 from tidegate.values import END_US, LEFT
@@ -57,12 +58,12 @@ class CountWindowInstance(WindowInstance):
 
     # -- new rows ------------------------------------------------------------------------------------
 
-    def _accept_on_time(self, table: pa.Table, mine: NDArray[np.int64]) -> None:
-        code, check = (_words(table.column(name))[mine] for name in (CODE, CHECK))
-        times, ties = (table.column(name).take(pa.array(mine)).to_numpy() for name in (SEEN, ROW))
+    def _accept_on_time(self, received: Received, mine: NDArray[np.int64]) -> None:
+        code, check = (received.words(name)[mine] for name in (CODE, CHECK))
+        times, ties = (received.numbers(name)[mine] for name in (SEEN, ROW))
         order = _order(code, check, times, ties)
         code, times = code[order], times[order]
-        rows = table.select(self._names).take(pa.array(mine[order]))
+        rows = received.taken([CHECK, ROW, *self.layout.by], mine[order])
         if self.layout.makes_states:
             rows = self._with_states(code, times, rows)
         self.new = [_run(code, times, rows)]

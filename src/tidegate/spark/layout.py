@@ -51,8 +51,8 @@ CELL = "_tidegate_cell"
 SAMPLE = "_tidegate_sample"
 #: The hash that decides about a row, where the sifter is too large for Spark and the tasks decide.
 HASH = "_tidegate_hash"
-#: Of pane partials: a second code of the group, its pane, what became of the rows, how many, the newest.
-CHECK, PANE, FATE = "_tidegate_check", "_tidegate_pane", "_tidegate_fate"
+#: Of pane partials: a second code of the group, its pane, how many rows there are behind it, the newest time.
+CHECK, PANE = "_tidegate_check", "_tidegate_pane"
 ROWS, SEEN = "_tidegate_rows", "_tidegate_seen"
 #: Of approximate windows: how likely a row of this group is kept, and how many rows each kept one stands for.
 SHARE, WEIGHT = "_tidegate_share", "_tidegate_weight"
@@ -139,6 +139,9 @@ class WindowLayout:
     udafs: Mapping[str, UdafLayout] = field(default_factory=dict)
     #: Rows may be sampled: results have intervals.
     approximate: bool = False
+    #: Of single rows, by partial: the column that it travels as, or the number that it is in every row. Those
+    #: that are not named travel as themselves.
+    carried: Mapping[str, str | int] = field(default_factory=dict)
     how: str = "window"
 
     @property

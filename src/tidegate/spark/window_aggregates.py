@@ -17,14 +17,23 @@ from pyspark.sql import types as T
 
 from tidegate.errors import FlowError, explain
 from tidegate.flow import HIDDEN
-from tidegate.spark.aggregate_calls import Constant, analysed, called, constant
+from tidegate.spark.aggregate_calls import Constant, analysed, called, columns_in, constant
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import TIME, WEIGHT, UdafLayout, WindowResult
 from tidegate.spark.sql_text import told_apart
 from tidegate.spark.understood import understood
 from tidegate.spark.user_aggregates import udaf_layout
 from tidegate.user_defined import UserAggregate
-from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate, result_type, users_part
+from tidegate.window.aggregates import (
+    CONSTANTS,
+    Aggregate,
+    Merge,
+    Part,
+    aggregate,
+    counting_all,
+    result_type,
+    users_part,
+)
 from tidegate.window.estimates import estimated
 from tidegate.window.sketches import hll_size, kll_size
 
@@ -51,6 +60,8 @@ class Taken:
     #: Hidden argument columns, in front of the aggregation; and what each of them is, in Spark's words.
     arguments: list[tuple[str, Column]] = field(default_factory=list)
     described: list[str] = field(default_factory=list)
+    #: Columns of the stream that the arguments are made of.
+    reads: set[str] = field(default_factory=set)
     #: Partial columns: name and SQL over the arguments.
     partials: list[tuple[str, str]] = field(default_factory=list)
     #: The same partials of a single row, where there are any.
@@ -66,6 +77,16 @@ class Taken:
     def may_go_by_row(self) -> bool:
         """Is there every partial of a single row? Of sketches there is none."""
         return len(self.of_rows) == len(self.partials)
+
+    @property
+    def carried(self) -> dict[str, str | int]:
+        """Of single rows, by partial: the first column that is the same, or the number that it always is."""
+        first: dict[tuple[str, str], str] = {}
+        carried: dict[str, str | int] = {}
+        for name, text in self.of_rows:
+            same = first.setdefault((text, self.types[name].json()), name)
+            carried[name] = CONSTANTS.get(text, same)
+        return carried
 
     @property
     def sketched(self) -> list[str]:
@@ -111,7 +132,9 @@ class _Taking:
         given_constants = zip(found.constants, columns[found.arguments :], strict=False)
         constants = {what: constant(self._frame, name, what, column) for what, column in given_constants}
         sizes = _sizes(name, constants)
-        parts = [self._part(part, arguments, sizes.get(part.merge, 0)) for part in found.parts]
+        never_null = all(self._never_null(one) for one, _ in arguments)
+        found_parts = map(counting_all, found.parts) if never_null else found.parts
+        parts = [self._part(part, arguments, sizes.get(part.merge, 0)) for part in found_parts]
         percentages = constants.get("percentage", Constant(()))
         names = tuple(column for names in parts for column in names)
         kind = _result_kind(found, types[0])
@@ -157,7 +180,12 @@ class _Taking:
         self._arguments.append((expression, kind))
         self.taken.arguments.append((hidden, column))
         self.taken.described.append(str(expression.sql()))
+        self.taken.reads |= columns_in(expression)
         return hidden, kind
+
+    def _never_null(self, hidden: str) -> bool:
+        names = [name for name, _ in self.taken.arguments]
+        return not self._arguments[names.index(hidden)][0].nullable()
 
     def _part(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
         """The columns of a part: new ones, or those of an equal part."""

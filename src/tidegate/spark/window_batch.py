@@ -11,8 +11,8 @@ from tidegate.window.gap_table import GapTable
 from tidegate.window.intervals import Intervals
 from tidegate.window.strata import NOTHING_LEFT_OUT, LeftOut
 
-#: What became of the rows behind a partial, before they were added up; markers only tell the instance.
-ON_TIME, LATE, REJECTED, DROPPED, MARKER = 0, 1, 2, 3, -1
+#: What became of the rows behind a partial, before they were added up: its TAG.
+ON_TIME, LATE, REJECTED, DROPPED = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)

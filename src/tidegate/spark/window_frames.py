@@ -1,13 +1,13 @@
 """Rows become pane partials: aggregated by Spark before our shuffle, so that a row costs the same in however
 many windows it lies.
 
-Where there are about as many groups as rows, adding up is left to the tasks, and there is one shuffle alone.
-Rows of windows of rows are never added up: each goes with its time and a hash of the row, which give it its
-place among others.
+Where there are about as many groups as rows, adding up is left to the tasks, and there is one shuffle alone;
+what tasks can tell by themselves does not travel (`received.py`). Rows of windows of rows are never added up:
+each goes with its time and a hash of the row, which give it its place among others.
 
 Late rows, rows whose time cannot be used, rows that no kept window needs and rows that are left out of an
 approximate window are added up too, in groups of their own without a key: so they are counted by the same
-pass, and no window ever sees them.
+pass, and no window ever sees them. TAG says what became of rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from tidegate.spark.known import Known
 from tidegate.spark.layout import (
     CHECK,
     CODE,
-    FATE,
     MARKER,
     PANE,
     ROW,
@@ -41,7 +40,6 @@ from tidegate.spark.layout import (
 from tidegate.spark.routed import instance_of
 from tidegate.spark.sql_text import data, told_apart
 from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.spark.window_batch import MARKER as NO_ROW
 from tidegate.values import BEGINNING_US
 from tidegate.window.panes import Panes
 from tidegate.window.spec import RowsSpec, WindowSpec
@@ -52,9 +50,9 @@ _SALT = 977
 
 def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
     """Partials of the rows, at the instances that they belong to, with a marker for every instance."""
-    by_row = work.by_row or isinstance(work.layout.spec, RowsSpec)
-    made = (_of_rows if by_row else _added_up)(rows, window, work, known)
-    shape = (work.layout.operator, by_row)
+    single = _single(work)
+    made = (_of_rows if single else _added_up)(rows, window, work, known)
+    shape = (work.layout.operator, single)
     placed = made.select("*", *known.get(("codes", *shape), lambda: _codes(made, window)))
     instances = work.routing.instances
     markers = known.get(("markers", *shape, instances), lambda: _markers(placed, instances))
@@ -65,25 +63,23 @@ def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: 
 
 def only_markers(spark: SparkSession, window: CompiledWindow, work: WindowBatch) -> DataFrame:
     """A pass without rows: instances that only close windows."""
-    needed = [T.StructField(name, T.StringType()) for name in (FATE, TAG, CODE, ROWS, CHECK)]
-    empty = spark.createDataFrame([], T.StructType(needed))
-    kinds = {FATE: "int", TAG: "short", CODE: "long", ROWS: "long", CHECK: "long"}
-    typed = empty.select(*[F.col(name).cast(kind) for name, kind in kinds.items()])
-    return _markers(typed, work.routing.instances).repartitionById(
+    kinds = {TAG: T.ShortType(), CODE: T.LongType(), ROWS: T.LongType(), CHECK: T.LongType()}
+    empty = spark.createDataFrame([], T.StructType([T.StructField(*one) for one in kinds.items()]))
+    return _markers(empty, work.routing.instances).repartitionById(
         work.routing.instances, instance_of(work.routing, work.layout.partitions)
     )
 
 
 def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
-    """A partial per row: where groups are as many as rows, adding up before the shuffle is a waste."""
+    """Rows as they are: where groups are as many as rows, adding up before the shuffle is a waste."""
 
     def made() -> list[Column]:
-        kinds = window.taken.types
-        place = ROW if isinstance(work.layout.spec, RowsSpec) else PANE
+        taken = window.taken
+        place = [ROW] if isinstance(work.layout.spec, RowsSpec) else []
+        sent = [(name, text) for name, text in taken.of_rows if taken.carried[name] == name]
         return [
-            *[F.col(name) for name in (FATE, place, *map(quoted, work.layout.by))],
-            *[F.expr(text).cast(kinds[name]).alias(name) for name, text in window.taken.of_rows],
-            F.lit(1).cast("long").alias(ROWS),
+            *[F.col(name) for name in (TAG, *place, *map(quoted, work.layout.by))],
+            *[F.expr(text).cast(taken.types[name]).alias(name) for name, text in sent],
             F.col(TIME).alias(SEEN),
         ]
 
@@ -103,7 +99,7 @@ def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known:
     name = work.layout.operator
     # All rows of a group weigh the same, so their weight divides no group.
     weight = [] if work.shares is None else [WEIGHT]
-    named = [FATE, PANE, *map(quoted, work.layout.by), *weight]
+    named = [TAG, PANE, *map(quoted, work.layout.by), *weight]
     keys = known.get(("keys", name), lambda: [F.col(one) for one in named])
     judged = _judged(rows, window, work, known)
     return judged.groupBy(*keys).agg(*known.get(("added up", name), made)).drop(*weight)
@@ -122,21 +118,32 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: K
         rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, _code(group))))
         fate += f"WHEN {left_out_sql(rows, work.seed, work.batch)} THEN {DROPPED} "
     fate += f"ELSE {ON_TIME} END"
-    judged = rows.withColumn(FATE, F.expr(fate))
-    weighed = work.shares is not None
-    needed = known.get(("needed", work.layout.operator), lambda: _needed(rows, window, weighed))
-    return judged.select(FATE, TIME, *needed)
+    judged = rows.withColumn(TAG, F.expr(f"cast({fate} as short)"))
+    single, weighed = _single(work), work.shares is not None
+    shape = ("needed", work.layout.operator, single)
+    needed = known.get(shape, lambda: _needed(rows, window, single, weighed))
+    return judged.select(TAG, TIME, *needed)
 
 
-def _needed(rows: DataFrame, window: CompiledWindow, weighed: bool) -> list[Column]:
+def _needed(rows: DataFrame, window: CompiledWindow, single: bool, weighed: bool) -> list[Column]:
     """Of judged rows: pane or hash, key, weight, and the arguments of all aggregates."""
-    used = F.col(FATE) == F.lit(ON_TIME)
-    by = [F.when(used, F.expr(_canonical(rows.schema[name]))).alias(name) for name in window.layout.by]
+    used = F.col(TAG) == F.lit(ON_TIME)
     spec = window.layout.spec
-    place = (ROW, row_sql(rows)) if isinstance(spec, RowsSpec) else (PANE, pane_sql(spec))
-    placed = F.when(used, F.expr(place[1])).alias(place[0])
-    weight = [F.when(used, 1 / F.col(SHARE)).alias(WEIGHT)] if weighed else []
-    return [placed, *by, *weight, *(column.alias(name) for name, column in window.taken.arguments)]
+    keys = [(name, F.expr(_canonical(rows.schema[name]))) for name in window.layout.by]
+    made = [F.expr(row_sql(rows)).alias(ROW)] if isinstance(spec, RowsSpec) else []
+    if not single and isinstance(spec, WindowSpec):
+        # Rows that no window sees are added up together.
+        keys = [(name, F.when(used, key)) for name, key in keys]
+        made = [F.when(used, F.expr(pane_sql(spec))).alias(PANE)]
+    if weighed:
+        made.append(F.when(used, 1 / F.col(SHARE)).alias(WEIGHT))
+    named = [*keys, *window.taken.arguments]
+    return [*made, *(column.alias(name) for name, column in named)]
+
+
+def _single(work: WindowBatch) -> bool:
+    """Do rows go one by one?"""
+    return work.by_row or isinstance(work.layout.spec, RowsSpec)
 
 
 def _canonical(field: T.StructField) -> str:
@@ -152,7 +159,7 @@ def _codes(frame: DataFrame, window: CompiledWindow) -> list[Column]:
     by = set(window.layout.by)
     keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
     check = f"xxhash64({', '.join([f'{_SALT}', *([told_apart(keys)] if keys else [])])})"
-    return [F.lit(0).cast("short").alias(TAG), F.expr(_code(keys)).alias(CODE), F.expr(check).alias(CHECK)]
+    return [F.expr(_code(keys)).alias(CODE), F.expr(check).alias(CHECK)]
 
 
 def _code(keys: Sequence[tuple[str, T.DataType]]) -> str:
@@ -163,7 +170,7 @@ def _code(keys: Sequence[tuple[str, T.DataType]]) -> str:
 def _markers(like: DataFrame, instances: int) -> DataFrame:
     """One row per instance that tells its task who it is, also where no other row comes."""
     numbers = like.sparkSession.range(0, instances, 1, 1)
-    known = {TAG: F.lit(MARKER), CODE: F.col("id"), FATE: F.lit(NO_ROW), ROWS: F.lit(0), CHECK: F.lit(0)}
+    known = {TAG: F.lit(MARKER), CODE: F.col("id"), ROWS: F.lit(0), CHECK: F.lit(0)}
     return numbers.select(
         *[
             known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)

@@ -58,6 +58,16 @@ def check_rows(node: Window, taken: Taken) -> None:
         )
 
 
+def columns_read(node: Window, taken: Taken) -> set[str] | None:
+    """Columns of its rows that a window looks at; None: all.
+
+    Rows that are chosen or put in order by a hash of the row are looked at as a whole.
+    """
+    if node.approximate or isinstance(node.spec, RowsSpec):
+        return None
+    return {*node.by, *taken.reads}
+
+
 def plain_keys(node: Window, frame: DataFrame) -> bool:
     """No floats, whose zeros and NaNs come in several forms, no collations, nothing nested."""
     kinds = [frame.schema[name].dataType for name in node.by]

@@ -24,8 +24,9 @@ from tidegate.join.order import sort_by_code_time
 from tidegate.route.hash import partition_bounds
 from tidegate.route.places import stored_in
 from tidegate.spark.held import Held
-from tidegate.spark.layout import BATCH, CHECK, CODE, FATE, PANE, REPORT, ROWS, SEEN, TIME
+from tidegate.spark.layout import BATCH, CHECK, CODE, REPORT, SEEN, TIME
 from tidegate.spark.merged_rows import MergedRows
+from tidegate.spark.received import Received
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, by_slot, one_array, write_run
 from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
@@ -87,7 +88,7 @@ class WindowInstance:
         received = [batch for batch in batches if batch.num_rows]
         started = time.thread_time()
         if received:
-            self._accept(pa.Table.from_batches(received))
+            self._accept(Received(received, self.layout))
         self._store()
         closed = self._closed()
         self._merge()
@@ -106,27 +107,26 @@ class WindowInstance:
 
     # -- new partials --------------------------------------------------------------------------------
 
-    def _accept(self, table: pa.Table) -> None:
-        fates, rows = table.column(FATE).to_numpy(), table.column(ROWS).to_numpy()
+    def _accept(self, received: Received) -> None:
         for fate in self._rows:
-            self._rows[fate] = int(rows[fates == fate].sum())
+            self._rows[fate] = received.rows(fate)
+        fates = received.fates
         timed = (fates == ON_TIME) | (fates == LATE) | (fates == DROPPED)
         if timed.any():
-            self._seen_us = int(_known(table.column(SEEN), timed).max())
+            self._seen_us = int(received.numbers(SEEN)[timed].max())
         mine = np.flatnonzero(fates == ON_TIME)
         if len(mine):
-            self._accept_on_time(table, mine)
+            self._accept_on_time(received, mine)
 
-    def _accept_on_time(self, table: pa.Table, mine: NDArray[np.int64]) -> None:
-        code, check = (_words(table.column(name))[mine] for name in (CODE, CHECK))
+    def _accept_on_time(self, received: Received, mine: NDArray[np.int64]) -> None:
+        code, check = (received.words(name)[mine] for name in (CODE, CHECK))
         if self.layout.approximate:
-            rows = as_numpy(one_array(table.column(ROWS)))[mine]
-            self._strata = rows_by_stratum(code, rows)
-        starts = self.panes.start(table.column(PANE).take(pa.array(mine)).to_numpy())
+            self._strata = rows_by_stratum(code, received.counts()[mine])
+        starts = received.starts(self.panes)[mine]
         order = _order(code, check, starts)
-        chosen = table.select([CHECK, *self.layout.by, *self.layout.partials]).take(pa.array(mine[order]))
+        chosen = received.taken([CHECK, *self.layout.by], mine[order])
         code, starts = code[order], starts[order]
-        if self.work.by_row or self.layout.makes_states:
+        if received.single or self.layout.makes_states:
             code, starts, chosen = self._added_up(code, starts, chosen)
         sorted_rows = pa.RecordBatch.from_arrays(
             [one_array(column) for column in chosen.columns], names=chosen.column_names
@@ -311,12 +311,6 @@ def _order(
 
 def _text(report: TaskReport) -> str:
     return json.dumps(report.to_json(), separators=(",", ":"))
-
-
-def _known(column: pa.ChunkedArray, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The chosen numbers of a column with nulls elsewhere; numpy knows no nulls, and doubles lose digits."""
-    numbers: NDArray[np.int64] = column.filter(pa.array(chosen)).to_numpy()
-    return numbers
 
 
 def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:

@@ -29,7 +29,7 @@ Where we differ from Spark, always towards an answer that does not depend on the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tidegate.errors import FlowError, explain
@@ -127,22 +127,26 @@ def _decimal(argument: str, more_digits: int, more_behind: int) -> str:
 
 
 _COUNTED = "CAST({0} IS NOT NULL AS BIGINT)"
+_ONE = "1L"
+#: Texts of rows that give the same number whatever the row.
+CONSTANTS = {_ONE: 1}
 _BOTH = "{0} IS NOT NULL AND {1} IS NOT NULL"
 _X = f"CASE WHEN {_BOTH} THEN CAST({{0}} AS DOUBLE) END"
 _Y = f"CASE WHEN {_BOTH} THEN CAST({{1}} AS DOUBLE) END"
-_ZERO = f"CASE WHEN {_BOTH} THEN 0D END"
 
 _COUNT = Part(Merge.SUM, ("count({0})",), (_COUNTED,))
 _SUM = Part(Merge.SUM, ("sum({0})",), ("{0}",))
 _REAL_SUM = Part(Merge.SUM, ("sum(CAST({0} AS DOUBLE))",), ("CAST({0} AS DOUBLE)",))
 _VARIANCE_PANE = ("CAST(count({0}) AS DOUBLE)", "avg(CAST({0} AS DOUBLE))", "var_pop({0}) * count({0})")
-_VARIANCE_ROW = (f"CAST({_COUNTED} AS DOUBLE)", "CAST({0} AS DOUBLE)", "0D")
+# A row alone has no spread; NaN and infinity have none that is a number.
+_NO_SPREAD = "CAST({0} AS DOUBLE) - CAST({0} AS DOUBLE)"
+_VARIANCE_ROW = (f"CAST({_COUNTED} AS DOUBLE)", "CAST({0} AS DOUBLE)", _NO_SPREAD)
 #: Spark's skewness is √n · m3 / m2^1.5 and its kurtosis n · m4 / m2² − 3; both are NULL where m2 is zero.
 _M3 = "coalesce(skewness({0}) * count({0}) * power(var_pop({0}), 1.5D), 0D)"
 _M4 = "coalesce((kurtosis({0}) + 3D) * count({0}) * power(var_pop({0}), 2D), 0D)"
 _VARIANCE = Part(Merge.MOMENTS, _VARIANCE_PANE, _VARIANCE_ROW)
-_THIRD = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3), (*_VARIANCE_ROW, "0D"))
-_FOURTH = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3, _M4), (*_VARIANCE_ROW, "0D", "0D"))
+_THIRD = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3), (*_VARIANCE_ROW, _NO_SPREAD))
+_FOURTH = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3, _M4), (*_VARIANCE_ROW, _NO_SPREAD, _NO_SPREAD))
 _PAIRS = Part(
     Merge.COMOMENTS,
     (
@@ -153,10 +157,15 @@ _PAIRS = Part(
         f"var_pop({_Y}) * count({_X})",
         "covar_pop({0}, {1}) * " + f"count({_X})",
     ),
-    (f"CAST({_BOTH} AS DOUBLE)", _X, _Y, _ZERO, _ZERO, _ZERO),
+    (f"CAST({_BOTH} AS DOUBLE)", _X, _Y, f"{_X} - {_X}", f"{_Y} - {_Y}", f"({_X} - {_X}) + ({_Y} - {_Y})"),
 )
 _BY_TIME = "struct({time} AS key, {0} AS value)"
 _BY_KEY = "CASE WHEN {1} IS NOT NULL THEN struct({1} AS key, {0} AS value) END"
+
+
+def counting_all(part: Part) -> Part:
+    """The part where its argument is never null, as in `count(*)`: each row counts as one."""
+    return replace(part, row=tuple(_ONE if text == _COUNTED else text for text in part.row))
 
 
 def _same(name: str, merge: Merge, accepts: str = "any") -> Aggregate:
