@@ -33,5 +33,5 @@ def test_bits_out_of_range_are_refused(spark: SparkSession) -> None:
 
 
 def test_places_are_columns_or_arrays(spark: SparkSession) -> None:
-    with pytest.raises(tg.FlowError, match="lon of a Hilbert cell is no column. Got: list"):
+    with pytest.raises(tg.FlowError, match=r"lon of a Hilbert cell is no column. Got: list"):
         tg.hilbert("lat", [1.0], 8)

@@ -201,7 +201,7 @@ def test_a_condition_that_does_not_fit_is_refused_before_anything_starts(
     a = tg.stream(rows_at(spark, [1.0]), time="ts", name="a")
     b = tg.stream(rows_at(spark, [1.0]), time="ts", name="b")
     sink = Sink()
-    with pytest.raises(tg.FlowError, match="The `where` of join1 does not fit.*k, ts, n, ts_right, n_right"):
+    with pytest.raises(tg.FlowError, match=r"The `where` of join1 does not fit.*k, ts, n, ts_right, n_right"):
         tg.start(a.join(b, on="k", within="1 second", how=how, where=where).write_to(sink))
     assert not sink.batches
 

@@ -65,7 +65,7 @@ def test_operators_that_only_their_boxes_tell_apart_do_not_take_each_other_s_row
         assert query.await_termination(PATIENCE_SECONDS)
 
     start("few", "many")
-    with pytest.raises(tg.StateError, match='another flow.*window1.outputs.0: "few" → "many"'):
+    with pytest.raises(tg.StateError, match=r'another flow.*window1.outputs.0: "few" → "many"'):
         start("many", "few")
 
 

@@ -41,9 +41,9 @@ def allowed(*streams: Stream) -> int:
 def test_two_outputs_do_not_share_a_name_or_a_path() -> None:
     a = source("a")
     check_outputs([a.write_to("parquet", "out/a"), a.write_to("parquet", "out/b"), a.write_to("noop")])
-    with pytest.raises(tg.FlowError, match="Two outputs have the same name. Got: a"):
+    with pytest.raises(tg.FlowError, match=r"Two outputs have the same name. Got: a"):
         check_outputs([a.write_to("parquet", "out/a"), a.write_to("parquet", "more/a")])
-    with pytest.raises(tg.FlowError, match="Two outputs write to the same path. Got: out/a"):
+    with pytest.raises(tg.FlowError, match=r"Two outputs write to the same path. Got: out/a"):
         check_outputs([a.write_to("parquet", "out/a"), a.write_to("json", "out/a/", name="b")])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -28,13 +30,14 @@ LAYOUT = WindowLayout(
 MARKER = -2
 
 
-def batches(**columns: list[int | float | None]) -> list[pa.RecordBatch]:
+def batches(**columns: Sequence[float | None]) -> list[pa.RecordBatch]:
     named = {"tag": TAG, "pane": PANE, "rows": ROWS, "seen": SEEN}
-    return pa.table({named.get(name, name): values for name, values in columns.items()}).to_batches(2)
+    table = pa.table({named.get(name, name): values for name, values in columns.items()})
+    return list(table.to_batches(2))
 
 
 def test_a_single_row_is_one_row_of_the_pane_that_its_time_lies_in() -> None:
-    tags: list[int | float | None] = [ON_TIME, MARKER, LATE, ON_TIME]
+    tags = [ON_TIME, MARKER, LATE, ON_TIME]
     received = Received(
         batches(tag=tags, seen=[23, None, 4, 39], k=[1, None, 2, 3], total=[0.5, None, 1.5, 2.5]), LAYOUT
     )
@@ -46,8 +49,17 @@ def test_a_single_row_is_one_row_of_the_pane_that_its_time_lies_in() -> None:
 
 
 def test_a_partial_says_itself_what_it_is_of() -> None:
-    columns = {"tag": [ON_TIME, LATE], "pane": [2, None], "rows": [7, 2], "seen": [29, 3], "k": [1, None]}
-    received = Received(batches(**columns, n=[7, 2], total=[3.5, 1.0], top=[2.0, 1.0]), LAYOUT)
+    added_up = batches(
+        tag=[ON_TIME, LATE],
+        pane=[2, None],
+        rows=[7, 2],
+        seen=[29, 3],
+        k=[1, None],
+        n=[7, 2],
+        total=[3.5, 1.0],
+        top=[2.0, 1.0],
+    )
+    received = Received(added_up, LAYOUT)
     assert not received.single
     assert (received.rows(ON_TIME), received.rows(LATE)) == (7, 2)
     assert received.starts(Panes(SPEC))[0] == 20

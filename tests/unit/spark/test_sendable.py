@@ -11,5 +11,5 @@ from tidegate.spark.sendable import check_sendable
 def test_a_function_that_cannot_be_pickled_is_told_with_its_owner() -> None:
     lock = Lock()
     check_sendable("The pairwise function 'near'", lambda left, right: left == right)
-    with pytest.raises(FlowError, match="^The pairwise function 'near' cannot be sent to the workers.*lock"):
+    with pytest.raises(FlowError, match=r"^The pairwise function 'near' cannot be sent to the workers.*lock"):
         check_sendable("The pairwise function 'near'", lambda left, right: lock.locked())
