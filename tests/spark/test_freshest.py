@@ -26,6 +26,7 @@ from tidegate.sifting import MatchReport
 from tidegate.spark import controllers, engine
 from tidegate.spark.engine import Engine
 from tidegate.spark.progress import iso
+from tidegate.spark.query import Query
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.values import TaskReport
 
@@ -92,7 +93,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "COLD_BATCHES", 1)
 
 
-def start(spark: SparkSession, home: Path, *sinks: Sink) -> tg.Query:
+def start(spark: SparkSession, home: Path, *sinks: Sink) -> Query:
     a, b = (tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name) for name in "ab")
     return tg.start(
         a.join(b, on="k", within="1 second").select("n", "n_right").write_to(sinks[0]),

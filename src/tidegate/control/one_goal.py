@@ -109,12 +109,15 @@ class OneGoal:
 
     def _judge(self, prospect: Prospect, busy_seconds: float) -> None:
         """Is a batch of the rows that usually come too long with everything left out? Does it fit again?"""
-        target = (1 - self._headroom.part) * self.settings.batch_seconds
-        usual = prospect.times(min(1.0, self._usual_part(target, busy_seconds)))
-        least = usual.seconds(usual.deepest)
-        if least > self.settings.batch_seconds:
+
+        def fits(seconds: float) -> bool:
+            usual = prospect.times(min(1.0, self._usual_part(seconds, busy_seconds)))
+            return usual.seconds(usual.deepest) <= seconds
+
+        time = self.settings.batch_seconds
+        if not fits(time):
             self._too_long += 1
-        elif least <= target or self._too_long < _PATIENT:
+        elif self._too_long < _PATIENT or fits((1 - self._headroom.part) * time):
             self._too_long = 0
 
     def _usual_part(self, target: float, busy_seconds: float) -> float:
