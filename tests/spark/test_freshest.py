@@ -1,7 +1,7 @@
 """Where rows alone are too much, the freshest are let in, by plan; the others are lost, and told.
 
-A machine on which a row takes two milliseconds and pairs nothing, by a made-up clock, so that every run goes
-alike: with all rows a batch of a rush is late whatever pairs are left out.
+A machine on which a row takes four milliseconds and pairs nothing, with a batch a second, by a made-up clock,
+so that every run goes alike: with all rows a batch of the rush is late whatever pairs are left out.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tidegate.spark import controllers, engine
 from tidegate.spark.engine import Engine
 from tidegate.spark.progress import iso
 from tidegate.spark.query import Query
+from tidegate.spark.run_settings import goal_settings
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.values import TaskReport
 
@@ -36,8 +37,8 @@ SECOND = 10**6
 RUSH, CALM = 200, 20
 ROWS = [RUSH] * 9 + [CALM] * 3
 #: Half of it for a batch.
-GOAL = tg.Goal(latency="1 second")
-ROW_SECONDS, OVERHEAD_SECONDS, BATCH_SECONDS = 2e-3, 0.1, 0.5
+GOAL = tg.Goal(latency="2 seconds")
+ROW_SECONDS, OVERHEAD_SECONDS, BATCH_SECONDS = 4e-3, 0.1, 1.0
 #: The batch that is run twice, in the rush, the first time until its outputs were written.
 CRASH = 6
 
@@ -87,6 +88,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
             fails.remove((name, batch))
             raise RuntimeError("on purpose")
 
+    def every_second(compiled: Any, goal: Any, shed: Any, trigger: Any, seed: int) -> Any:
+        return goal_settings(compiled, goal, shed, "1 second", seed)
+
+    monkeypatch.setattr("tidegate.spark.start.goal_settings", every_second)
     monkeypatch.setattr(controllers, "Ran", made_up)
     monkeypatch.setattr(Engine, "_now_us", lambda self: next(clock))
     monkeypatch.setattr(Engine, "_step", step)
@@ -153,7 +158,7 @@ def test_the_freshest_rows_are_let_in_by_plan_and_the_others_told(
         assert by_batch.loc[("output", "windows", batch)]["mode"] == "EXACT"
         if rows:
             assert output["mode"] == "SUBSET"
-            assert f"{streams[0].shed_by['stale']} of {RUSH} rows were older than" in streams[0].warnings[0]
+            assert f"{streams[0].shed_by['stale']} of {ROWS[batch]} rows were older" in streams[0].warnings[0]
             assert "freshest" in " ".join(told[batch - 1]["goal"]["warnings"])
 
 

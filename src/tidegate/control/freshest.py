@@ -10,14 +10,14 @@ stored, met by nobody, lost for good, and told (`ledger.py`). Two things are lea
              the rows of a batch are: zero in a stream that comes in order
 
     event time    ──┤ seen            ┊                  ├──▶
-                    ┃░░░░░░░░░░░░░░░░░┊▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓┃          moves by pace · (now − last batch)
+                    ┃░░░░░░░░░░░░░░░░░┊▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓┃          moves by pace · (now − last heard)
                             stale     ┊  the freshest, k of it       less the delay of the newest k
 
 When a batch is planned, its rows are there already, so the time that they took to come is known. The pace is
 the middle one of the last batches: a backlog that comes at once is let in, because no plan could know of it,
-and does not make later rows stale. A stream is expected to move no further than it did in any of these: after
-a pause a source that is read in portions has no larger one. And one behind the clock is not expected to pass
-it. Wherever that is too little, fewer rows go than should, and the next batch knows better.
+and does not make later rows stale. A source that is read in portions gives the same one however long it
+waited: where moves differ by far less than paces, the middle move is expected. And a stream behind the clock is
+not expected to pass it.
 
 Only joins have it. A window that lacks some of its rows would be wrong. A match needs it not: its sifter
 leaves out anything up to all, in front of the tasks.
@@ -58,22 +58,22 @@ def learn(
     keep_share: float,
 ) -> dict[str, Any]:
     """What is known after a batch: goes into its manifest, with the part of the rows that fits next."""
-    last = before.control.get(CONTROL, {})
-    known = last.get("streams", {})
-    elapsed_us = plan.now_us - last["began_us"] if last else 0
+    known = before.control.get(CONTROL, {}).get("streams", {})
     streams = {}
     for name, (operator, side) in _readers(operators, joins, after.clocks).items():
         mine = [report for report in reports if report.operator == operator]
         if not sum(report.offered[side] for report in mine):
             streams.update({name: known[name]} if name in known else {})
             continue
-        moved_us = _moved(before.clocks[name].seen_us, after.clocks[name].seen_us) if last else None
+        clock, newest_us = before.clocks[name], after.clocks[name].seen_us
+        # Of the first rows of a stream nobody knows since when they had gathered.
+        moved_us = None if clock.seen_us == BEGINNING_US else newest_us - clock.seen_us
         spans = _spans(mine, side, plan.batch)
         stale = sum(report.stale[side] for report in mine)
         streams[name] = _learnt(
-            known.get(name, {}), spans, stale, after.clocks[name].seen_us, moved_us, elapsed_us
+            known.get(name, {}), spans, stale, newest_us, moved_us, plan.now_us - clock.heard_us
         )
-    return {"keep_share": keep_share, "began_us": plan.now_us, "streams": streams}
+    return {"keep_share": keep_share, "streams": streams}
 
 
 def decide(manifest: Manifest, now_us: int) -> dict[str, int]:
@@ -90,7 +90,7 @@ def decide(manifest: Manifest, now_us: int) -> dict[str, int]:
                 one["moves_us"],
                 manifest.clocks[name].seen_us,
                 now_us,
-                now_us - known["began_us"],
+                now_us - manifest.clocks[name].heard_us,
             ),
             one["delays_us"],
         )
@@ -124,8 +124,15 @@ def ahead_us(
     paces: Sequence[float], moves_us: Sequence[float], seen_us: int, now_us: int, elapsed_us: int
 ) -> float:
     """By how much a stream is expected to move in a batch whose rows took so long to come."""
-    expected = min(float(np.median(paces)) * max(0, elapsed_us), max(moves_us))
+    in_portions = 2 * _spread(moves_us) < _spread(paces)
+    expected = float(np.median(moves_us) if in_portions else np.median(paces) * max(0, elapsed_us))
     return min(expected, now_us - seen_us) if seen_us <= now_us else expected
+
+
+def _spread(values: Sequence[float]) -> float:
+    """By what part they differ; a single one that is large says nothing."""
+    usual = np.sort(values)[:-1] if len(values) > 2 else np.array(values)
+    return float(np.ptp(usual)) / max(float(np.median(values)), 1e-9)
 
 
 def delays(
@@ -169,11 +176,6 @@ def _learnt(
         "moves_us": [*known["moves_us"], moved_us][-_KEPT:],
         "delays_us": told or known["delays_us"],
     }
-
-
-def _moved(before_us: int, after_us: int) -> float | None:
-    """None with the first rows of a stream: nobody knows since when they had gathered."""
-    return None if before_us == BEGINNING_US else float(after_us - before_us)
 
 
 def _readers(

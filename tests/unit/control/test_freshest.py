@@ -75,12 +75,14 @@ def test_rows_in_order_have_no_delay_and_what_is_known_of_stale_ones_stays() -> 
 
 def test_a_stream_is_expected_to_move_as_it_did_but_not_ahead_of_the_clock() -> None:
     paces = [1.0, 1.0, 3600.0, 1.0, 1.1]
-    moves_us = [1.0 * SECOND, 30.0 * SECOND]
+    moves_us = [SECOND * pace for pace in paces]
     assert ahead_us(paces, moves_us, 0, 10 * SECOND, 2 * SECOND) == 2 * SECOND
     assert ahead_us([5.0], moves_us, 9 * SECOND, 10 * SECOND, 2 * SECOND) == SECOND
     assert ahead_us([5.0], moves_us, 11 * SECOND, 10 * SECOND, 2 * SECOND) == 10 * SECOND
-    # After a pause, a source that is read in portions has no larger one.
-    assert ahead_us([1.0], [1.5 * SECOND], 0, 99 * SECOND, 10 * SECOND) == 1.5 * SECOND
+    # After a pause, a source that is read in portions has no larger one; one that gives all it has does.
+    portions, growing = [1.5 * SECOND, 1.6 * SECOND], [1.0 * SECOND, 3.0 * SECOND]
+    assert ahead_us([1.0, 0.5], portions, 0, 99 * SECOND, 10 * SECOND) == 1.55 * SECOND
+    assert ahead_us([1.0, 1.0], growing, 0, 99 * SECOND, 10 * SECOND) == 10 * SECOND
 
 
 def stored(side: int, batch: int, first_us: int, last_us: int, rows: int) -> Piece:
@@ -97,13 +99,13 @@ def came(batch: int, seconds: int, *, stale: int = 0) -> TaskReport:
 
 
 def at(seconds: int, control: dict[str, object] | None = None) -> Manifest:
-    clock = StreamClock(seconds * SECOND, seconds * SECOND, 0)
+    clock = StreamClock(seconds * SECOND, seconds * SECOND, heard_us=(89 + seconds) * SECOND)
     return replace(state(), clocks={"a": clock, "b": clock}, control={CONTROL: control} if control else {})
 
 
-def played(keep_share: float, batches: int = 3) -> Manifest:
+def played(keep_share: float, batches: int = 3, before: Manifest | None = None) -> Manifest:
     """Batches a second apart, each with a second of rows."""
-    operators, before = {"near": replace(OPERATORS["near"], inputs=("a", "b"))}, at(10)
+    operators, before = {"near": replace(OPERATORS["near"], inputs=("a", "b"))}, before or at(10)
     for batch in range(batches):
         plan = next_plan(batch, before, operators, now_us=(100 + batch) * SECOND)
         after = at(11 + batch)
@@ -129,7 +131,7 @@ def test_all_rows_are_fresh_where_they_fit_and_before_anything_is_known() -> Non
     assert decide(played(1.0), now_us=103 * SECOND) == {}
     assert decide(at(10), now_us=103 * SECOND) == {}
     # The first batch has what gathered, nobody knows since when.
-    assert decide(played(0.25, batches=1), now_us=103 * SECOND) == {}
+    assert decide(played(0.25, 1, state(seen_us=BEGINNING_US)), now_us=103 * SECOND) == {}
     assert applied({"near": ALL}, {}, OPERATORS, ("near",)) == {"near": ALL}
 
 
