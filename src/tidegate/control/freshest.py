@@ -16,8 +16,8 @@ stored, met by nobody, lost for good, and told (`ledger.py`). Two things are lea
 When a batch is planned, its rows are there already, so the time that they took to come is known. The pace is
 the middle one of the last batches: a backlog that comes at once is let in, because no plan could know of it,
 and does not make later rows stale. A source that is read in portions gives the same one however long it
-waited: where moves differ by far less than paces, the middle move is expected. And a stream behind the clock is
-not expected to pass it.
+waited: where moves differ by far less than paces, the middle move is expected. And a stream behind the clock
+is not expected to pass it.
 
 Only joins have it. A window that lacks some of its rows would be wrong. A match needs it not: its sifter
 leaves out anything up to all, in front of the tasks.
