@@ -37,6 +37,9 @@ class Goal:
     `state_max`: the bytes that may be stored; what joins store beyond is given up, oldest and least
     productive first. `priority`: how much the loss of an output counts, 1 unless said; twice as much means
     that it loses half as much for the same time.
+
+    Where rows alone take too long, whatever else is left out, joins let in the freshest that fit and say so
+    (with repair, and for outputs with a `loss_max`, they let in all and are late).
     """
 
     latency: str

@@ -130,6 +130,8 @@ class Skipping:
     explore_depth: float = 1.0
     #: Rows that enter the join at all.
     keep_share: float = 1.0
+    #: Per side: new rows below this time are stale and do not enter, because only the freshest fit.
+    fresh_us: tuple[int, int] = (BEGINNING_US, BEGINNING_US)
     #: Per side: stored rows below this time are given up before their window ends.
     forget_us: tuple[int, int] = (BEGINNING_US, BEGINNING_US)
     #: Per side: the newest stored row when the plan was made; basic windows that end later are still filled.
@@ -148,7 +150,8 @@ class Skipping:
     def from_json(cls, raw: Mapping[str, Any]) -> Skipping:
         left, right = (tuple(shares) for shares in raw["shares"])
         first, second = (tuple(order) for order in raw["orders"])
-        pairs = {name: tuple(raw[name]) for name in ("forget_us", "filled_us", "fractions")}
+        named = ("fresh_us", "forget_us", "filled_us", "fractions")
+        pairs = {name: tuple(raw[name]) for name in named if name in raw}
         return cls(**{**raw, **pairs, "shares": (left, right), "orders": (first, second)})
 
 
@@ -435,8 +438,9 @@ class TaskReport:
     matched: Mapping[str, ByteRange]
     #: File of results that wait for the sinks, relative to the state; None where Spark itself has them.
     staged: str | None = None
-    #: Per side: rows that the plan did not let in.
+    #: Per side: rows that the plan did not let in; and others that were too old for it.
     dropped: tuple[int, int] = (0, 0)
+    stale: tuple[int, int] = (0, 0)
     #: Per window (left, right): what was looked at; empty where nobody asks.
     looks: tuple[Looks, ...] = ()
     #: Piece name → (partition, start, stop) of all its rows, where the plan cut keys out of it.
@@ -463,7 +467,7 @@ class TaskReport:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> TaskReport:
-        pairs = ("offered", "late", "rejected", "keyless", "seen_us", "merged", "dropped", "strata")
+        pairs = ("offered", "late", "rejected", "keyless", "seen_us", "merged", "dropped", "stale", "strata")
         return cls(
             **{
                 **raw,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,8 @@ from tidegate.join.reach import ages_of
 from tidegate.values import BEGINNING_US, Skipping, TaskReport
 
 SHARES = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.0])
+#: Rows of one side below such a time are stale.
+FRESH = st.one_of(st.just(BEGINNING_US), st.integers(-40, 60))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,6 +44,7 @@ def skippings(draw: st.DrawFn, within: Condition) -> Skipping:
         explore_share=draw(st.sampled_from([0.0, 0.3, 1.0])),
         explore_depth=draw(st.sampled_from([0.1, 0.5, 1.0])),
         keep_share=draw(st.sampled_from([1.0, 1.0, 0.5])),
+        fresh_us=(draw(FRESH), draw(FRESH)),
         forget_us=(draw(st.sampled_from([BEGINNING_US, BEGINNING_US, 0])), BEGINNING_US),
         filled_us=(draw(st.integers(-40, 60)), draw(st.integers(-40, 60))),
     )
@@ -97,6 +101,28 @@ def test_a_plan_that_skips_nothing_changes_nothing(data: st.DataObject) -> None:
     for look in (look for report in reports for look in report.looks):
         assert look.chosen == look.in_reach
         assert not any(look.explored)
+
+
+@given(st.data())
+@settings(max_examples=settings().max_examples // 4)
+def test_without_the_stale_rows_it_is_the_join_of_the_others(data: st.DataObject) -> None:
+    within, how = data.draw(WITHIN), data.draw(st.sampled_from(["inner", "left_semi"]))
+    story = data.draw(stories(ordered=True))
+    fresh = [(data.draw(FRESH), data.draw(FRESH)) for _ in story.batches]
+    plans = [replace(nothing_skipped(within), fresh_us=one) for one in fresh]
+    joined, reports = played(data, join_of(how, within), story, plans)
+    left, right = (
+        [
+            (*cells, time)
+            for batch, one in zip(story.batches, fresh, strict=True)
+            for time, *cells in batch.get(stream, ())
+            if time is not None and time >= one[side]
+        ]
+        for side, stream in enumerate("ab")
+    )
+    assert joined == naive(left, right, within, how, (2, 2))
+    told = sum(len(story.all_rows(stream)) for stream in "ab") - len(left) - len(right)
+    assert sum(sum(report.stale) for report in reports) == told
 
 
 @given(st.data())

@@ -23,6 +23,7 @@ def test_stories_are_on_time_and_at_rest() -> None:
     # A story has fifty batches that are judged, or a few more, and now and then one is an outlier.
     assert min(one.on_time for one in told) >= 0.95
     assert max(one.turns for one in told if one.turns is not None) <= 1
+    assert not any(one.stale for one in told), "leaving out work is enough in all of them"
 
 
 @pytest.mark.parametrize("seed", [3, 8])
@@ -59,6 +60,26 @@ def test_a_calm_query_on_a_machine_that_warms_up_loses_next_to_nothing() -> None
         lost.append([1 - recall(network, batches), 1 - recall(network, batches[30:])])
     assert np.mean(lost, axis=0) == pytest.approx([0, 0], abs=0.02)
     assert np.max(lost, axis=0)[1] < 0.02
+
+
+@pytest.mark.parametrize("trigger_seconds", [1.0, 0.0])
+def test_a_flood_that_nothing_else_stops_leaves_the_freshest_rows_on_time(trigger_seconds: float) -> None:
+    for seed in range(2):
+        network = generated(seed)
+        rates = ((0.0, 0.6), (40.0, 0.6), (40.01, 12.0), (85.0, 12.0), (85.01, 0.6), (SECONDS, 0.6))
+        told = Story("flood", seed, rates, trigger_seconds, jumps=(0.0, 40.0, 85.0))
+        # Its first two batches are as long as they are, and those who wait for them gather rows.
+        batches = run(network, told, Controlled(network, told))
+        flood = [batch for batch in batches if 40 < batch.begin < 85]
+        first = next(number for number, batch in enumerate(flood) if batch.keep_share < 1)
+        assert 2 <= first <= 4
+        settled = flood[first + 1 :]
+        assert np.mean([batch.latency <= told.latency_seconds for batch in settled[1:]]) >= 0.95
+        # At rest: as much is let in from batch to batch, and never all of it.
+        assert max(batch.keep_share for batch in settled) < 1
+        assert all(batch.keep_share == 1 for batch in batches if batch.begin < 40)
+        after = [batch for batch in batches if batch.begin > 85]
+        assert all(batch.keep_share == 1 for batch in after[3:])
 
 
 def test_a_plan_that_leaves_out_nothing_would_be_noticed() -> None:

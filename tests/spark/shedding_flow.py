@@ -1,6 +1,6 @@
 """One query that leaves out work in every way there is, and plans that nobody can foresee.
 
-    left  ─┬─▶ join ◀─ right      pairs      parts of basic windows are skipped, rows are dropped
+    left  ─┬─▶ join ◀─ right      pairs      parts of basic windows are skipped, rows are dropped or stale
            └─▶ match              matched    a sifter stands in front
     right ─┬─▶ window ─▶ window   busy, wide    two deep, with groups; nothing is left out
            └─▶ window             about      estimated from some of the rows
@@ -22,14 +22,14 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.spark.crash_flow import source
-from tests.spark.crash_input import WITHIN_US
+from tests.spark.crash_input import BATCH_US, FIRST_US, LATENESS_US, WITHIN_US
 
 import tidegate as tg
 from tidegate.control import planning
 from tidegate.sift.regions import Regions
 from tidegate.sift.sifter import Sifter
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.values import Plan, Skipping
+from tidegate.values import BEGINNING_US, Plan, Skipping
 from tidegate.window.strata import STRATA
 
 #: By output: its columns, so that the rows of two runs compare.
@@ -86,7 +86,7 @@ def unforeseen(plan: Plan) -> Plan:
     chance = random.SystemRandom()
     return replace(
         plan,
-        skipping={name: _skipping(chance, one) for name, one in plan.skipping.items()},
+        skipping={name: _skipping(chance, one, plan.batch) for name, one in plan.skipping.items()},
         sifters={name: _sifter(chance, raw, plan.batch) for name, raw in plan.sifters.items()},
         estimating={name: {**raw, "shares": _shares(chance)} for name, raw in plan.estimating.items()},
     )
@@ -97,7 +97,9 @@ def _shares(chance: random.Random) -> list[float]:
     return [chance.choice((1.0, 0.1 + 0.9 * chance.random())) for _ in range(STRATA)]
 
 
-def _skipping(chance: random.Random, whole: Skipping) -> Skipping:
+def _skipping(chance: random.Random, whole: Skipping, batch: int) -> Skipping:
+    first_us = FIRST_US + batch * BATCH_US
+    fresh_us = [chance.choice((BEGINNING_US, first_us - chance.randrange(LATENESS_US))) for _ in range(2)]
     left, right = (tuple(chance.choice((0.0, 1.0, chance.random())) for _ in ages) for ages in whole.shares)
     return replace(
         whole,
@@ -106,6 +108,7 @@ def _skipping(chance: random.Random, whole: Skipping) -> Skipping:
         explore_share=0.2 * chance.random(),
         explore_depth=0.5,
         keep_share=chance.choice((1.0, 0.9)),
+        fresh_us=(fresh_us[0], fresh_us[1]),
     )
 
 

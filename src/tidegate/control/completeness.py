@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.control.ledger import RANDOM_DROP, SAMPLING, WINDOW_DROP, Line, Reader
+from tidegate.control.ledger import RANDOM_DROP, SAMPLING, STALE, WINDOW_DROP, Line, Reader
 from tidegate.control.planning import Operator
 from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
@@ -33,6 +33,8 @@ CONTROL = "receipts"
 #: Reasons that are not those of a row that was dropped (`ledger.REASONS`).
 SKIPPED_PAIRS, WINDOW_REDUCTION = "skipped_pairs", "window_reduction"
 UPSTREAM, EARLIER = "upstream", "earlier_batches"
+#: For these a row is missing in the state, where later ones would have met it.
+_MISSING_IN_STATE = {RANDOM_DROP, STALE, WINDOW_REDUCTION, UPSTREAM}
 #: Rows that go for these make no operator lack results: windows are missing, or estimated, as a whole.
 _TOLD_OTHERWISE = (WINDOW_DROP, SAMPLING)
 
@@ -78,7 +80,7 @@ def losses_of(
                 mine.add(EARLIER)
             else:
                 gaps_us.pop(name, None)
-            if mine & {RANDOM_DROP, WINDOW_REDUCTION, UPSTREAM}:
+            if mine & _MISSING_IN_STATE:
                 gaps_us[name] = newest_us
         if mine:
             why[name] = frozenset(mine)

@@ -3,7 +3,9 @@
     reports of b ─┐                        ┌─▶ overload          r of each join
     time of b     ├─▶ one_goal ─▶ levels ──┼─▶ sifting           z of each match
     manifest b ───┘                        ├─▶ estimating        f of each approximate window
-                                           └─▶ window_dropping   p of each drop, outputs that are shut off
+                                           ├─▶ window_dropping   p of each drop, outputs that are shut off
+                                           └─▶ freshest          rows too old to be let in, where all that
+                                                                 is not enough
 
 Here what a batch did becomes the language of `one_goal.py`: the effort of every operator, what the next batch
 would do if nothing were left out, and what every mechanism offers. Processor time is believed for joins
@@ -22,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.control import overload, sifting, window_dropping
+from tidegate.control import freshest, overload, sifting, window_dropping
 from tidegate.control.arrivals import Arrivals
 from tidegate.control.cost_model import Effort
 from tidegate.control.estimating import EstimateSettings
@@ -70,6 +72,11 @@ class KeepSettings:
     estimating: EstimateSettings | None = None
     #: Rows come while the query runs: what waits at a source is late.
     live: bool = True
+
+    @property
+    def freshest(self) -> tuple[str, ...]:
+        """Joins that may be given the freshest of their rows alone, when nothing else is enough."""
+        return tuple(sorted(self.goal.freshest or ()))
 
     @property
     def approximate(self) -> frozenset[str]:
@@ -138,6 +145,10 @@ def learn(
             "told": {**_told(settings, decided), "waiting": waiting, "wanted": wanted, "limits": limits},
         }
     }
+    if settings.freshest:
+        learnt[freshest.CONTROL] = freshest.learn(
+            before, plan, ran.reports, after, operators, settings.freshest, decided.keep_share
+        )
     return learnt | _mechanisms(settings, before, plan, ran, after, operators, decided.levels)
 
 
@@ -310,7 +321,7 @@ def _efforts(settings: KeepSettings, ran: Ran) -> dict[str, Effort]:
     parts: dict[str, list[Effort]] = {}
     for report in ran.reports:
         looked = overload.comparisons_of(report)
-        rows = sum(report.offered) - sum(report.dropped)
+        rows = sum(report.offered) - sum(report.dropped) - sum(report.stale)
         # What is paid comes out, too, and only of joins whose every row is a match.
         outputs = report.matches or (0 if report.paid.matches else report.emitted)
         done = Effort(rows, looked or report.comparisons, outputs, report.bytes_read)
@@ -349,7 +360,7 @@ def _fits(goal: GoalSettings, decided: Decided, rows: float) -> Fits:
     room = max((1 - decided.headroom / 2) * goal.batch_seconds - decided.fixed, decided.fixed / 2)
     full, planned, deepest = (
         rows * room / max(seconds - decided.fixed, 1e-6)
-        for seconds in (decided.full, decided.planned, decided.deepest)
+        for seconds in (decided.full, decided.expected, decided.deepest)
     )
     return Fits(full, planned, deepest)
 

@@ -34,6 +34,8 @@ class GoalSettings:
     #: Time between two triggers, 0 where batches follow each other; None where all batches are alike.
     trigger_seconds: float | None = None
     cost: CostSettings = field(default_factory=CostSettings)
+    #: Operators that may be given the freshest of their rows alone, when nothing else is enough; None: all.
+    freshest: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         if not (self.batch_seconds > 0 and 0 < self.least_share <= 1 and self.rise_max > 1):
@@ -77,9 +79,11 @@ class Decided:
     deepest: float
     #: By output: the largest share of its results that will be missing.
     lost: Mapping[str, float]
-    #: Seconds that are missing in spite of everything, and the part of the rows, the freshest, that fits.
+    #: Seconds that are missing in spite of these levels; the part of the rows, the freshest, that is let in
+    #: for it; and the seconds that are expected with those rows alone.
     short: float = 0.0
     keep_share: float = 1.0
+    expected: float = 0.0
     headroom: float = 0.0
     uneven_seconds: float = 0.0
     behind_seconds: float = 0.0
@@ -113,7 +117,9 @@ def warnings(settings: GoalSettings, decided: Decided) -> list[str]:
                 "The next batch is too long whatever may be left out of it",
                 got=f"{decided.planned:.3f} s planned of {settings.batch_seconds:.3f} s, "
                 f"{decided.full:.3f} s with nothing left out",
-                why=f"Only the freshest {decided.keep_share:.0%} of its rows are in time",
+                why=f"Only the freshest {decided.keep_share:.0%} of its rows are let in: the others are lost"
+                if decided.keep_share < 1
+                else "Its rows come too late",
                 do="Allow a larger loss_max or a longer latency, or give the query more cores",
             )
         )

@@ -10,7 +10,8 @@ A *reader* takes rows in: a side of a join, a window aggregate, a match. Its lin
     late        below the watermark of their stream; a row that a box filtered out is not judged
     shed        `random_drop` in front of a join, `sifter` in front of a match (or at the sources),
                 `window_drop` in front of a window aggregate, or of a join that only feeds such; `sampling`
-                in front of an approximate window, whose results are estimates then
+                in front of an approximate window, whose results are estimates then; `stale` in front of a
+                join where nothing else was enough, and only the freshest rows were let in
     processed   all that were joined, matched or aggregated. Rows that the user's boxes filtered out are among
                 them: that is what was asked for (`filtered` says how many). So are rows with a null key.
 
@@ -31,7 +32,8 @@ from tidegate.sifting import MatchReport
 from tidegate.values import SIDES, Manifest, Plan, TaskReport
 
 RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING = "random_drop", "sifter", "window_drop", "sampling"
-REASONS = (RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING)
+STALE = "stale"
+REASONS = (RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING, STALE)
 
 
 @dataclass(frozen=True)
@@ -157,16 +159,17 @@ def _taken(
             {SIFTER: reached - received},
         )
     mine, side = [report for report in reports if report.operator == reader.operator], reader.side
-    reached, late, rejected, dropped, keyless = (
+    reached, late, rejected, dropped, stale, keyless = (
         sum(getattr(report, name)[side] for report in mine)
-        for name in ("offered", "late", "rejected", "dropped", "keyless")
+        for name in ("offered", "late", "rejected", "dropped", "stale", "keyless")
     )
+    shed = {reader.reason: dropped} | ({STALE: stale} if stale else {})
     if not reader.joins:
-        processed = reached - late - rejected - dropped
+        processed = reached - late - rejected - dropped - stale
     else:
         stored = sum(load.arrived[side] for report in mine for load in report.partitions)
         processed = stored if reader.keeps_keyless else stored + keyless
-    return reached, Line(reached, processed, late, rejected, {reader.reason: dropped})
+    return reached, Line(reached, processed, late, rejected, shed)
 
 
 def _line(reader: Reader, reached: int, told: Line, arrived: Mapping[str, int], counted: Counted) -> Line:
@@ -182,7 +185,7 @@ def _line(reader: Reader, reached: int, told: Line, arrived: Mapping[str, int], 
         processed=told.processed + filtered,
         late=told.late,
         rejected=told.rejected + rejected,
-        shed={reader.reason: told.shed[reader.reason] + elsewhere},
+        shed={**told.shed, reader.reason: told.shed[reader.reason] + elsewhere},
         filtered=filtered,
     )
 

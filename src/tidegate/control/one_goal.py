@@ -9,7 +9,9 @@ Ours: every paper adapts its own mechanism, and takes all the time of the machin
 The order of the goal: rebalance and add instances first (they lose nothing: `uneven_seconds` and
 `behind_seconds` say what that could gain, balancing acts), then skip what cannot matter and shed where the
 weighted loss per second is least, all in one allocation; then shut outputs off that may be; and when even
-that is not enough, keep the freshest rows (`keep_share`) and say so (`goal_values.warnings`).
+that is not enough, keep the freshest rows (`keep_share`, `freshest.py`) and say so (`goal_values.warnings`).
+Only a batch that would be too long with all that can be left out at its deepest, at the rows that usually
+come, is a reason for that: not one that had much to catch up with, and not the first one either.
 
     seconds ▲ ──────────────────────────────── batch_seconds
             │ ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ above: deeper, at once     ↑ headroom, learnt
@@ -27,7 +29,7 @@ always done, and more where overhead alone is too much: leaving out everything w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tidegate.control.cost_model import Effort
@@ -46,6 +48,8 @@ _WORTH_A_HURRY = 0.4
 #: that is so many times below overhead is a wish for all the speed there is: then it may not, and no more
 #: than `least_share` of the work is done, however short all of it is.
 _LATE_ANYWAY, _FAR = 0.25, 3.0
+#: Batches in a row that are too long whatever is left out, before rows are.
+_PATIENT = 2
 #: Another mix is worth a change when it gives this much more than is given now.
 _REGRET = 0.03
 
@@ -60,6 +64,8 @@ class OneGoal:
         self._levels: dict[str, float] = {}
         self._predicted: float | None = None
         self._patience = Patience(settings.patience)
+        #: Batches in a row that were too long whatever is left out; not enough of them yet, or rows go.
+        self._too_long = 0
 
     def adapt(self, batch: BatchSeen, ahead: Mapping[str, Effort], offers: Sequence[Offer]) -> Decided:
         """Learn from a batch; decide for the next, which would do `ahead` if nothing were left out."""
@@ -72,8 +78,9 @@ class OneGoal:
         self._levels = {point: self._levels.get(point, level) for point, level in prospect.nothing.items()}
         if batch.teaches:
             self._move(prospect, batch.busy_seconds)
+            self._judge(prospect, batch.busy_seconds)
         decided = self._decided(prospect, batch, predicted)
-        self._predicted = decided.planned
+        self._predicted = decided.expected
         return decided
 
     def _target(self, prospect: Prospect) -> float:
@@ -99,6 +106,19 @@ class OneGoal:
             self._levels = self._not_too_fast(prospect, settled.fit(target, easier=self._levels).levels)
         else:
             self._mix(settled, planned)
+
+    def _judge(self, prospect: Prospect, busy_seconds: float) -> None:
+        """Is a batch of the rows that usually come too long with everything left out? Does it fit again?"""
+
+        def fits(seconds: float) -> bool:
+            usual = prospect.times(min(1.0, self._usual_part(seconds, busy_seconds)))
+            return usual.seconds(usual.deepest) <= seconds
+
+        time = self.settings.batch_seconds
+        if not fits(time):
+            self._too_long += 1
+        elif self._too_long < _PATIENT or fits((1 - self._headroom.part) * time):
+            self._too_long = 0
 
     def _usual_part(self, target: float, busy_seconds: float) -> float:
         """What a batch usually brings, of what the next one will: it begins when this one is over."""
@@ -149,6 +169,9 @@ class OneGoal:
         levels = self._next_levels(prospect, batch) if batch.teaches else self._levels
         planned, part = prospect.seconds(levels), self._headroom.part
         short = max(0.0, planned - (1 - part / 2) * self.settings.batch_seconds)
+        freshest = prospect.spent(levels, self._may_go(prospect))
+        too_long = batch.teaches and self._too_long >= _PATIENT
+        keep_share = self._keep_share(planned, freshest) if too_long else 1.0
         return Decided(
             levels=dict(levels),
             planned=planned,
@@ -157,7 +180,8 @@ class OneGoal:
             deepest=prospect.seconds(prospect.deepest),
             lost=prospect.lost(levels),
             short=short,
-            keep_share=self._keep_share(prospect, planned) if short else 1.0,
+            keep_share=keep_share,
+            expected=planned - (1 - keep_share) * freshest,
             headroom=part,
             uneven_seconds=batch.uneven_seconds,
             behind_seconds=batch.behind_seconds,
@@ -165,13 +189,20 @@ class OneGoal:
             took=batch.busy_seconds,
         )
 
-    def _keep_share(self, prospect: Prospect, planned: float) -> float:
-        """The part of the rows that fits; 1 where fewer rows would not help, because overhead is too much."""
+    def _may_go(self, prospect: Prospect) -> Collection[str]:
+        """Operators that may be given fewer rows."""
+        return prospect.operators if self.settings.freshest is None else self.settings.freshest
+
+    def _keep_share(self, planned: float, freshest: float) -> float:
+        """The part of the rows that fits, where they take so many seconds of those that are planned.
+
+        1 where fewer rows would not help, because all the rest is too much.
+        """
         target = (1 - self._headroom.part) * self.settings.batch_seconds
-        room = target - prospect.fixed
+        room = target - (planned - freshest)
         if room < self.settings.least_share * target:
             return 1.0
-        return min(1.0, room / max(planned - prospect.fixed, 1e-9))
+        return min(1.0, room / max(freshest, 1e-9))
 
     def snapshot(self) -> dict[str, Any]:
         return {
@@ -180,6 +211,7 @@ class OneGoal:
             "levels": self._levels,
             "predicted": self._predicted,
             "patience": self._patience.snapshot(),
+            "too_long": self._too_long,
         }
 
     @classmethod
@@ -189,4 +221,5 @@ class OneGoal:
         restored._headroom = Headroom.restore(raw["headroom"], settings.headroom)
         restored._levels, restored._predicted = dict(raw["levels"]), raw["predicted"]
         restored._patience = Patience.restore(raw["patience"], settings.patience)
+        restored._too_long = raw.get("too_long", 0)
         return restored

@@ -12,7 +12,7 @@ none has to give more: one direction at a time, so that a batch that was a littl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -77,12 +77,21 @@ class Prospect:
 
     def seconds(self, levels: Levels) -> float:
         """What the batch takes."""
+        return self.fixed + self.spent(levels, self._full)
+
+    def spent(self, levels: Levels, operators: Collection[str]) -> float:
+        """What some of its operators take, of seconds that depend on rows."""
         left = {name: np.ones(4) for name in self._full}
         for point, offer in self.offers.items():
             for name, kept in offer.kept_at(levels[point]).items():
                 if name in left:
                     left[name] = left[name] * kept
-        return self.fixed + sum(float(self._full[name] @ left[name]) for name in left)
+        return sum(float(self._full[name] @ left[name]) for name in left if name in operators)
+
+    @property
+    def operators(self) -> frozenset[str]:
+        """All that have something to do."""
+        return frozenset(self._full)
 
     def lost(self, levels: Levels) -> dict[str, float]:
         """The share of each output's results that is missing, at most."""

@@ -48,6 +48,7 @@ from tidegate.control.ledger import (
 )
 from tidegate.control.planning import Operator
 from tidegate.control.recall import Estimate, Recall, found_shares, recall_of
+from tidegate.errors import explain
 from tidegate.join.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.sifting import MatchReport
@@ -133,8 +134,30 @@ def _stream(name: str, ways: Ways, told: Told, lines: Mapping[Reader, Line]) -> 
         "mode": SUBSET if line.dropped or gone else EXACT,
         **_ledger(line),
         "given_up": gone,
+        "warnings": _warnings(name, ways, told),
         "readers": [{"reader": reader, **_ledger(one)} for reader, one in readers.items()],
     }
+
+
+def _warnings(name: str, ways: Ways, told: Told) -> list[str]:
+    """Rows of a stream that are lost because nothing else that could be left out was enough."""
+    said = []
+    for reader in ways.readers:
+        mine = [one for one in told.reports if one.operator == reader.operator and reader.source == name]
+        stale = sum(report.stale[reader.side] for report in mine)
+        if stale:
+            offered = sum(report.offered[reader.side] for report in mine)
+            fresh_us = told.plan.skipping[reader.operator].fresh_us[reader.side]
+            older = f"older than {np.datetime64(fresh_us, 'us')}"
+            said.append(
+                explain(
+                    f"{reader.name} let in only the freshest rows of {name!r}",
+                    got=f"{stale} of {offered} rows were {older}, and are lost",
+                    why="With everything else left out the batch would still have taken too long",
+                    do="Allow a longer latency, or give the query more cores",
+                )
+            )
+    return said
 
 
 def _given_up(reader: Reader, ways: Ways, told: Told) -> int:

@@ -20,6 +20,8 @@ Report = Mapping[str, Any]
 def doing(report: Report) -> str:
     """What is going on, in one line."""
     found = [f"looks at {_share(_fraction(report))} of the pairs"] if _fraction(report) < 1 else []
+    if _fresh(report) < 1:
+        found.append(f"lets in the freshest {_share(_fresh(report))} of the rows")
     if _dropped(report):
         found.append(f"drops {_share(_dropped(report))} of the windows")
     if _kept(report) < 1:
@@ -36,7 +38,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._batch = -1
-        self._skips = self._drops = self._samples = self._owes = False
+        self._skips = self._drops = self._samples = self._owes = self._loses = False
 
     def of(self, reports: Iterable[Report]) -> Iterator[str]:
         for report in reports:
@@ -47,12 +49,17 @@ class Changes:
     def _of_one(self, report: Report) -> Iterator[str]:
         yield from map(_moved, _moves(report))
         skips, drops, owes = _fraction(report) < 1, bool(_dropped(report)), bool(_owed(report))
-        samples = _kept(report) < 1
+        samples, loses = _kept(report) < 1, _fresh(report) < 1
         if skips and not self._skips:
             looks = _share(_fraction(report))
             yield f"more work than time: the join looks at {looks} of the pairs in reach, the best ones first"
         if self._skips and not skips:
             yield "there is time again: all pairs are looked at"
+        if loses and not self._loses:
+            kept = _share(_fresh(report))
+            yield f"nothing else is enough: only the freshest {kept} of the rows are let in, others are lost"
+        if self._loses and not loses:
+            yield "all rows are let in again"
         if drops and not self._drops:
             yield f"{_share(_dropped(report))} of the windows will be missing; all others stay exact"
         if self._drops and not drops:
@@ -65,10 +72,17 @@ class Changes:
             given_up = bool((report.get("debts") or {}).get("forgiven"))
             yield "debts were given up" if given_up else "all that was left out has been made up for"
         self._skips, self._drops, self._samples, self._owes = skips, drops, samples, owes
+        self._loses = loses
 
 
 def _fraction(report: Report) -> float:
     return float(min((one["fraction"] for one in report.get("shed", {}).values()), default=1.0))
+
+
+def _fresh(report: Report) -> float:
+    """The part of the rows that joins let in, where older ones were too much."""
+    stale = max((sum(one.get("stale", ())) for one in report.get("shed", {}).values()), default=0)
+    return 1 - stale / max(1, report["input_rows"]) if stale else 1.0
 
 
 def _dropped(report: Report) -> float:

@@ -4,6 +4,7 @@
     offered = processed + shed + late + rejected        (`unexplained` is the difference, and 0)
     shed_by                         the rows that were shed, by reason
     filtered                        those of the processed rows that the user's own boxes took out
+    warnings                        of a stream: rows that are lost because nothing else was enough, in words
     given_up                        rows of earlier batches that window reduction took out of the state
     readers                         the same by reader, for a stream that has several
     emitted                         rows written; None where only the sink knows
@@ -44,6 +45,7 @@ COLUMNS = (
     "filtered",
     "given_up",
     "unexplained",
+    "warnings",
     "readers",
     "emitted",
     "recall",
@@ -101,9 +103,13 @@ def _total(rows: Sequence[Mapping[str, Any]], last: int | None) -> Row:
         "name": rows[-1]["name"],
         "mode": ESTIMATED if ESTIMATED in modes else SUBSET if SUBSET in modes else EXACT,
         **{name: sum(row.get(name) or 0 for row in rows) for name in _ADDED_UP},
-        "shed_by": {reason: sum(row["shed_by"][reason] for row in rows) for reason in rows[-1]["shed_by"]},
+        "shed_by": {
+            reason: sum(row["shed_by"].get(reason, 0) for row in rows) for reason in rows[-1]["shed_by"]
+        },
         "emitted": None if None in emitted else sum(emitted),
         **_repaired(rows),
+        # Batches of a long rush all say the same: the last one is enough.
+        "warnings": next((said for row in reversed(rows) if (said := row.get("warnings"))), []),
         "missing": [run for row in rows for run in row.get("missing") or ()],
         "why": sorted({reason for row in rows for reason in row.get("why") or ()}),
     }
@@ -131,6 +137,6 @@ def _recall(rows: Sequence[Mapping[str, Any]], modes: set[str]) -> Row:
 
 def _empty(name: str) -> Any:
     """What stands where a stream or an output has nothing to say."""
-    if name in ("readers", "by_lag", "missing", "why"):
+    if name in ("warnings", "readers", "by_lag", "missing", "why"):
         return []
     return 0 if name == "given_up" else None

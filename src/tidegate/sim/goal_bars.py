@@ -37,6 +37,8 @@ class Kept:
     judged: int
     recall: float
     recall_fixed: float | None
+    #: Batches that let in the freshest rows alone, because nothing else was enough.
+    stale: int
     #: Changes of direction per 10 batches, of the level that does so most; None where input is not steady.
     turns: float | None
 
@@ -59,6 +61,7 @@ def kept(seed: int, search: bool = True) -> Kept:
         len(judged),
         recall(network, batches),
         best_fixed(network, told) if search else None,
+        sum(batch.keep_share < 1 for batch in batches),
         turns([batch for batch in batches if batch.begin > _STEADY_FROM]) if steady else None,
     )
 

@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.control import adding_up, balancing, completeness, goal_keeping, overload, planning, repair
+from tidegate.control import (
+    adding_up,
+    balancing,
+    completeness,
+    freshest,
+    goal_keeping,
+    overload,
+    planning,
+    repair,
+)
 from tidegate.control.balance_told import balance_told
 from tidegate.control.debts_told import debts_told
 from tidegate.control.goal_keeping import Ran
@@ -67,11 +76,11 @@ class Controllers:
 
     def plan(self, batch: int, manifest: Manifest, moment: Moment, times: Timings) -> Plan:
         """What the batch after this manifest does."""
-        balance, joins = self.settings.balance, self.settings.overload
+        balance = self.settings.balance
         loads = self._loads or balancing.measured(balance, (), manifest)
         with times.timed("reroute"):
             routing, cuts, wanted = balancing.reroute(balance, manifest, self.instances, loads)
-        skipping = {} if joins is None else overload.decide(joins, manifest, self._operators)
+        skipping = self._skipping(manifest, moment)
         settle_after = self.settings.settle_after and not moment.flush
         return planning.next_plan(
             batch,
@@ -92,6 +101,15 @@ class Controllers:
             balance=wanted,
             **self._repairing(manifest, skipping, settle_after, moment.cold),
         )
+
+    def _skipping(self, manifest: Manifest, moment: Moment) -> dict[str, Skipping]:
+        """What joins leave out; no row is stale before the workers are warm."""
+        goal = self.settings.goal
+        if goal is None or goal.overload is None:
+            return {}
+        skipping = overload.decide(goal.overload, manifest, self._operators)
+        fresh_us = {} if moment.cold else freshest.decide(manifest, moment.now_us)
+        return freshest.applied(skipping, fresh_us, self._operators, goal.freshest)
 
     def _repairing(
         self, manifest: Manifest, skipping: Mapping[str, Skipping], last: bool, cold: bool

@@ -108,7 +108,7 @@ class Counts:
 
     def __init__(self, layout: JoinLayout) -> None:
         self.offered, self.late, self.rejected, self.keyless = [0, 0], [0, 0], [0, 0], [0, 0]
-        self.dropped = [0, 0]
+        self.dropped, self.stale = [0, 0], [0, 0]
         self.seen_us: list[int | None] = [None, None]
         self.emitted = 0
         #: Processor time by what was done: of the batch's own work, and of owed work.

@@ -226,8 +226,17 @@ class JoinInstance:
         times: NDArray[np.int64],
         counts: Counts,
     ) -> NDArray[np.bool_]:
-        """Without the rows that the plan does not let in."""
+        """Without the rows that the plan does not let in.
+
+        Stale rows go here, not before the shuffle: tasks count rows and find their newest time at no cost, by
+        which time moves on even where all rows are stale. And what a task spares is what the load model knows
+        of rows: it takes what they cost before for overhead, which then stays the same, stale rows or not.
+        """
         skipping, needed = self.work.skipping, self.work.needed[side]
+        if skipping is not None and skipping.fresh_us[side] > BEGINNING_US:
+            fresh = usable & (times >= skipping.fresh_us[side])
+            counts.stale[side] += int(np.count_nonzero(usable) - np.count_nonzero(fresh))
+            usable = fresh
         kept = usable if needed is None else usable & needed.contain(times)
         if skipping is not None and skipping.keep_share < 1:
             identity = row_identity(codes, times, self.work.batch)
@@ -283,6 +292,7 @@ class JoinInstance:
             merged=tuple(settling.merged),
             matched=settling.matched,
             dropped=(counts.dropped[0], counts.dropped[1]),
+            stale=(counts.stale[0], counts.stale[1]),
             looks=() if self.work.skipping is None else tuple(one.told() for one in counts.looks),
             recut=self.held.recut,
             recut_seconds=self.held.recut_seconds,

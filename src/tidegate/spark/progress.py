@@ -66,6 +66,8 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
             "keep_share": skipping.keep_share,
             "explore_share": skipping.explore_share,
             "dropped": [sum(r.dropped[side] for r in reports if r.operator == name) for side in (0, 1)],
+            "stale": [sum(r.stale[side] for r in reports if r.operator == name) for side in (0, 1)],
+            "fresh_from": [iso(fresh_us) for fresh_us in skipping.fresh_us],
             "windows": [_window(reports, name, window) for window in (0, 1)],
         }
         for name, skipping in plan.skipping.items()

@@ -5,6 +5,8 @@ What may not be left out without wrong results is refused here, with the reason,
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tidegate.balance import Balance
 from tidegate.control.balancing import Balanced, BalanceSettings, check
 from tidegate.control.estimating import EstimateSettings, fixed_share
@@ -26,6 +28,7 @@ from tidegate.spark.flow_checks import (
 )
 from tidegate.spark.utility import check_utility
 from tidegate.spark.window_network import network_of, output_name
+from tidegate.window.network import Network
 from tidegate.window.spec import WindowSpec
 
 AVAILABLE_NOW = "available now"
@@ -96,13 +99,15 @@ def goal_settings(
     skips, sifts = joins and shed.join != "none", matches and shed.sift != "none"
     drops = windows and shed.window != "none"
     by_content = joins_by_content([join.layout for join in compiled.joins], shed)
+    bounds = {output_name(name): most for name, most in loss_max.items()}
     return KeepSettings(
         GoalSettings(
             seconds[0],
             goal.latency_us / 1e6,
             {output_name(name): weight for name, weight in weights.items()},
-            {output_name(name): most for name, most in loss_max.items()},
+            bounds,
             trigger_seconds=seconds[1],
+            freshest=joins_that_may_lose_rows(network, joins, bounds, shed) if skips else frozenset(),
         ),
         seconds[1],
         network,
@@ -113,6 +118,20 @@ def goal_settings(
         estimating,
         live=trigger != AVAILABLE_NOW,
     )
+
+
+def joins_that_may_lose_rows(
+    network: Network, joins: Collection[str], loss_max: Collection[str], shed: Shed
+) -> frozenset[str]:
+    """Joins whose stale rows are given up when nothing else is enough.
+
+    Such rows are gone for good: not where all is to be made up for, nor where an output behind was promised
+    to lose no more than so much. And a rate that is felt for says nothing about what is enough.
+    """
+    if shed.repair is not None or shed.rate != "model":
+        return frozenset()
+    promised = frozenset[str]().union(*(network.above(output) for output in loss_max))
+    return frozenset(joins) - promised
 
 
 def estimate_settings(compiled: Compiled, goal: Goal | None, shed: Shed) -> EstimateSettings | None:

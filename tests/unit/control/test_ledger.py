@@ -11,6 +11,7 @@ from tests.unit.control.test_outcome import a_report
 from tidegate.control.ledger import (
     RANDOM_DROP,
     SIFTER,
+    STALE,
     WINDOW_DROP,
     Counted,
     Line,
@@ -29,17 +30,25 @@ MATCH = Reader("match1", 0, "orders", SIFTER, whole=True)
 
 
 def joined(
-    stored: int, *, late: int = 0, rejected: int = 0, dropped: int = 0, keyless: int = 0, side: int = 0
+    stored: int,
+    *,
+    late: int = 0,
+    rejected: int = 0,
+    dropped: int = 0,
+    stale: int = 0,
+    keyless: int = 0,
+    side: int = 0,
 ) -> TaskReport:
     def one(rows: int) -> tuple[int, int]:
         return (rows, 0) if side == 0 else (0, rows)
 
     return replace(
         a_report("join1"),
-        offered=one(stored + late + rejected + dropped + keyless),
+        offered=one(stored + late + rejected + dropped + stale + keyless),
         late=one(late),
         rejected=one(rejected),
         dropped=one(dropped),
+        stale=one(stale),
         keyless=one(keyless),
         partitions=(PartitionLoad(0, one(stored)),),
     )
@@ -59,6 +68,9 @@ def test_a_row_is_late_rejected_dropped_or_joined_and_a_null_key_is_no_loss() ->
     line = only(LEFT, joined(5, late=1, rejected=2, dropped=3, keyless=4), joined(10, late=1))
     assert line == Line(26, 19, 2, 2, {RANDOM_DROP: 3})
     assert line.unexplained == 0
+    stale = only(LEFT, joined(5, late=1, dropped=3, stale=6))
+    assert stale == Line(15, 5, 1, 0, {RANDOM_DROP: 3, STALE: 6})
+    assert stale.unexplained == 0
 
 
 def test_a_side_that_stores_rows_without_a_key_does_not_count_them_twice() -> None:

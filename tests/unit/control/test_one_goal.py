@@ -31,6 +31,7 @@ class Machine:
         self.settings = GoalSettings(1.0, **settings)
         self.goal, self.offers = OneGoal(self.settings), offers
         self.levels = {offer.point: offer.nothing for offer in offers}
+        self.keep_share = 1.0
         self.seconds: list[float] = []
 
     def run(self, rate: float, batches: int = 1, overhead: float = OVERHEAD, cold: bool = False) -> Decided:
@@ -40,7 +41,8 @@ class Machine:
             "window": Effort(3e3 * rate, 3e3 * rate, 10 * rate),
         }
         for _ in range(batches):
-            did = dict(full)
+            kept_rows = self.keep_share
+            did = {name: Effort(*(kept_rows * effort.parts).tolist()) for name, effort in full.items()}
             for offer in self.offers:
                 for name, kept in offer.kept_at(self.levels[offer.point]).items():
                     did[name] = Effort(*(did[name].parts * kept).tolist())
@@ -49,7 +51,7 @@ class Machine:
             decided = self.goal.adapt(
                 BatchSeen(self.seconds[-1], did, took, teaches=not cold), full, self.offers
             )
-            self.levels = dict(decided.levels)
+            self.levels, self.keep_share = dict(decided.levels), decided.keep_share
         return decided
 
 
@@ -118,7 +120,7 @@ def test_no_output_loses_more_than_it_may_and_what_is_missing_is_said() -> None:
     assert decided.lost["pairs"] <= 0.1 + 1e-9
     assert decided.lost["counts"] <= 0.2 + 1e-9
     assert decided.short > 0.2
-    assert 0.3 < decided.keep_share < 0.9
+    assert decided.keep_share == 1, "that would lose more than they may"
     said = " ".join(warnings(machine.settings, decided))
     assert "too long whatever may be left out" in said
     assert "pairs: 10.0%" in said
@@ -132,6 +134,47 @@ def test_a_goal_below_the_fixed_cost_of_a_batch_is_said_and_some_work_is_still_d
     assert 0 < decided.levels["join"] < 1
     (said,) = warnings(machine.settings, decided)
     assert "a batch that does nothing takes longer" in said
+
+
+def test_only_the_freshest_rows_are_let_in_when_everything_else_left_out_is_not_enough() -> None:
+    machine = Machine()
+    machine.run(0.9, 10)
+    machine.run(15.0, 3)
+    assert machine.keep_share < 1, "after the second batch that was too long whatever was left out"
+    shares = []
+    for _ in range(20):
+        decided = machine.run(15.0)
+        shares.append(decided.keep_share)
+    assert all(took <= 1 for took in machine.seconds[-18:])
+    assert decided.predicted == pytest.approx(machine.seconds[-1], rel=0.05)
+    assert 0.2 < min(shares) <= max(shares) < 0.8
+    assert np.ptp(shares[-10:]) < 0.05
+    (said,) = warnings(machine.settings, decided)
+    assert f"Only the freshest {decided.keep_share:.0%} of its rows are let in" in said
+    cold = machine.run(15.0, cold=True)
+    assert cold.keep_share == 1, "how long it took says nothing"
+    assert machine.run(15.0).keep_share < 1
+    assert machine.run(0.9).keep_share == 1, "it fits again"
+
+
+def test_no_row_goes_in_ordinary_overload_whatever_happens_to_single_batches() -> None:
+    machine = Machine(latency_seconds=2.0, trigger_seconds=1.0)
+    for batch in range(40):
+        # Now and then a batch takes three times as long, and the next one has all the rows that came.
+        slow = batch % 9 == 8
+        machine.run(2.5, overhead=3.0 if slow else OVERHEAD)
+        assert machine.keep_share == 1
+        if slow:
+            machine.run(7.5)
+            assert machine.keep_share == 1
+
+
+def test_rows_go_only_where_they_may_and_where_that_helps() -> None:
+    # The window alone is too much, and may not lose rows.
+    assert Machine(freshest=frozenset({"join"})).run(15.0, 20).keep_share == 1
+    assert Machine(freshest=frozenset()).run(15.0, 20).keep_share == 1
+    both = Machine(freshest=frozenset({"join", "window"})).run(15.0, 20).keep_share
+    assert both == pytest.approx(Machine().run(15.0, 20).keep_share)
 
 
 def test_a_slow_sink_is_made_up_for() -> None:

@@ -18,7 +18,18 @@ from tidegate.join.reach import ages_of
 from tidegate.join.selection import GROUPS
 from tidegate.join.within import Within
 from tidegate.routing import together
-from tidegate.values import ByteRange, Debt, Looks, Manifest, OwedCell, Paid, Piece, Skipping, TaskReport
+from tidegate.values import (
+    BEGINNING_US,
+    ByteRange,
+    Debt,
+    Looks,
+    Manifest,
+    OwedCell,
+    Paid,
+    Piece,
+    Skipping,
+    TaskReport,
+)
 
 NEAR = {"join1": replace(OPERATORS["near"], name="join1")}
 WAYS = Ways(
@@ -88,11 +99,31 @@ def test_dropped_rows_make_a_subset_and_are_remembered() -> None:
     given = told(replace(ALL, keep_share=0.5), joined(5, dropped=3))
     receipt, gaps_us = receipt_of(WAYS, given)
     rows = {row["name"]: row for row in receipt["rows"]}
-    assert rows["a"]["shed_by"] == {"random_drop": 3, "sifter": 0, "window_drop": 0, "sampling": 0}
+    assert rows["a"]["shed_by"] == {
+        "random_drop": 3,
+        "sifter": 0,
+        "window_drop": 0,
+        "sampling": 0,
+        "stale": 0,
+    }
     assert (rows["a"]["mode"], rows["b"]["mode"], rows["pairs"]["mode"]) == (SUBSET, EXACT, SUBSET)
     assert rows["pairs"]["why"] == ["random_drop"]
     assert "recall" not in rows["pairs"]
     assert gaps_us == {"join1": 1000}
+
+
+def test_stale_rows_are_lost_remembered_and_said_aloud() -> None:
+    given = told(replace(ALL, fresh_us=(5_000_000, BEGINNING_US)), joined(5, stale=3))
+    receipt, gaps_us = receipt_of(WAYS, given)
+    rows = {row["name"]: row for row in receipt["rows"]}
+    assert (rows["a"]["shed"], rows["a"]["shed_by"]["stale"], rows["a"]["unexplained"]) == (3, 3, 0)
+    assert (rows["a"]["mode"], rows["b"]["mode"], rows["pairs"]["mode"]) == (SUBSET, EXACT, SUBSET)
+    assert rows["pairs"]["why"] == ["stale"]
+    assert "recall" not in rows["pairs"]
+    assert gaps_us == {"join1": 1000}
+    (said,) = rows["a"]["warnings"]
+    assert "3 of 8 rows were older than 1970-01-01T00:00:05.000000, and are lost" in said
+    assert rows["b"]["warnings"] == []
 
 
 def some(explore_share: float = 0.1) -> Skipping:

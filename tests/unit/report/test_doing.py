@@ -28,6 +28,17 @@ def test_what_is_going_on_is_said_in_a_line() -> None:
     assert doing(report(debts=debts(1200, paid=30))) == "repairs 30 pairs, owes 1,200 pairs"
 
 
+def test_rows_that_are_lost_are_said_aloud_and_when_no_more_are() -> None:
+    lost = report(1, 0.01, input_rows=200)
+    lost["shed"]["join1"]["stale"] = [20, 30]
+    assert doing(lost) == "looks at 1.0 % of the pairs, lets in the freshest 75 % of the rows"
+    rush, over = Changes().of([report(0, 0.01), lost, report(2, 0.01)]), "all rows are let in again"
+    assert [line for line in rush if "let in" in line] == [
+        "nothing else is enough: only the freshest 75 % of the rows are let in, others are lost",
+        over,
+    ]
+
+
 def test_what_a_version_does_not_report_is_not_said() -> None:
     assert doing({"batch": 0}) == "everything is processed"
     assert list(Changes().of([{"batch": 0}])) == []

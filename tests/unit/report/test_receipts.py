@@ -10,7 +10,7 @@ from tidegate.control.recall import Estimate
 from tidegate.report.receipts import COLUMNS, frame, receipt_rows, totals
 
 LEDGER = {"offered": 10, "processed": 7, "shed": 3, "late": 0, "rejected": 0, "filtered": 0, "unexplained": 0}
-SHED = {"shed_by": {"random_drop": 3, "sifter": 0, "window_drop": 0, "sampling": 0}}
+SHED = {"shed_by": {"random_drop": 3, "sifter": 0, "window_drop": 0, "sampling": 0, "stale": 0}}
 
 
 def receipt(batch: int, output: dict[str, Any]) -> dict[str, Any]:

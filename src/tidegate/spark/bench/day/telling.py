@@ -26,7 +26,7 @@ def told_by_tidegate(progress: Mapping[str, Any]) -> Told:
         fraction,
         # Pairs in reach are an estimate where rows are found by key: at r = 1 nothing was skipped.
         skipped=sum(w["skipped"] for w in shed.get("windows", ())) if fraction not in (None, 1.0) else 0,
-        dropped=sum(shed.get("dropped", ())),
+        dropped=sum(shed.get("dropped", ())) + sum(shed.get("stale", ())),
         late=sum(progress["late"].values()),
         imbalance=max(seconds) * len(seconds) / sum(seconds) if sum(seconds) else None,
         owed=int(debts.get("comparisons", 0)),

@@ -1,0 +1,201 @@
+"""Which rows are too old to be let in, where even with all else left out only some of them fit.
+
+Ours, the last step of keeping a goal: `one_goal.py` says which part of the rows fits, here that becomes a
+time per stream, in the plan before the rows are seen. New rows of joins that lie below it are *stale*: not
+stored, met by nobody, lost for good, and told (`ledger.py`). Two things are learnt of every stream:
+
+    pace     by how much its event time moves while a second passes: in live streams a second, more while a
+             source that is read in portions catches up with a backlog
+    delay    how much older than a stream in perfect order would have it the newest tenth, two tenths … of
+             the rows of a batch are: zero in a stream that comes in order
+
+    event time    ──┤ seen            ┊                  ├──▶
+                    ┃░░░░░░░░░░░░░░░░░┊▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓┃          moves by pace · (now − last heard)
+                            stale     ┊  the freshest, k of it       less the delay of the newest k
+
+When a batch is planned, its rows are there already, so the time that they took to come is known. The pace is
+the middle one of the last batches: a backlog that comes at once is let in, because no plan could know of it,
+and does not make later rows stale. A source that is read in portions gives the same one however long it
+waited: where moves differ by far less than paces, the middle move is expected. And a stream behind the clock
+is not expected to pass it.
+
+Only joins have it. A window that lacks some of its rows would be wrong. A match needs it not: its sifter
+leaves out anything up to all, in front of the tasks.
+
+Guarantee: pure functions; with all rows fitting, and until something was learnt, no row is stale; a smaller
+part never lets in older rows. Time moves with stale rows too, so no stream is shut out for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.control.planning import Operator
+from tidegate.values import BEGINNING_US, Manifest, Plan, Skipping, TaskReport
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Where the manifest keeps what was learnt.
+CONTROL = "freshest"
+#: Batches whose pace is remembered.
+_KEPT = 5
+#: The parts of the rows, newest first, whose delay is known.
+TENTHS = np.linspace(0, 1, 11)
+
+
+def learn(
+    before: Manifest,
+    plan: Plan,
+    reports: Sequence[TaskReport],
+    after: Manifest,
+    operators: Mapping[str, Operator],
+    joins: Collection[str],
+    keep_share: float,
+) -> dict[str, Any]:
+    """What is known after a batch: goes into its manifest, with the part of the rows that fits next."""
+    known = before.control.get(CONTROL, {}).get("streams", {})
+    streams = {}
+    for name, (operator, side) in _readers(operators, joins, after.clocks).items():
+        mine = [report for report in reports if report.operator == operator]
+        if not sum(report.offered[side] for report in mine):
+            streams.update({name: known[name]} if name in known else {})
+            continue
+        clock, newest_us = before.clocks[name], after.clocks[name].seen_us
+        # Of the first rows of a stream nobody knows since when they had gathered.
+        moved_us = None if clock.seen_us == BEGINNING_US else newest_us - clock.seen_us
+        spans = _spans(mine, side, plan.batch)
+        stale = sum(report.stale[side] for report in mine)
+        streams[name] = _learnt(
+            known.get(name, {}), spans, stale, newest_us, moved_us, plan.now_us - clock.heard_us
+        )
+    return {"keep_share": keep_share, "streams": streams}
+
+
+def decide(manifest: Manifest, now_us: int) -> dict[str, int]:
+    """By stream: the time from which on rows are let in by a batch that is planned now; none: all are."""
+    known = manifest.control.get(CONTROL, {})
+    if known.get("keep_share", 1.0) >= 1:
+        return {}
+    return {
+        name: fresh_from(
+            known["keep_share"],
+            manifest.clocks[name].seen_us,
+            ahead_us(
+                one["paces"],
+                one["moves_us"],
+                manifest.clocks[name].seen_us,
+                now_us,
+                now_us - manifest.clocks[name].heard_us,
+            ),
+            one["delays_us"],
+        )
+        for name, one in known["streams"].items()
+        if one["paces"] and one["delays_us"]
+    }
+
+
+def applied(
+    skipping: Mapping[str, Skipping],
+    fresh_us: Mapping[str, int],
+    operators: Mapping[str, Operator],
+    joins: Collection[str],
+) -> dict[str, Skipping]:
+    """What joins leave out, with the rows that are stale."""
+    found = dict(skipping)
+    for name in joins if fresh_us else ():
+        sides = zip(operators[name].inputs, skipping[name].fresh_us, strict=True)
+        left, right = (fresh_us.get(stream, all_of_it) for stream, all_of_it in sides)
+        found[name] = replace(skipping[name], fresh_us=(left, right))
+    return found
+
+
+def fresh_from(keep_share: float, seen_us: int, moves_us: float, delays_us: Sequence[float]) -> int:
+    """The time that the freshest part of the rows begins with, in a stream that moves on by so much."""
+    delay_us = float(np.interp(keep_share, TENTHS, delays_us))
+    return seen_us + round((1 - keep_share) * moves_us - delay_us)
+
+
+def ahead_us(
+    paces: Sequence[float], moves_us: Sequence[float], seen_us: int, now_us: int, elapsed_us: int
+) -> float:
+    """By how much a stream is expected to move in a batch whose rows took so long to come."""
+    in_portions = 2 * _spread(moves_us) < _spread(paces)
+    expected = float(np.median(moves_us) if in_portions else np.median(paces) * max(0, elapsed_us))
+    return min(expected, now_us - seen_us) if seen_us <= now_us else expected
+
+
+def _spread(values: Sequence[float]) -> float:
+    """By what part they differ; a single one that is large says nothing."""
+    usual = np.sort(values)[:-1] if len(values) > 2 else np.array(values)
+    return float(np.ptp(usual)) / max(float(np.median(values)), 1e-9)
+
+
+def delays(
+    spans: NDArray[np.float64], stale: int, newest_us: int, moved_us: float, known: Sequence[float]
+) -> list[float]:
+    """By how much the newest tenths of a batch's rows are older than in a stream in order.
+
+    `spans`: first time, last time and number of rows that were let in. Of stale ones nobody knows how old
+    they were: what was known of such rows before stays.
+    """
+    first, last, rows = spans.T
+    # Rows lie evenly in their span: their number grows with age along lines that bend where spans begin, end.
+    youngest, oldest = newest_us - last, newest_us - first + 1
+    density = rows / (oldest - youngest)
+    order = np.argsort(ages := np.concatenate((youngest, oldest)), kind="stable")
+    ages, rises = ages[order], np.cumsum(np.concatenate((density, -density))[order])
+    shares = np.append(0.0, np.cumsum(rises[:-1] * np.diff(ages))) / (rows.sum() + stale)
+    found = np.interp(TENTHS, shares, ages) - TENTHS * moved_us
+    if stale and len(known):
+        found = np.where(TENTHS <= shares[-1], found, known)
+    # The delay of more rows is no shorter: so a smaller part never lets in older ones.
+    rising: list[float] = np.maximum.accumulate(np.maximum(0.0, found)).tolist()
+    return rising
+
+
+def _learnt(
+    known: Mapping[str, Any],
+    spans: NDArray[np.float64],
+    stale: int,
+    newest_us: int,
+    moved_us: float | None,
+    elapsed_us: int,
+) -> dict[str, Any]:
+    """Pace and delays of one stream."""
+    known = known or {"paces": [], "moves_us": [], "delays_us": []}
+    if moved_us is None or elapsed_us <= 0:
+        return {**known}
+    told = delays(spans, stale, newest_us, moved_us, known["delays_us"]) if len(spans) else []
+    return {
+        "paces": [*known["paces"], moved_us / elapsed_us][-_KEPT:],
+        "moves_us": [*known["moves_us"], moved_us][-_KEPT:],
+        "delays_us": told or known["delays_us"],
+    }
+
+
+def _readers(
+    operators: Mapping[str, Operator], joins: Collection[str], streams: Collection[str]
+) -> dict[str, tuple[str, int]]:
+    """By stream: the first side of a join that takes its rows."""
+    found: dict[str, tuple[str, int]] = {}
+    for name in joins:
+        for side, source in enumerate(operators[name].inputs):
+            if source in streams:
+                found.setdefault(source, (name, side))
+    return found
+
+
+def _spans(reports: Iterable[TaskReport], side: int, batch: int) -> NDArray[np.float64]:
+    """First time, last time and number of rows of every run that a batch stored."""
+    added = [piece for report in reports for piece in report.added]
+    found = [
+        (piece.first_us, piece.last_us, piece.rows)
+        for piece in added
+        if piece.side == side and piece.first_batch == batch and not piece.marks
+    ]
+    return np.array(found, np.float64).reshape(-1, 3)

@@ -1,0 +1,43 @@
+"""Which joins may lose rows when nothing else is enough: none that was promised otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.goals import Shed
+from tidegate.spark.run_settings import joins_that_may_lose_rows
+from tidegate.window.network import Network
+from tidegate.window.nodes import Join, Output, Source
+
+NETWORK = Network(
+    (
+        Source("a"),
+        Source("b"),
+        Join("near", "a", "b", 10, 10),
+        Join("far", "near", "b", 100, 100),
+        Join("other", "a", "b", 10, 10),
+        Output("pairs", "far"),
+        Output("others", "other"),
+    )
+)
+JOINS = ("near", "far", "other")
+
+
+@pytest.mark.parametrize(
+    ("shed", "loss_max", "may"),
+    [
+        (Shed(), (), JOINS),
+        (Shed(join="random"), (), JOINS),
+        # Whatever feeds an output that may lose no more than so much, however far away.
+        (Shed(), ("pairs",), ("other",)),
+        (Shed(), ("others",), ("near", "far")),
+        (Shed(), ("pairs", "others"), ()),
+        # A stale row cannot be made up for, and a rate that is felt for does not say what is enough.
+        (Shed(repair="when idle"), (), ()),
+        (Shed(rate="paper"), (), ()),
+    ],
+)
+def test_rows_are_lost_only_where_nothing_else_was_promised(
+    shed: Shed, loss_max: tuple[str, ...], may: tuple[str, ...]
+) -> None:
+    assert joins_that_may_lose_rows(NETWORK, JOINS, loss_max, shed) == set(may)
