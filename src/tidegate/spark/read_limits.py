@@ -36,7 +36,7 @@ from tidegate.control.intake import Taken
 #: Before anything is known: bytes of files, and rows, of a batch.
 _FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
 #: How long Spark may take to set up the sources of a query, and how often it is asked.
-_SETUP_SECONDS, _ASK_SECONDS = 10.0, 0.001
+_SETUP_SECONDS, _ASK_SECONDS = 60.0, 0.001
 
 
 def streaming_leaves(frame: DataFrame) -> int:
