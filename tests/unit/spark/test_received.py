@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
-from tidegate.spark.layout import PANE, ROWS, SEEN, TAG, WindowLayout
+from tidegate.spark.layout import MARKER, PANE, ROWS, SEEN, TAG, WindowLayout
 from tidegate.spark.received import Received
 from tidegate.spark.window_batch import LATE, ON_TIME
 from tidegate.window.aggregates import aggregate, counting_all
@@ -25,16 +27,16 @@ LAYOUT = WindowLayout(
     b"",
     carried={"n": 1, "total": "total", "top": "total"},
 )
-MARKER = -2
 
 
-def batches(**columns: list[int | float | None]) -> list[pa.RecordBatch]:
+def batches(**columns: Any) -> list[pa.RecordBatch]:
     named = {"tag": TAG, "pane": PANE, "rows": ROWS, "seen": SEEN}
-    return pa.table({named.get(name, name): values for name, values in columns.items()}).to_batches(2)
+    table = pa.table({named.get(name, name): values for name, values in columns.items()})
+    return list(table.to_batches(2))
 
 
 def test_a_single_row_is_one_row_of_the_pane_that_its_time_lies_in() -> None:
-    tags: list[int | float | None] = [ON_TIME, MARKER, LATE, ON_TIME]
+    tags = [ON_TIME, MARKER, LATE, ON_TIME]
     received = Received(
         batches(tag=tags, seen=[23, None, 4, 39], k=[1, None, 2, 3], total=[0.5, None, 1.5, 2.5]), LAYOUT
     )
