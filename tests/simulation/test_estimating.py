@@ -11,7 +11,7 @@ import pytest
 
 from tidegate.control import estimating, goal_keeping
 from tidegate.control.estimating import EstimateSettings
-from tidegate.control.goal_keeping import KeepSettings, Ran
+from tidegate.control.goal_step import KeepSettings, Ran
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import ESTIMATED, EXACT

@@ -12,7 +12,7 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
 
 from tidegate.control import freshest, goal_keeping, overload
-from tidegate.control.goal_keeping import KeepSettings, Ran
+from tidegate.control.goal_step import KeepSettings, Ran
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.overload import OverloadSettings
 from tidegate.goals import Shed

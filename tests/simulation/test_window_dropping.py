@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tidegate.control import goal_keeping, window_dropping
-from tidegate.control.goal_keeping import KeepSettings, Ran
+from tidegate.control.goal_step import KeepSettings, Ran
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.window_dropping import PATIENCE, DropSettings
 from tidegate.goals import Shed

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files
 
 import tidegate as tg
-from tidegate.control.goal_keeping import Ran
+from tidegate.control.goal_step import Ran
 from tidegate.sifting import MatchReport
 from tidegate.spark import controllers, engine
 from tidegate.spark.engine import Engine

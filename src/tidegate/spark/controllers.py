@@ -24,7 +24,7 @@ from tidegate.control import (
 )
 from tidegate.control.balance_told import balance_told
 from tidegate.control.debts_told import debts_told
-from tidegate.control.goal_keeping import Ran
+from tidegate.control.goal_step import Ran
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import Told, receipt_of
 from tidegate.control.sift_told import sift_told

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from tidegate.balance import Balance
 from tidegate.control.balancing import Balanced, BalanceSettings, check
 from tidegate.control.estimating import EstimateSettings, fixed_share
-from tidegate.control.goal_keeping import KeepSettings
+from tidegate.control.goal_step import KeepSettings
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.repair import RepairSettings

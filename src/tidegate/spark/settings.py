@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidegate.control.balancing import BalanceSettings
 from tidegate.control.estimating import EstimateSettings
-from tidegate.control.goal_keeping import KeepSettings
+from tidegate.control.goal_step import KeepSettings
 from tidegate.control.overload import OverloadSettings
 from tidegate.control.repair import RepairSettings
 from tidegate.control.sifting import SiftSettings

@@ -1,0 +1,177 @@
+"""What a batch did and what the next one would do in full, in the language of `one_goal.py`: the effort of
+every operator, and what every mechanism offers to leave out.
+
+Guarantee: functions of the manifests, the plan and the reports of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tidegate.control import overload, sifting, window_dropping
+from tidegate.control.cost_model import Effort
+from tidegate.control.goal_step import KeepSettings, Ran, Step
+from tidegate.control.join_prospects import foreseen
+from tidegate.control.offers import (
+    Offer,
+    even_offer,
+    regions_offer,
+    rows_going,
+    sample_offer,
+    shut_offer,
+    windows_offer,
+)
+from tidegate.window.nodes import Output, Source, Window
+
+
+class Prospects:
+    """What the next batch would do in full, and what may be left out of it."""
+
+    def __init__(self, step: Step, growth: float) -> None:
+        """`growth`: how many times the rows of the last batch the next one should have."""
+        self.settings, self.before, self.ran, self.growth = step.settings, step.before, step.ran, growth
+        joins = self.settings.overload
+        # The paper's own rule goes by what it feels for, not by what is foreseen.
+        self._joins = (
+            foreseen(joins, step.before, step.plan, step.ran.reports, step.after, step.operators, growth)
+            if joins is not None and joins.shed.rate == "model"
+            else {}
+        )
+
+    def ahead(self, efforts: Mapping[str, Effort], levels: Mapping[str, float]) -> dict[str, Effort]:
+        """By operator: what it would do, were nothing left out."""
+        full = {name: _times(effort, self.growth) for name, effort in efforts.items()}
+        for drop in self._drops(levels):
+            # Windows behind others had fewer rows because their inputs were dropped.
+            for name, kept in drop.items():
+                if name in full and not self._reads_all(name):
+                    full[name] = _times(full[name], 1 / max(kept, 0.05))
+        for name, rows in self._offered_to_windows().items():
+            lost = efforts[name].rows / rows if rows else 1.0
+            outputs = efforts[name].outputs / max(lost, 0.05)
+            full[name] = _times(Effort(rows, 0.0, outputs, efforts[name].bytes), self.growth)
+        for name in self._sampled & full.keys():
+            full[name] = replace(full[name], comparisons=full[name].rows)
+        for name, entered in self.ran.entered.items():
+            passed = efforts[name].comparisons if name in efforts else 0.0
+            outputs = efforts[name].outputs * entered / passed if passed else 0.0
+            full[name] = _times(Effort(entered, entered, outputs), self.growth)
+        return full | {name: one.effort for name, one in self._joins.items()}
+
+    def offers(self) -> list[Offer]:
+        """What every mechanism can leave out."""
+        found = [one.offer(self._outputs(name), self._behind(name)) for name, one in self._joins.items()]
+        sifters = self.settings.sifting
+        if sifters is not None and sifters.shed.rate == "model":
+            found += [self._match_offer(name) for name in sifters.matches]
+        found += [sample_offer(name, self._outputs(name)) for name in sorted(self._sampled)]
+        drops = self.settings.dropping
+        if drops is not None and drops.shed.window == "auto":
+            for name, drop in drops.drops.items():
+                going = {n: part for n, part in rows_going(drops.network, drop).items() if part > 0}
+                made = {drops.network.by_name[output].parents[0] for output in drop.outputs}
+                found.append(
+                    windows_offer(window_dropping.drop_point(name), drop.outputs, drop.max_gap, going, made)
+                )
+                found += [shut_offer(output, self._own(output)) for output in drop.outputs]
+        return found
+
+    def _match_offer(self, name: str) -> Offer:
+        known = self.before.control.get(sifting.CONTROL, {}).get("matches", {}).get(name, {})
+        outputs, behind = self._outputs(name), self._behind(name)
+        regions = known.get("regions")
+        sifters = self.settings.sifting
+        if regions is None or known.get("frequencies") is None or sifters is None:
+            return even_offer(name, outputs, behind)
+        return regions_offer(
+            name,
+            outputs,
+            np.array(regions["qos"]),
+            np.array(known["frequencies"]),
+            np.array(regions["nonempty"], np.bool_),
+            sifters.shed.fairness,
+            behind,
+        )
+
+    @property
+    def _sampled(self) -> frozenset[str]:
+        """Windows of which as many rows are kept as there is time for."""
+        settings = self.settings.estimating
+        fixed = settings is None or settings.fixed is not None
+        return frozenset() if fixed else self.settings.approximate
+
+    def _drops(self, levels: Mapping[str, float]) -> list[dict[str, float]]:
+        """Per drop in force: the part of its rows that each operator was left."""
+        drops = self.settings.dropping
+        if drops is None:
+            return []
+        return [
+            {
+                n: 1 - part * levels.get(window_dropping.drop_point(name), 0.0)
+                for n, part in rows_going(drops.network, drop).items()
+            }
+            for name, drop in drops.drops.items()
+        ]
+
+    def _offered_to_windows(self) -> dict[str, int]:
+        """Rows that came to windows of streams, dropped or not."""
+        offered: dict[str, int] = {}
+        for report in self.ran.reports:
+            if self._reads_all(report.operator):
+                offered[report.operator] = offered.get(report.operator, 0) + sum(report.offered)
+        return offered
+
+    def _reads_all(self, name: str) -> bool:
+        """A window aggregate whose rows are counted before any goes."""
+        if name in self.settings.approximate:
+            return False
+        network = self.settings.network
+        node = network.by_name.get(name)
+        return isinstance(node, Window) and isinstance(network.by_name[node.parent], Source)
+
+    def _outputs(self, name: str) -> dict[str, float]:
+        network = self.settings.network
+        return {output.name: 1.0 for output in network.outputs if name in network.above(output.name)}
+
+    def _behind(self, name: str) -> dict[str, float]:
+        network = self.settings.network
+        return {
+            node.name: 1.0
+            for node in network.nodes
+            if node.name != name and not isinstance(node, Output) and name in network.above(node.name)
+        }
+
+    def _own(self, output: str) -> list[str]:
+        """Operators that work for this output alone."""
+        network = self.settings.network
+        left = {node.name for node in network.without(frozenset({output})).nodes}
+        return [node.name for node in network.nodes if node.name not in left and node.name != output]
+
+
+def efforts_of(settings: KeepSettings, ran: Ran) -> dict[str, Effort]:
+    """By operator: what it did."""
+    parts: dict[str, list[Effort]] = {}
+    for report in ran.reports:
+        looked = overload.comparisons_of(report)
+        rows = sum(report.offered) - sum(report.dropped) - sum(report.stale)
+        # What is paid comes out, too, and only of joins whose every row is a match.
+        outputs = report.matches or (0 if report.paid.matches else report.emitted)
+        done = Effort(rows, looked or report.comparisons, outputs, report.bytes_read)
+        if report.operator in settings.approximate:
+            # As in front of a match: every row is looked at, some are kept.
+            done = Effort(sum(report.offered), rows, outputs, report.bytes_read)
+        parts.setdefault(report.operator, []).append(done)
+    for match in ran.matched:
+        parts.setdefault(match.operator, []).append(Effort(0.0, match.tried, match.emitted))
+    found = {name: Effort.total(some) for name, some in parts.items()}
+    for name, rows in ran.entered.items():
+        done = found.get(name, Effort())
+        found[name] = Effort(rows, done.comparisons, done.outputs)
+    return found
+
+
+def _times(effort: Effort, factor: float) -> Effort:
+    return Effort(*(factor * effort.parts).tolist())
