@@ -23,8 +23,7 @@ _FLAGGED = ("first", "last", "any_value", "first_value", "last_value")
 
 def called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
     """The aggregate function and its arguments."""
-    with understood(f"Aggregate {name!r}: Spark does not understand it"):
-        column = F.expr(given) if isinstance(given, str) else given
+    column = F.expr(given) if isinstance(given, str) else given
     if not isinstance(column, ClassicColumn):
         raise _refused(name, given, "it is no Spark column")
     node = column._jc.node()
@@ -32,7 +31,9 @@ def called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
         node = node.child()
     kind = node.getClass().getSimpleName()
     if kind == "SqlExpression":
-        return _parsed(frame, name, node.expression())
+        # Text is parsed only now.
+        with understood(f"Aggregate {name!r}: Spark does not understand it"):
+            return _parsed(frame, name, node.expression())
     if kind != "UnresolvedFunction" or node.isDistinct():
         raise _refused(name, given, "it is not one plain aggregate function")
     jvm = frame.sparkSession._jvm
