@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HEADS = ("scenario", "contender", "rate", "seconds", "fastest", "slowest")
 CONTENDERS = ("tidegate", "spark", "spark-rocksdb")
+RATIO = "ratio-"
 SCENARIOS = "sliding,tumbling,drop,ratio-1,ratio-600"
 #: How often the contenders of `drop` take turns: their differences are small.
 ROUNDS = 3
@@ -30,8 +31,8 @@ ROUNDS = 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    scenarios, contenders = name_among("sliding", "tumbling", "drop", "ratio-"), name_among(*CONTENDERS)
-    add("--scenarios", type=listed(scenarios), default=SCENARIOS, metavar="A,B", help="(%(default)s)")
+    contenders = name_among(*CONTENDERS)
+    add("--scenarios", type=listed(_scenario), default=SCENARIOS, metavar="A,B", help="(%(default)s)")
     add(
         "--contenders",
         type=listed(contenders),
@@ -45,6 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=whole_number, default=7, metavar="N", help="same seed, same rows (%(default)s)")
     add("--temp", type=Path, metavar="DIR", help="where data goes, and is removed (the system's)")
     add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
+
+
+def _scenario(text: str) -> str:
+    name = name_among("sliding", "tumbling", "drop", RATIO)(text)
+    if name.startswith(RATIO):
+        positive_int(name.removeprefix(RATIO))
+    return name
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,8 +96,8 @@ def _runs(arguments: argparse.Namespace, console: Console) -> list[Run]:
     try:
         with TemporaryDirectory(prefix="tidegate-windows-", dir=arguments.temp) as temporary:
             for name in arguments.scenarios:
-                ratio = name.startswith("ratio-")
-                size = int(name.removeprefix("ratio-")) if ratio else 0
+                ratio = name.startswith(RATIO)
+                size = int(name.removeprefix(RATIO)) if ratio else 0
                 scenario = known.get(name) or Scenario(
                     name, size * 1_000, 1_000, 100, arguments.rows, arguments.batches, arguments.seed
                 )

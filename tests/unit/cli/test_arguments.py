@@ -46,6 +46,8 @@ def test_other_names_are_refused_with_those_that_are_known(text: str) -> None:
     [
         "windows --contenders nobody",
         "windows --scenarios ratio-x",
+        "windows --scenarios ratio-0.5",
+        "windows --scenarios ratio-0",
         "skew --strategies best",
         "skew --workloads town",
         "sift --regions 16,x",
