@@ -50,8 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _scenario(text: str) -> str:
     name = name_among("sliding", "tumbling", "drop", RATIO)(text)
-    if name.startswith(RATIO):
-        positive_int(name.removeprefix(RATIO))
+    seconds = name.removeprefix(RATIO)
+    if seconds != name and not (seconds.isdecimal() and int(seconds)):
+        raise argparse.ArgumentTypeError(f"the N of ratio-N is a whole number of at least 1. Got: {text}")
     return name
 
 
