@@ -37,7 +37,7 @@ test-fast: $(INSTALLED) ## the tests without Spark: no Java needed
 	$(BIN)/python -m pytest -m "not spark and not soak" -n auto --dist loadfile $(ARGS)
 
 test-spark: java $(INSTALLED) ## the tests with Spark
-	@$(WITH_JAVA) set -x && $(BIN)/python -m pytest -m "spark and not soak" -n 2 --dist worksteal $(ARGS)
+	@$(WITH_JAVA) set -x && $(BIN)/python -m pytest -m "spark and not soak" -n 2 --dist worksteal --durations=15 $(ARGS)
 
 soak: java $(INSTALLED) ## the long tests
 	@$(WITH_JAVA) set -x && HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(ARGS)
