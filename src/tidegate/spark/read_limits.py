@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from py4j.clientserver import ClientServer
@@ -50,14 +51,15 @@ class ReadLimits:
 
     def __init__(self, query: Any, spark: SparkSession, streams: Sequence[str]) -> None:
         """`streams`: by leaf of the query's input, the stream that it belongs to."""
-        self._execution = query.streamingQuery()
-        jvm: Any = spark._jvm
-        self._limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
         self._sources: dict[str, _Source] = {}
-        with suppress(Py4JError), self._before_the_first_batch(spark):
-            self._sources = self._found(streams)
-            for source in self._sources.values():
-                self._write(source, source.first(self._limits))
+        jvm: Any = spark._jvm
+        with suppress(Py4JError):
+            self._execution = query.streamingQuery()
+            self._limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
+            with self._before_the_first_batch(spark):
+                self._sources = self._found(streams)
+                for source in self._sources.values():
+                    self._write(source, source.first(self._limits))
 
     def taken(self, stream: str, rows: int, newest_us: int | None) -> Taken:
         """What a stream gave to the batch that has just run."""
@@ -67,10 +69,15 @@ class ReadLimits:
         try:
             units, waiting = source.gave(rows)
         except Py4JError:
-            # Nobody knows what it gives: it is better left alone.
-            del self._sources[stream]
-            return Taken(rows, newest_us)
+            return self._left_alone(stream, rows, newest_us)
         return Taken(rows, newest_us, units, waiting, source.limit, source.most)
+
+    def _left_alone(self, stream: str, rows: int, newest_us: int | None) -> Taken:
+        """Nobody knows what this source gives: it goes on as the user wants it."""
+        source = self._sources.pop(stream)
+        with suppress(Py4JError):
+            self._write(source, source.given)
+        return Taken(rows, newest_us)
 
     def set(self, limits: Mapping[str, int]) -> None:
         """What the next batch may take, by stream."""
@@ -78,7 +85,9 @@ class ReadLimits:
             source = self._sources.get(stream)
             if source is not None:
                 source.limit = units if source.most is None else min(units, source.most)
-                self._write(source, source.limited(self._limits))
+                # The batch is done already: whatever Spark says to it, it must not fail now.
+                with suppress(Py4JError):
+                    self._write(source, source.limited(self._limits))
 
     @contextmanager
     def _before_the_first_batch(self, spark: SparkSession) -> Iterator[None]:
@@ -154,16 +163,27 @@ class _Files(_Source):
         return limits.maxFiles(self.limit)
 
     def gave(self, rows: int) -> tuple[int, int | None]:
-        unread = self._field("unreadFiles")
-        at, kept_back = self._field("metadataLogCurrentOffset").get(self.java), unread.get(self.java)
-        log = self._field("metadataLog").get(self.java)
-        files = log.get(at) if at != self._logged else None
+        at, kept_back = self._entry.get(self.java), self._unread.get(self.java)
+        files = self._log.get(at) if at != self._logged else None
         self._logged = at
         if kept_back is not None:
             # It would not look for new files before these are read, and nobody would know that more came.
-            unread.set(self.java, None)
+            self._unread.set(self.java, None)
         taken = len(files.get()) if files is not None and files.isDefined() else 0
         return taken, 0 if kept_back is None else kept_back.size()
+
+    # Looked up once: every call into Java costs time, and there is a batch a second.
+    @cached_property
+    def _entry(self) -> Any:
+        return self._field("metadataLogCurrentOffset")
+
+    @cached_property
+    def _unread(self) -> Any:
+        return self._field("unreadFiles")
+
+    @cached_property
+    def _log(self) -> Any:
+        return self._field("metadataLog").get(self.java)
 
     def _field(self, name: str) -> Any:
         found = self.java.getClass().getDeclaredField(name)
