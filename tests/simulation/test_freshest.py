@@ -10,6 +10,7 @@ import pytest
 from tests.oracle.expected import Flat, naive
 from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
+from tests.simulation.rates import counts
 
 from tidegate.control import freshest, goal_keeping, overload
 from tidegate.control.goal_step import KeepSettings, Ran
@@ -61,10 +62,8 @@ def play(rates: list[int], delay_seconds: float, seed: int, trigger_seconds: flo
     before, now, number = 0.0, 1.0, 0
     while now < len(rates):
         rows: dict[str, list[Row]] = {"a": [], "b": []}
-        for second in range(int(before), int(now) + 1):
-            begin, end = max(before, second), min(now, second + 1)
+        for begin, end, count in counts(rates, before, now):
             for stream in "ab":
-                count = round(rates[min(second, len(rates) - 1)] * max(0.0, end - begin))
                 for at in random.uniform(begin, end, count) - delay_seconds * random.random(count):
                     rows[stream].append((round((10 + at) * SECOND), int(random.integers(4)), number, 0))
                     number += 1

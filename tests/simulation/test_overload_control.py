@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import ITEMS, PlainJoin
+from tests.simulation.rates import counts
 
 from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn, looked_at
 from tidegate.goals import Shed
@@ -49,10 +50,8 @@ def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[B
     before, now, number = 0.0, 1.0, 0
     while now < len(rates):
         rows: dict[str, list[Row]] = {"a": [], "b": []}
-        for second in range(int(before), int(now) + 1):
-            begin, end = max(before, second), min(now, second + 1)
+        for begin, end, count in counts(rates, before, now):
             for stream in "ab":
-                count = round(rates[min(second, len(rates) - 1)] * max(0.0, end - begin))
                 for at in np.sort(random.uniform(begin, end, count)):
                     # Values say which sets rows carry, where sets are joined.
                     key, value = random.integers(KEYS, size=2).tolist()
