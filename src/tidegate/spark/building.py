@@ -37,7 +37,7 @@ from tidegate.spark.routed import routed
 from tidegate.spark.sifted import sifted
 from tidegate.spark.source_sifters import marked
 from tidegate.spark.window_batch import WindowBatch
-from tidegate.spark.window_frames import only_markers, partials
+from tidegate.spark.window_frames import count_name, counts_dropped, only_markers, partials
 from tidegate.spark.window_task import WindowInstance
 from tidegate.state.paths import stage_path
 from tidegate.values import BEGINNING_US
@@ -59,6 +59,7 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
         held.append(given)
     results: dict[str, DataFrame] = {}
     staging: dict[str, Staged] = {}
+    counted: dict[str, str] = {}
     for operator in compiled.operators:
         name = operator.layout.operator
         work = works[name]
@@ -68,7 +69,10 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
             made = _run_join(rows, operator, work)
         elif isinstance(operator, CompiledWindow):
             assert isinstance(work, WindowBatch)
-            made = _run_window(compiled, operator, work, given, results, known)
+            taken = _window_rows(compiled, operator, given, results)
+            if taken is not None and counts_dropped(work):
+                counted[name] = count_name(name)
+            made = _run_window(compiled, operator, work, taken, known)
         else:
             assert isinstance(work, MatchBatch)
             tried = _match_rows(compiled, operator, given, results)
@@ -82,7 +86,7 @@ def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again:
         else:
             results[name] = made.persist(StorageLevel.MEMORY_AND_DISK)
             held.append(results[name])
-    return Pass(compiled, given, results, held, staging)
+    return Pass(compiled, given, results, held, staging, counted)
 
 
 def _join_rows(
@@ -173,19 +177,19 @@ def _upstream_rows(compiled: Compiled, node: Node, results: Mapping[str, DataFra
     return frame
 
 
+def _window_rows(
+    compiled: Compiled, window: CompiledWindow, given: DataFrame | None, results: Mapping[str, DataFrame]
+) -> DataFrame | None:
+    """The rows that a window aggregate gets; None in a pass that brings none."""
+    if window.tap is None:
+        return _upstream_rows(compiled, window.node.parent, results)
+    return None if given is None else entering(given, window.tap, usable_only=False)
+
+
 def _run_window(
-    compiled: Compiled,
-    window: CompiledWindow,
-    work: WindowBatch,
-    given: DataFrame | None,
-    results: Mapping[str, DataFrame],
-    known: Known,
+    compiled: Compiled, window: CompiledWindow, work: WindowBatch, rows: DataFrame | None, known: Known
 ) -> DataFrame:
     """Partials by Spark, one shuffle by instance number, then the kernels."""
-    if window.tap is None:
-        rows = _upstream_rows(compiled, window.node.parent, results)
-    else:
-        rows = None if given is None else entering(given, window.tap, usable_only=False)
     placed = (
         partials(rows, window, work, known)
         if rows is not None

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 
 from tidegate.errors import BatchFailed, explain
 from tidegate.sifting import MatchReport
+from tidegate.values import BEGINNING_US
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,14 @@ class Observed:
 
     offered: int
     rejected: int
+    seen_us: int | None
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Rows that came to an operator, dropped ones too, and the newest of their usable times."""
+
+    rows: int
     seen_us: int | None
 
 
@@ -46,6 +55,17 @@ def read_counts(observations: Mapping[str, Observation | str], query: Any) -> di
     return {name: _row(name, metrics).getAs("rows") for name in observations}
 
 
+def read_entered(names: Mapping[str, str], frame: DataFrame) -> dict[str, Entered]:
+    """By operator: what was counted while this frame was collected.
+
+    A stage that Spark runs again, because a machine with its output was lost, is counted again: then more rows
+    are told as dropped than came, and as offered too.
+    """
+    metrics = frame._jdf.queryExecution().observedMetrics()
+    found = {operator: _row(name, metrics) for operator, name in names.items()}
+    return {name: _entered(row) for name, row in found.items()}
+
+
 def judged(seen: Observed, matched: Sequence[MatchReport], newest_us: int) -> Observed:
     """What was seen of a stream whose times too far ahead the tasks of a match found.
 
@@ -64,6 +84,11 @@ def counted_by(matched: Sequence[MatchReport]) -> Observed:
     times = [report.seen_us for report in matched if report.seen_us is not None]
     received = sum(report.received for report in matched)
     return Observed(received, sum(report.rejected for report in matched), max(times, default=None))
+
+
+def _entered(row: Any) -> Entered:
+    seen_us = row.getAs("seen_us")
+    return Entered(row.getAs("rows"), None if seen_us == BEGINNING_US else seen_us)
 
 
 def _from_row(row: Mapping[str, Any]) -> Observed:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.flow import HIDDEN, Join, Match, Node, Refused
 from tidegate.sifting import MatchReport, is_match_report
-from tidegate.spark import ports
+from tidegate.spark import observed, ports
 from tidegate.spark.compiled import Compiled, CompiledOperator
 from tidegate.spark.dropping import in_gap
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CELL, REPORT
+from tidegate.spark.observed import Entered
 from tidegate.spark.pass_rows import is_late, result, tapped
 from tidegate.spark.staging import read_staged
 from tidegate.values import TaskReport
@@ -45,6 +46,8 @@ class Pass:
     held: list[DataFrame]
     #: By operator whose tasks stage its results. Spark persists all others.
     staging: Mapping[str, Staged] = field(default_factory=dict)
+    #: By window aggregate whose dropped rows come to no task: the name of Spark's count of all its rows.
+    counted: Mapping[str, str] = field(default_factory=dict)
     #: By operator that stages: its files.
     staged: dict[str, list[str]] = field(default_factory=dict)
     _read_back: set[str] = field(default_factory=set)
@@ -54,7 +57,11 @@ class Pass:
         frames = [self._reports(name) for name in self.results]
         if not frames and self.input is not None:
             self.input.count()
-        stateful, matches = _collected([ports.union(frames)] if frames else [])
+        whole = ports.union(frames) if frames else None
+        stateful, matches = _collected(whole)
+        if self.counted and whole is not None:
+            for name, all_rows in observed.read_entered(self.counted, whole).items():
+                stateful = _with_dropped(stateful, name, all_rows)
         told: list[TaskReport | MatchReport] = [*stateful, *matches]
         for name, one in self.staging.items():
             files = [report.staged for report in told if report.operator == name]
@@ -139,9 +146,25 @@ class Pass:
                 os.remove(file)
 
 
-def _collected(frames: Sequence[DataFrame]) -> Reports:
-    """The reports in frames: one row per operator and task, however many rows came out."""
-    found = [json.loads(row[REPORT]) for frame in frames for row in frame.collect()]
+def _with_dropped(reports: list[TaskReport], operator: str, entered: Entered) -> list[TaskReport]:
+    """What was dropped in front of an operator is told by the first of its instances."""
+    dropped = entered.rows - sum(report.offered[0] for report in reports if report.operator == operator)
+    return [
+        replace(
+            report,
+            offered=(report.offered[0] + dropped, 0),
+            dropped=(report.dropped[0] + dropped, 0),
+            seen_us=(entered.seen_us, None),
+        )
+        if report.operator == operator and not report.instance
+        else report
+        for report in reports
+    ]
+
+
+def _collected(frame: DataFrame | None) -> Reports:
+    """The reports in a frame: one row per operator and task, however many rows came out."""
+    found = [json.loads(row[REPORT]) for row in frame.collect()] if frame is not None else []
     return (
         [TaskReport.from_json(raw) for raw in found if not is_match_report(raw)],
         [MatchReport.from_json(raw) for raw in found if is_match_report(raw)],

@@ -7,7 +7,8 @@ each goes with its time and a hash of the row, which give it its place among oth
 
 Late rows, rows whose time cannot be used, rows that no kept window needs and rows that are left out of an
 approximate window are added up too, in groups of their own without a key: so they are counted by the same
-pass, and no window ever sees them. TAG says what became of rows.
+pass, and no window ever sees them. TAG says what became of rows. Where nothing is added up before the
+shuffle, rows that are dropped do not reach it: Spark counts all rows as they go by, and their newest time.
 """
 
 from __future__ import annotations
@@ -87,6 +88,28 @@ def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: 
     return judged.select(*known.get(("of rows", work.layout.operator), made))
 
 
+def counts_dropped(work: WindowBatch) -> bool:
+    """Do dropped rows go in front of the shuffle, so that no task counts them?"""
+    return _single(work) and (_has_gaps(work) or work.shares is not None)
+
+
+def _has_gaps(work: WindowBatch) -> bool:
+    """Is there a time that no kept window needs? Rows are not asked for nothing."""
+    return work.gaps is not None and any(work.gaps.cells)
+
+
+def count_name(operator: str) -> str:
+    """What Spark calls the count of rows in front of an operator."""
+    return f"rows of {operator}"
+
+
+def _counted(rows: DataFrame, work: WindowBatch) -> DataFrame:
+    """The same rows; Spark counts them. Telling apart here which ones go would cost each of them twice."""
+    usable = F.expr(f"{TIME} <= {data(work.newest_us, 'bigint')}")
+    seen = F.max(F.when(usable, F.col(TIME))).alias("seen_us")
+    return rows.observe(count_name(work.layout.operator), F.count(F.lit(1)).alias("rows"), seen)
+
+
 def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
     """A partial per group and pane."""
 
@@ -107,11 +130,13 @@ def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known:
 
 def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
     """Rows with what becomes of them, their pane or hash, their key, and the arguments of all aggregates."""
+    if counts_dropped(work):
+        rows = _counted(rows, work)
     fate = (
         f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {data(work.newest_us, 'bigint')} THEN {REJECTED} "
         f"WHEN {TIME} < {data(work.late_before_us, 'bigint')} THEN {LATE} "
     )
-    if work.gaps is not None:
+    if work.gaps is not None and any(work.gaps.cells):
         fate += f"WHEN {in_gap(work.gaps)} THEN {DROPPED} "
     if work.shares is not None:
         group = [(_canonical(rows.schema[name]), rows.schema[name].dataType) for name in work.layout.by]
@@ -119,6 +144,8 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: K
         fate += f"WHEN {left_out_sql(rows, work.seed, work.batch)} THEN {DROPPED} "
     fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(TAG, F.expr(f"cast({fate} as short)"))
+    if counts_dropped(work):
+        judged = judged.where(F.col(TAG) != F.lit(DROPPED))
     single, weighed = _single(work), work.shares is not None
     shape = ("needed", work.layout.operator, single)
     needed = known.get(shape, lambda: _needed(rows, window, single, weighed))

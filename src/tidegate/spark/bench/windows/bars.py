@@ -26,30 +26,29 @@ def window_bars(runs: Sequence[Run]) -> list[Bar]:
         theirs = [usual[name, one] for one in (MEMORY, ROCKSDB) if (name, one) in usual]
         if theirs and (name, OURS) in usual:
             bars.append(at_least(f"windows.{name}.over_spark", min(theirs) / usual[name, OURS], "x", least))
-    whole = _typical(runs, OURS)
-    if whole is not None:
-        for contender, bar in ((READY, _ready), (HALF, _half)):
-            seconds = _typical(runs, contender)
-            if seconds is not None:
-                bars.append(bar(seconds / whole))
+    bars += _drop_bars([run for run in runs if run.scenario.name == "drop"])
     ratios = [usual[name, OURS] for name in ("ratio-1", "ratio-600") if (name, OURS) in usual]
     if len(ratios) == 2:
         bars.append(at_most("windows.overlap.cost", max(ratios) / min(ratios), "x", OVERLAP))
     return bars
 
 
-def _typical(runs: Sequence[Run], contender: str) -> float | None:
-    """Seconds of a usual batch where windows may go, over all rounds."""
-    found = [run.usual for run in runs if run.scenario.name == "drop" and run.contender == contender]
-    return median(found) if found else None
+def _drop_bars(runs: Sequence[Run]) -> list[Bar]:
+    """What dropping costs and saves: medians over rounds, each round against itself."""
+    rounds = list(zip(*(_means(runs, one) for one in (OURS, READY, HALF)), strict=True))
+    if not rounds:
+        return []
+    ready = median(ready / whole - 1 for whole, ready, _ in rounds)
+    saved = median(1 - half / whole for whole, _, half in rounds)
+    return [
+        at_most("windows.drop.ready_cost", ready, "part of a batch", READY_COST),
+        at_least("windows.drop.half_saves", saved, "part of a batch", HALF_SAVES),
+    ]
 
 
-def _ready(part: float) -> Bar:
-    return at_most("windows.drop.ready_cost", part - 1, "part of a batch", READY_COST)
-
-
-def _half(part: float) -> Bar:
-    return at_least("windows.drop.half_saves", 1 - part, "part of a batch", HALF_SAVES)
+def _means(runs: Sequence[Run], contender: str) -> list[float]:
+    """Seconds of a batch, of every round."""
+    return [run.mean for run in runs if run.contender == contender]
 
 
 def rows_of_report(runs: Sequence[Run]) -> list[dict[str, Any]]:
@@ -60,6 +59,8 @@ def rows_of_report(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "contender": run.contender,
             "rate": run.rate,
             "seconds": run.usual,
+            "mean": run.mean,
+            "dropped": run.share,
             "fastest": min(run.seconds[COLD:]),
             "slowest": max(run.seconds[COLD:]),
             "samples": run.seconds,

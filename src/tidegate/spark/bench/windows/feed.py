@@ -10,6 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 SCHEMA = "ts timestamp, k long, v double"
+#: Files of a batch, as many as there are cores. Rows are dealt out, as to the partitions of a topic: each
+#: file has all the times of its batch, so that dropped windows spare all cores alike.
+FILES = 2
 START_US = 1_700_000_000_000_000
 
 
@@ -34,7 +37,7 @@ class Scenario:
         return f"{self.slide_ms} milliseconds"
 
     def write(self, folder: Path) -> None:
-        """One file a batch."""
+        """The files of all batches, in the order in which they are to be read."""
         folder.mkdir(parents=True, exist_ok=True)
         for batch in range(self.batches):
             rng = np.random.default_rng([self.seed, batch])
@@ -46,5 +49,6 @@ class Scenario:
                     "v": rng.random(self.rows),
                 }
             )
-            # Several row groups, or Spark would read a file with one core.
-            pq.write_table(table, folder / f"{batch:03d}.parquet", row_group_size=max(1, self.rows // 8))
+            for number in range(FILES):
+                part = table.take(np.arange(number, self.rows, FILES))
+                pq.write_table(part, folder / f"{batch:03d}-{number}.parquet")

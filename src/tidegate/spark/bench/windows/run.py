@@ -1,7 +1,8 @@
 """One contender over the batches of a scenario: seconds of each, and the windows that came out.
 
-Both tell their batches themselves, from trigger to commit. The first ones, in which Java and Python still
-load and compile, do not count. Sinks take nothing.
+Batches come back to back, as those of a stream that has more to read; both engines tell them themselves, from
+trigger to commit. The first ones, in which Java and Python still load and compile, do not count. Sinks take
+nothing.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
-from statistics import median
+from statistics import fmean, median
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tidegate as tg
-from tidegate.spark.bench.windows.feed import SCHEMA, Scenario
+from tidegate.spark.bench.windows.feed import FILES, SCHEMA, Scenario
 
 OURS, MEMORY, ROCKSDB = "tidegate", "spark", "spark-rocksdb"
 #: Ours where windows may be missing, ten in a row, and none is; and where every other one is.
@@ -38,29 +39,46 @@ class Run:
     scenario: Scenario
     contender: str
     seconds: list[float]
+    #: The part of the rows of each batch that was dropped.
+    dropped: list[float]
 
     @property
     def usual(self) -> float:
         return median(self.seconds[COLD:])
 
     @property
+    def mean(self) -> float:
+        """Where batches differ on purpose, because some are dropped."""
+        return fmean(self.seconds[COLD:])
+
+    @property
+    def share(self) -> float:
+        """The part of all rows that was dropped."""
+        return fmean(self.dropped[COLD:])
+
+    @property
     def rate(self) -> float:
         return self.scenario.rows / self.usual
 
 
-def play(session: SparkSession, folder: Path, scenario: Scenario, contender: str, work: Path) -> Run:
-    """All batches of a scenario, one after the other."""
-    rows = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+def play(
+    session: SparkSession, folder: Path, scenario: Scenario, contender: str, work: Path, seed: int
+) -> Run:
+    """All batches of a scenario, one after the other; `seed` says which windows are dropped."""
+    rows = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES).parquet(str(folder))
     checkpoint = work / f"checkpoint-{scenario.name}-{contender}"
-    run = _sparks if contender in _PROVIDERS else _ours
-    seconds = run(session, rows, scenario, contender, checkpoint)
+    if contender in _PROVIDERS:
+        seconds = _sparks(session, rows, scenario, contender, checkpoint)
+        dropped = [0.0] * len(seconds)
+    else:
+        seconds, dropped = _ours(rows, scenario, contender, checkpoint, seed)
     rmtree(checkpoint, ignore_errors=True)
-    return Run(scenario, contender, seconds[: scenario.batches])
+    return Run(scenario, contender, seconds[: scenario.batches], dropped[: scenario.batches])
 
 
 def _ours(
-    session: SparkSession, rows: DataFrame, scenario: Scenario, contender: str, checkpoint: Path
-) -> list[float]:
+    rows: DataFrame, scenario: Scenario, contender: str, checkpoint: Path, seed: int
+) -> tuple[list[float], list[float]]:
     windows = tg.stream(rows, time="ts", name="rows").window(scenario.size, scenario.slide, by="k")
     drops = contender in _SHARES
     query = tg.start(
@@ -68,12 +86,15 @@ def _ours(
             _nowhere, name="windows", max_gap=MAX_GAP if drops else None
         ),
         checkpoint=str(checkpoint),
-        trigger="available now",
         goal=tg.Goal(latency="1 hour") if drops else None,
         shed=tg.Shed(window=_SHARES.get(contender, "none")),
+        seed=seed,
     )
-    query.await_termination()
-    return [progress["duration_seconds"] for progress in query.recent_progress if progress["input_rows"]]
+    query.process_all_available()
+    query.stop()
+    told = [progress for progress in query.recent_progress if progress["input_rows"]]
+    dropped = [sum(one["dropped"][0] for one in progress["operators"]) for progress in told]
+    return [progress["duration_seconds"] for progress in told], [rows / scenario.rows for rows in dropped]
 
 
 def _sparks(
@@ -87,10 +108,10 @@ def _sparks(
         .writeStream.format("noop")
         .outputMode("append")
         .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
+    query.processAllAvailable()
+    query.stop()
     session.conf.unset(_PROVIDER)
     told = [progress for progress in query.recentProgress if progress["numInputRows"]]
     return [progress["durationMs"]["triggerExecution"] / 1000 for progress in told]
