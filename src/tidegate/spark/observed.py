@@ -58,8 +58,8 @@ def read_counts(observations: Mapping[str, Observation | str], query: Any) -> di
 def read_entered(names: Mapping[str, str], frame: DataFrame) -> dict[str, Entered]:
     """By operator: what was counted while this frame was collected.
 
-    A stage that Spark runs again, because a machine with its output was lost, is counted again: then more rows
-    are told as dropped than came, and as offered too.
+    A stage that Spark runs again, because a machine with its output was lost, is counted again: then more
+    rows are told as dropped than came, and as offered too.
     """
     metrics = frame._jdf.queryExecution().observedMetrics()
     found = {operator: _row(name, metrics) for operator, name in names.items()}
