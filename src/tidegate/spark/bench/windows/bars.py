@@ -34,21 +34,25 @@ def window_bars(runs: Sequence[Run]) -> list[Bar]:
 
 
 def _drop_bars(runs: Sequence[Run]) -> list[Bar]:
-    """What dropping costs and saves: medians over rounds, each round against itself."""
-    rounds = list(zip(*(_means(runs, one) for one in (OURS, READY, HALF)), strict=True))
+    """What dropping costs and saves: medians over rounds, each round against itself.
+
+    Windows are few and drawn by lot, so what one round drops is more or less than half of the rows: what it
+    saved is told for a half.
+    """
+    rounds = list(zip(*(_of(runs, one) for one in (OURS, READY, HALF)), strict=True))
     if not rounds:
         return []
-    ready = median(ready / whole - 1 for whole, ready, _ in rounds)
-    saved = median(1 - half / whole for whole, _, half in rounds)
+    ready = median(ready.mean / whole.mean - 1 for whole, ready, _ in rounds)
+    saved = median((1 - half.mean / whole.mean) * 0.5 / half.share for whole, _, half in rounds)
     return [
         at_most("windows.drop.ready_cost", ready, "part of a batch", READY_COST),
         at_least("windows.drop.half_saves", saved, "part of a batch", HALF_SAVES),
     ]
 
 
-def _means(runs: Sequence[Run], contender: str) -> list[float]:
-    """Seconds of a batch, of every round."""
-    return [run.mean for run in runs if run.contender == contender]
+def _of(runs: Sequence[Run], contender: str) -> list[Run]:
+    """One contender's, round by round."""
+    return [run for run in runs if run.contender == contender]
 
 
 def rows_of_report(runs: Sequence[Run]) -> list[dict[str, Any]]:
