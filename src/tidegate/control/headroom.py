@@ -18,7 +18,7 @@ import numpy as np
 from tidegate.errors import FlowError, explain
 
 #: Batches that are remembered, and those that it takes to judge.
-_KEPT, _ENOUGH = 24, 10
+_KEPT, _ENOUGH = 48, 10
 #: Of a normal distribution, in standard deviations: the upper quartile, and what one in 160 exceeds.
 _QUARTILE, _HIGHEST = 0.674, 2.5
 
