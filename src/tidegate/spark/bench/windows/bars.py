@@ -40,6 +40,8 @@ def _drop_bars(runs: Sequence[Run]) -> list[Bar]:
     saved is told for a half.
     """
     rounds = list(zip(*(_of(runs, one) for one in (OURS, READY, HALF)), strict=True))
+    # In a few batches the lot may spare every window: such a round tells nothing.
+    rounds = [one for one in rounds if one[-1].share]
     if not rounds:
         return []
     ready = median(ready.mean / whole.mean - 1 for whole, ready, _ in rounds)
