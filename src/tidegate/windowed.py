@@ -50,6 +50,14 @@ class Windowed:
         approximate: bool = False,
     ):
         _check_by(by)
+        if not isinstance(approximate, bool):
+            raise FlowError(
+                explain(
+                    "approximate is True or False",
+                    got=repr(approximate),
+                    why="Any text is true, 'no' as well, and estimates where exact windows are meant mislead",
+                )
+            )
         if approximate and isinstance(spec, RowsSpec):
             raise FlowError(
                 explain(

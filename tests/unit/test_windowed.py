@@ -110,6 +110,12 @@ def test_windows_are_exact_unless_they_are_said_to_be_approximate() -> None:
     assert window_of(rides().window("1 second", approximate=True).agg(n=1)).approximate
 
 
+@pytest.mark.parametrize("wrong", ["no", "yes", 1, None])
+def test_what_is_said_must_be_yes_or_no(wrong: Any) -> None:
+    said = message_of(lambda: rides().window("1 second", approximate=wrong))
+    assert f"approximate is True or False. Got: {wrong!r}" in said
+
+
 def test_what_no_sample_stands_for_is_refused() -> None:
     said = message_of(lambda: rides().window(rows(100), approximate=True))
     assert "Windows of rows cannot be approximate. Got: approximate=True beside tg.rows(100)" in said
