@@ -102,6 +102,35 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
     assert sum(p["offered"]["rides"] for p in query.recent_progress) == 4000
 
 
+def test_times_that_cannot_be_used_move_no_watermark_where_spark_counts_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.control.adding_up.by_row", lambda manifest, windows, always: tuple(windows))
+    whole = rows_table(2000, 200, 3)
+    times = whole.column("ts").to_pylist()
+    times[900], times[901] = None, times[901].replace(year=3000)
+    wrong = whole.set_column(0, "ts", pa.array(times, pa.timestamp("us", "UTC")))
+    add_files(tmp_path / "in", [wrong.slice(i, 400) for i in range(0, 2000, 400)])
+    stream = tg.stream(
+        read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides", lateness="1 second"
+    )
+    sink = Sink()
+    query = tg.start(
+        stream.window("2 seconds", by="k").agg(n=F.count("*")).write_to(sink, max_gap=4),
+        checkpoint=str(tmp_path / "ck"),
+        trigger="available now",
+        goal=GOAL,
+        shed=SHED,
+    )
+    assert query.await_termination(PATIENCE_SECONDS)
+    told = query.recent_progress
+    assert sum(sum(one["dropped"]) for progress in told for one in progress["operators"]) > 200
+    assert sum(progress["offered"]["rides"] for progress in told) == 2000
+    assert sum(progress["rejected"]["rides"] for progress in told) == 2
+    assert sum(progress["late"]["rides"] for progress in told) == 0
+    assert max(map(micros, sink.rows)) > seconds(180), "windows behind the wrong time are missing"
+
+
 def test_an_output_without_a_gap_loses_nothing_beside_one_that_may(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 
 from tidegate.errors import FlowError, explain
 
-#: Batches that are remembered, and those that it takes to judge.
+#: Batches that are remembered, and those that it takes to judge. Of half as many, quartiles jump by chance,
+#: and each jump upwards sheds at once: levels would not come to rest.
 _KEPT, _ENOUGH = 48, 10
 #: Of a normal distribution, in standard deviations: the upper quartile, and what one in 160 exceeds.
 _QUARTILE, _HIGHEST = 0.674, 2.5

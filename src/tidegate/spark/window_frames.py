@@ -42,6 +42,7 @@ from tidegate.spark.routed import instance_of
 from tidegate.spark.sql_text import data, told_apart
 from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
 from tidegate.values import BEGINNING_US
+from tidegate.window.gap_table import GapTable
 from tidegate.window.panes import Panes
 from tidegate.window.spec import RowsSpec, WindowSpec
 
@@ -71,6 +72,21 @@ def only_markers(spark: SparkSession, window: CompiledWindow, work: WindowBatch)
     )
 
 
+def counts_dropped(work: WindowBatch) -> bool:
+    """Do dropped rows go in front of the shuffle, so that no task counts them?"""
+    return _single(work) and (_gaps(work) is not None or work.shares is not None)
+
+
+def count_name(operator: str) -> str:
+    """What Spark calls the count of rows in front of an operator."""
+    return f"rows of {operator}"
+
+
+def _gaps(work: WindowBatch) -> GapTable | None:
+    """Times that no kept window needs; None where there are none, so that no row is asked for nothing."""
+    return work.gaps if work.gaps is not None and any(work.gaps.cells) else None
+
+
 def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
     """Rows as they are: where groups are as many as rows, adding up before the shuffle is a waste."""
 
@@ -86,21 +102,6 @@ def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: 
 
     judged = _judged(rows, window, work, known)
     return judged.select(*known.get(("of rows", work.layout.operator), made))
-
-
-def counts_dropped(work: WindowBatch) -> bool:
-    """Do dropped rows go in front of the shuffle, so that no task counts them?"""
-    return _single(work) and (_has_gaps(work) or work.shares is not None)
-
-
-def _has_gaps(work: WindowBatch) -> bool:
-    """Is there a time that no kept window needs? Rows are not asked for nothing."""
-    return work.gaps is not None and any(work.gaps.cells)
-
-
-def count_name(operator: str) -> str:
-    """What Spark calls the count of rows in front of an operator."""
-    return f"rows of {operator}"
 
 
 def _counted(rows: DataFrame, work: WindowBatch) -> DataFrame:
@@ -136,8 +137,9 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: K
         f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {data(work.newest_us, 'bigint')} THEN {REJECTED} "
         f"WHEN {TIME} < {data(work.late_before_us, 'bigint')} THEN {LATE} "
     )
-    if work.gaps is not None and any(work.gaps.cells):
-        fate += f"WHEN {in_gap(work.gaps)} THEN {DROPPED} "
+    gaps = _gaps(work)
+    if gaps is not None:
+        fate += f"WHEN {in_gap(gaps)} THEN {DROPPED} "
     if work.shares is not None:
         group = [(_canonical(rows.schema[name]), rows.schema[name].dataType) for name in work.layout.by]
         rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, _code(group))))
