@@ -456,6 +456,8 @@ class TaskReport:
     strata: tuple[int, ...] = ()
     #: Of `cpu_seconds`: what was spent on pairs, not on rows as they come and go.
     looking_seconds: float = 0.0
+    #: Looks of new rows at stored runs that a key filter made unnecessary: their key is not there.
+    spared: int = 0
 
     def to_json(self) -> dict[str, Any]:
         # Keys are many, and `asdict` is slow: they become JSON by hand.

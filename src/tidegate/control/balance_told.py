@@ -40,6 +40,7 @@ def _of_join(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskRepo
         "instances": routing.instances,
         "seconds": seconds.tolist(),
         "comparisons": compared.astype(int).tolist(),
+        "spared": sum(report.spared for report in reports),
         "imbalance": _finite(imbalance(seconds)),
         "deviation": deviation(seconds),
         "entries": sum(len(one.table) + len(one.keys) for one in placements),

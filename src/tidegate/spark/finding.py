@@ -61,6 +61,7 @@ class Finder:
                 yield from self._meet(probing, other, self._looks(probing, other))
                 if chosen is not None:
                     yield from self._meet(probing, other, chosen.looks(probing, other))
+        self._counts.spared += self._meeting.spared
 
     def _probing(self, run: NewRun) -> Probing:
         low, high = self._layout.within.partner_range(run.side, run.times)

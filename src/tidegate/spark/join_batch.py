@@ -111,6 +111,8 @@ class Counts:
         self.dropped, self.stale = [0, 0], [0, 0]
         self.seen_us: list[int | None] = [None, None]
         self.emitted = 0
+        #: Looks that a key filter made unnecessary.
+        self.spared = 0
         #: Processor time by what was done: of the batch's own work, and of owed work.
         self.seconds = dict.fromkeys((KEEPING, LOOKING, PAYING), 0.0)
         self._doing = KEEPING

@@ -298,6 +298,7 @@ class JoinInstance:
             recut_seconds=self.held.recut_seconds,
             keys=key_loads(self.work, self.instance, self.stored, [*self.new, *self.borrowed]),
             charged=round(counts.charged + explored) if counts.charged else 0,
+            spared=counts.spared,
             paid=Paid(round(counts.paid_comparisons), counts.paid_matches, counts.seconds[PAYING]),
         )
 

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
+from tidegate.join.key_filter import worth_asking
 from tidegate.join.reach import Look
 from tidegate.spark.assemble import Pairs, same_keys
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.judging import Places, by_time, judge_of, places_of
-from tidegate.spark.runs import Run
+from tidegate.spark.runs import Run, StoredRun
 from tidegate.values import LEFT
 
 
@@ -26,6 +28,8 @@ class Meeting:
     def __init__(self, work: JoinBatch, by_time: dict[int, Places] | None = None) -> None:
         self._layout, self.judge = work.layout, judge_of(work)
         self._by_time = {} if by_time is None else by_time
+        #: Looks of rows at stored runs that certainly do not have their key: not even searched for.
+        self.spared = 0
 
     @property
     def judges(self) -> bool:
@@ -37,7 +41,7 @@ class Meeting:
         if self._layout.spread:
             yield by_time(self.places(other), look.rows, look.low, look.high)
             return
-        codes = run.codes if look.rows is None else run.codes[look.rows]
+        codes, look = self._with_key(run, look, other)
         for start, stop in other.slices:
             # Only rows whose codes lie in the slice: where slices are many and small, looking at all new rows
             # for each of them would cost more than the pairs.
@@ -50,6 +54,17 @@ class Meeting:
             ranges = kernel.probe(mine, low, high, other.codes, other.times, start, stop, in_order)
             rows = ranges.rows + first if first else ranges.rows
             yield replace(ranges, rows=rows if look.rows is None else look.rows[rows])
+
+    def _with_key(self, run: Run, look: Look, other: Run) -> tuple[NDArray[np.uint64], Look]:
+        """The codes of the rows that look, without those whose key is not there."""
+        codes = run.codes if look.rows is None else run.codes[look.rows]
+        stored = sum(stop - start for start, stop in other.slices)
+        if not isinstance(other, StoredRun) or not worth_asking(len(codes), stored):
+            return codes, look
+        known = other.key_filter.may_hold(codes)
+        self.spared += len(codes) - len(known)
+        rows = known if look.rows is None else look.rows[known]
+        return codes[known], replace(look, rows=rows, low=look.low[known], high=look.high[known])
 
     def prepare(self, run: Run, other: Run) -> None:
         """Make what is made once of two runs, however many of their pairs are looked at."""

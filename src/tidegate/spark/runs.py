@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidegate.join.key_filter import KeyFilter
 from tidegate.join.matched import no_bits, set_bits, union
 from tidegate.join.order import sort_by_code_time
 from tidegate.join.within import slots_of
@@ -114,6 +115,12 @@ class StoredRun(Run):
     def times(self) -> NDArray[np.int64]:  # type: ignore[override]
         return as_numpy(self.rows.column(TIME))
 
+    @property
+    def key_filter(self) -> KeyFilter:
+        """The codes of all rows of the piece, roughly; kept from batch to batch."""
+        filtered: KeyFilter = self._cache.prepared(self.piece.data, _key_filter)
+        return filtered
+
     @cached_property
     def stored_bits(self) -> NDArray[np.uint8]:
         """The bits as the last batch left them, here or where rows were borrowed."""
@@ -127,6 +134,10 @@ class StoredRun(Run):
     @cached_property
     def bits(self) -> NDArray[np.uint8]:
         return self.stored_bits.copy()
+
+
+def _key_filter(rows: pa.RecordBatch) -> KeyFilter:
+    return KeyFilter.of(as_numpy(rows.column(CODE)))
 
 
 def as_numpy(array: pa.Array) -> NDArray[Any]:

@@ -15,6 +15,8 @@ A damaged blob is a `StateError` with file and offset, never a wrong result.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
@@ -84,6 +86,8 @@ class SegmentCache:
         #: Oldest use first. Batches are derived from the buffer of the same range when first asked for.
         self._blobs: OrderedDict[ByteRange, pa.Buffer] = OrderedDict()
         self._batches: dict[ByteRange, pa.RecordBatch] = {}
+        #: Made of batches, and small beside them: not counted as bytes held.
+        self._prepared: dict[ByteRange, Any] = {}
         #: One map per file, shared by its blobs: the kernel limits the number of maps of a process.
         self._maps: dict[str, pa.Buffer] = {}
         #: Blobs held per file; the map goes with the last of them.
@@ -102,6 +106,13 @@ class SegmentCache:
         blob = self.bytes(place)
         batch = self._batches[place] = _only_batch(blob, place)
         return batch
+
+    def prepared(self, place: ByteRange, make: Callable[[pa.RecordBatch], Any]) -> Any:
+        """What `make` makes of the rows at `place`: made once, kept as long as they are."""
+        batch = self.batch(place)
+        if place not in self._prepared:
+            self._prepared[place] = make(batch)
+        return self._prepared[place]
 
     def bytes(self, place: ByteRange) -> pa.Buffer:
         """The bytes at `place`, in place."""
@@ -126,6 +137,7 @@ class SegmentCache:
     def _drop(self, place: ByteRange) -> None:
         del self._blobs[place]
         self._batches.pop(place, None)
+        self._prepared.pop(place, None)
         self.bytes_held -= place.length
         self._holds[place.file] -= 1
         if not self._holds[place.file]:

@@ -150,6 +150,21 @@ def test_a_blob_is_opened_once_and_then_kept(memory: Store) -> None:
     assert cache.bytes_read == place.length
 
 
+def test_what_was_made_of_rows_is_kept_as_long_as_they_are(memory: Store) -> None:
+    (place,) = written(memory, rows(5))
+    cache, made = SegmentCache(memory), []
+
+    def make(batch: pa.RecordBatch) -> int:
+        made.append(batch)
+        return len(batch)
+
+    assert [cache.prepared(place, make) for _ in range(2)] == [5, 5]
+    assert len(made) == 1
+    cache.keep_only(set())
+    assert cache.prepared(place, make) == 5
+    assert len(made) == 2
+
+
 def test_the_blob_that_was_used_longest_ago_goes_first(memory: Store) -> None:
     writer = SegmentWriter(memory, FILE)
     a, b, c = (writer.add_bytes(bytes([i]) * 40) for i in range(3))
