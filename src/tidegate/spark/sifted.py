@@ -8,6 +8,9 @@ With a sample share σ and the threshold d of its region, a row
     is a sample     where u >= 1 − σ          marked, so that the server sees what is offered
     passes          where u >= d · (1 − σ)    all samples do, and of the others the share 1 − d
 
+Numbers are compared as integers of 53 bits, which is the same to the last bit and cheaper: Spark compares
+doubles by a call that knows about NaN.
+
 Rows without a place (null or NaN on an axis) pass, because nothing is known of their worth. So do rows that
 are late or too far ahead: the tasks count such rows, and drop them.
 
@@ -17,9 +20,12 @@ the same rows. Rows that are alike in them share their fate.
 
 from __future__ import annotations
 
+import math
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.sift.decision import UNIT
 from tidegate.sift.lookup import Lookup
 from tidegate.sift.lookup_tables import AxisTable
 from tidegate.sift.regions import Regions
@@ -30,8 +36,6 @@ from tidegate.spark.match_columns import coordinate_sql
 from tidegate.spark.match_task import MatchBatch, scaled
 from tidegate.spark.sql_text import data, literal
 
-#: 2^-53, as in `sift/decision.py`.
-_UNIT = "1.1102230246251565E-16D"
 #: Regions that become nested conditions: a hundred are as slow as tables, several hundred overrun the code
 #: generator.
 TREE_MAX = 64
@@ -42,8 +46,8 @@ def sifted(rows: DataFrame, work: MatchBatch) -> DataFrame:
     sifter = work.sifter
     assert sifter is not None
     lookup = Lookup.of(sifter.regions)
-    chance = _share(_hash(sifter, work.seed))
-    sample = F.expr(f"{chance} >= {data(1 - sifter.sample_share, 'double')}")
+    chance = f"shiftrightunsigned({_hash(sifter, work.seed)}, 11)"
+    sample = F.expr(f"{chance} >= {data(_whole(1 - sifter.sample_share), 'bigint')}")
     if lookup.exact_walk:
         return rows.withColumn(HASH, F.expr(_hash(sifter, work.seed))).withColumn(SAMPLE, sample)
     coordinates = [coordinate_sql(axis) for axis in sifter.axes]
@@ -61,10 +65,10 @@ def _threshold(sifter: Sifter, lookup: Lookup, coordinates: list[str]) -> str:
     price of a compilation when regions change. (New thresholds alone change nothing.) Many would be too long
     for Spark's code generator, and are found in tables.
     """
+    limits = [_whole(threshold) for threshold in scaled(sifter)]
     if sifter.regions.count <= TREE_MAX:
-        thresholds = literal(scaled(sifter).tolist(), "array<double>")
-        return f"get({thresholds}, {_walk(sifter.regions, coordinates)})"
-    thresholds = literal(scaled(sifter)[lookup.cells].tolist(), "array<double>")
+        return f"get({literal(limits, 'array<bigint>')}, {_walk(sifter.regions, coordinates)})"
+    thresholds = literal([limits[region] for region in lookup.cells], "array<bigint>")
     cell = " + ".join(_rank(x, table) for x, table in zip(coordinates, lookup.tables, strict=True))
     return f"get({thresholds}, {cell})"
 
@@ -93,5 +97,6 @@ def _rank(x: str, table: AxisTable) -> str:
     return f"({base}{steps}) * {data(table.stride, 'int')}"
 
 
-def _share(hashed: str) -> str:
-    return f"shiftrightunsigned({hashed}, 11) * {_UNIT}"
+def _whole(share: float) -> int:
+    """The least integer of 53 bits that is, times 2^-53, no less than a share: exact, by powers of two."""
+    return math.ceil(share / UNIT)
