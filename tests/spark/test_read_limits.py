@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files
 
 import tidegate as tg
+from tidegate.control.intake import Intake
 from tidegate.spark import read_limits
 from tidegate.spark.query import Query as RunningQuery
 
@@ -180,6 +181,36 @@ def test_a_source_in_python_is_told_what_it_may_give(spark: SparkSession, tmp_pa
     assert [one.rows for one in taken] == [1_000, 300, 600, 900, 1_000, 1_000, 200]
     assert [one.units for one in taken] == [one.rows for one in taken]
     assert {one.most for one in taken} == {1_000}
+
+
+def test_the_first_batch_of_another_run_takes_what_the_last_run_decided(
+    spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = (home / "many" / "0000.parquet").stat().st_size
+    monkeypatch.setattr(read_limits, "_FIRST_BYTES", 2 * size)
+    # However much would fit: two files of each stream.
+    monkeypatch.setattr(Intake, "limits", lambda self, fits: {"few": 2, "many": 2})
+    query = start(spark, home, Sink(), "200 milliseconds")
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not (query.last_progress or {}).get("goal", {}).get("limits") and time.monotonic() < until:
+            time.sleep(0.05)
+    finally:
+        query.stop()
+    assert query.last_progress is not None
+    assert query.last_progress["goal"]["waiting"] > 0
+    # Another run that knew nothing would take all that there is.
+    monkeypatch.setattr(read_limits, "_FIRST_BYTES", FILES * size)
+    query = start(spark, home, Sink(), "200 milliseconds")
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not query.recent_progress and time.monotonic() < until:
+            time.sleep(0.05)
+    finally:
+        query.stop()
+    # Files that Spark had listed, but not yet written into its offset log when it was stopped, come on top.
+    assert query.recent_progress[0]["offered"]["few"] in (2 * ROWS, 4 * ROWS)
+    assert query.recent_progress[0]["offered"]["many"] in (2 * 5 * ROWS, 4 * 5 * ROWS)
 
 
 def test_what_the_user_allows_is_never_exceeded(spark: SparkSession, home: Path) -> None:

@@ -64,7 +64,8 @@ def learn(
             "one": goal.snapshot(),
             "arrivals": coming.arrivals.snapshot(),
             "intake": coming.intake.snapshot(),
-            LIMITS: limits,
+            # A batch that says nothing of them changes nothing, not even for another run.
+            LIMITS: limits or known.get(LIMITS, {}),
             "levels": dict(decided.levels),
             "told": {**_told(settings, decided), **told},
         }

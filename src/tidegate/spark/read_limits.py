@@ -11,8 +11,9 @@ calls into Java a batch.
                     know what it means
 
 Other sources (rate, sockets, memory) give what they have. A number of files or rows that the user allows is
-never exceeded, and who limits files by bytes is left alone. Before anything is known of a stream, a batch
-takes what fits into memory in any case: the first one is held up until Spark has been told.
+never exceeded, and who limits files by bytes is left alone. The first batch of a run is held up until Spark
+has been told: what the last run decided for it, or, before anything is known of a stream, what fits into
+memory in any case.
 
 The table and the file source are Spark's own affairs, and may look different in another version: where
 something is not found, sources are left as they are.
@@ -49,8 +50,10 @@ def streaming_leaves(frame: DataFrame) -> int:
 class ReadLimits:
     """Of one streaming query, which must have been started."""
 
-    def __init__(self, query: Any, spark: SparkSession, streams: Sequence[str]) -> None:
-        """`streams`: by leaf of the query's input, the stream that it belongs to."""
+    def __init__(
+        self, query: Any, spark: SparkSession, streams: Sequence[str], known: Mapping[str, int] | None = None
+    ) -> None:
+        """`streams`: by leaf of the query's input, the stream that it belongs to; `known`: as for `set`."""
         self._sources: dict[str, _Source] = {}
         jvm: Any = spark._jvm
         with suppress(Py4JError):
@@ -60,6 +63,7 @@ class ReadLimits:
                 self._sources = self._found(streams)
                 for source in self._sources.values():
                     self._write(source, source.first(self._limits))
+                self.set(known or {})
 
     def taken(self, stream: str, rows: int, newest_us: int | None) -> Taken:
         """What a stream gave to the batch that has just run."""
