@@ -135,9 +135,10 @@ class Intake:
         if fits is None:
             return min(there, max(coming, self._rows))
         hurried = coming + waiting / _DRAIN
-        if hurry and hurried <= fits.deepest:
-            return min(there, hurried)
-        return min(there, max(coming, fits.full))
+        if not hurry or hurried > fits.deepest:
+            hurried = coming
+        # What fits with nothing left out is let in anyway: who expects less is surprised by it.
+        return min(there, max(hurried, fits.full))
 
     def _allowed(self, coming: float) -> float:
         """What the user lets sources give at most."""

@@ -45,8 +45,16 @@ def test_limits_are_what_fits_shared_by_what_comes() -> None:
 def test_what_waits_is_worked_off_within_a_few_batches() -> None:
     intake = steady(waiting=500)
     assert intake.waiting == 15_000
-    intake.limits(PLENTY)
+    intake.limits(fits(4_000, full=4_000, deepest=20_000))
     assert intake.wanted(3_000) == 3_000 + 15_000 / 5
+
+
+def test_as_much_is_expected_as_is_let_in_because_it_fits() -> None:
+    intake = steady(waiting=500)
+    intake.limits(fits(9_000, full=9_000, deepest=20_000))
+    assert intake.wanted(3_000) == 9_000
+    intake.limits(PLENTY)
+    assert intake.wanted(3_000) == 3_000 + 15_000
 
 
 def test_a_history_is_not_hurried() -> None:

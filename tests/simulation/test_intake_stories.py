@@ -1,0 +1,182 @@
+"""Sources that hold more than a batch has time for, around real join tasks on a machine with known costs."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from tests.oracle.expected import Flat, naive
+from tests.oracle.plain_engine import PlainEngine, Row
+from tests.oracle.plain_join import PlainJoin
+
+from tidegate.control import goal_keeping, overload
+from tidegate.control.goal_step import KeepSettings, Ran
+from tidegate.control.goal_values import GoalSettings
+from tidegate.control.intake import Taken
+from tidegate.control.overload import OverloadSettings
+from tidegate.goals import Shed
+from tidegate.join.within import Within
+from tidegate.values import Plan, TaskReport
+from tidegate.window.network import Network
+from tidegate.window.nodes import Join, Output, Source
+
+SECOND = 1_000_000
+WITHIN = Within(SECOND, SECOND)
+JOIN = PlainJoin("join1", "a", "b", "inner", WITHIN, ("a_n", "a_v"), ("b_n", "b_v"))
+NETWORK = Network(
+    (Source("a"), Source("b"), Join("join1", "a", "b", SECOND, SECOND), Output("pairs", "join1"))
+)
+#: A batch may take a second, which is enough for 36 rows; both streams together bring 10 a second.
+OVERHEAD_SECONDS, ROW_SECONDS, FITS = 0.1, 0.025, 36
+RATES = {"a": 4, "b": 6}
+COLD_BATCHES = 3
+
+
+@dataclass
+class Feed:
+    """A source: rows in units (a file of some rows, or a row), oldest first."""
+
+    rate: int
+    unit: int
+    random: np.random.Generator
+    units: deque[list[Row]] = field(default_factory=deque)
+    made_until: float = 0.0
+    newest_us: int | None = None
+
+    def come(self, until: float) -> None:
+        """All rows with times up to a moment."""
+        step = self.unit / self.rate
+        while self.made_until + step <= until:
+            times = self.made_until + step * np.sort(self.random.random(self.unit))
+            self.units.append([(round(SECOND * at), int(self.random.integers(3)), 0, 0) for at in times])
+            self.made_until += step
+
+    def give(self, limit: int | None) -> tuple[list[Row], Taken]:
+        count = len(self.units) if limit is None else min(limit, len(self.units))
+        rows = [row for _ in range(count) for row in self.units.popleft()]
+        self.newest_us = (
+            max([self.newest_us or 0, *(row[0] or 0 for row in rows)]) if rows else self.newest_us
+        )
+        return rows, Taken(len(rows), self.newest_us, count, len(self.units), limit)
+
+
+@dataclass
+class Told:
+    """One batch, as it went."""
+
+    now: float
+    seconds: float
+    rows: int
+    waiting: int
+    #: Seconds of event time between the streams, and from the older one to now.
+    apart: float
+    behind: float
+
+
+@dataclass
+class Story:
+    """`behind`: seconds of each stream that wait when the query starts; `silent`: the sources stand still."""
+
+    behind: dict[str, float]
+    seconds: float
+    silent: tuple[float, float] = (0.0, 0.0)
+    unit: int = 1
+
+
+def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counter[Flat]]:
+    """Batch after batch; what was found, and what there was to be found."""
+    goal = GoalSettings(1.0, 2.0, trigger_seconds=1.0)
+    joins = OverloadSettings(Shed(), ("join1",), 1.0, 1.0)
+    settings = KeepSettings(goal, 1.0, NETWORK, overload=joins)
+    engine = PlainEngine([JOIN], {"a": 10**9, "b": 10**9}, partitions=1, instances=1)
+    begin = max(story.behind.values())
+    feeds = {
+        name: Feed(
+            rate, story.unit, np.random.default_rng([seed, rate]), made_until=begin - story.behind[name]
+        )
+        for name, rate in RATES.items()
+    }
+    came: dict[str, list[Row]] = {name: [] for name in feeds}
+    #: Before anything is known: what fits in any case.
+    limits: dict[str, int] = dict.fromkeys(feeds, max(1, 10 // story.unit))
+    done: list[Told] = []
+    now = begin
+    for feed in feeds.values():
+        feed.come(begin)
+    while now < begin + story.seconds:
+        silent = story.silent[0] <= now - begin < story.silent[1]
+        given = {}
+        for name, feed in feeds.items():
+            if not silent:
+                feed.come(now)
+            given[name] = feed.give(limits.get(name))
+        rows = {name: some for name, (some, _) in given.items()}
+        first, previous, now_us = len(engine.reports), engine.manifest, round(now * SECOND)
+        skipping = overload.decide(joins, previous, engine.operators)
+        engine.run(rows, now_us=now_us, skipping=skipping)
+        reports = [_measured(report) for report in engine.reports[first:]]
+        seconds = OVERHEAD_SECONDS + sum(report.cpu_seconds for report in reports)
+        plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, skipping=skipping)
+        taken = {name: one for name, (_, one) in given.items()}
+        ran = Ran(reports, (), {}, seconds, len(done) < COLD_BATCHES, taken=taken)
+        learnt = goal_keeping.learn(settings, previous, plan, ran, engine.manifest, engine.operators)
+        engine.manifest = replace(engine.manifest, control=learnt)
+        limits |= goal_keeping.limits(engine.manifest)
+        newest = [(feed.newest_us or 0) / SECOND for feed in feeds.values()]
+        waiting = sum(len(feed.units) for feed in feeds.values())
+        taken_rows = sum(map(len, rows.values()))
+        done.append(Told(now, seconds, taken_rows, waiting, max(newest) - min(newest), now - min(newest)))
+        for name, some in rows.items():
+            came[name] += some
+        now += max(1.0, seconds)
+    emitted = engine.emitted["join1"]
+    left, right = ([(*cells, time) for time, *cells in came[name]] for name in "ab")
+    engine.close()
+    return done, emitted, naive(left, right, WITHIN, "inner", (2, 2))
+
+
+def _measured(report: TaskReport) -> TaskReport:
+    looked = 1e-5 * sum(map(overload.looked_at, report.looks))
+    return replace(report, cpu_seconds=ROW_SECONDS * sum(report.offered) + looked, looking_seconds=looked)
+
+
+@pytest.mark.parametrize("unit", [1, 5])
+def test_a_history_is_worked_off_in_batches_that_are_on_time_and_nothing_is_left_out(unit: int) -> None:
+    done, found, possible = play(Story({"a": 60.0, "b": 60.0}, 60.0, unit=unit))
+    # A file more or less is what a batch can be off by.
+    longest = 1.0 + unit * ROW_SECONDS
+    assert max(one.seconds for one in done) <= longest
+    assert found == possible
+    # All of the time is used: 600 rows and 10 more a second, 36 of which fit.
+    cleared = next(one for one in done if not one.waiting)
+    assert cleared.now - done[0].now <= 1.5 * 600 / (FITS - 10)
+    assert done[-1].behind <= 2 + unit / min(RATES.values())
+
+
+def test_a_history_that_nothing_follows_is_worked_off_as_fast() -> None:
+    done, found, possible = play(Story({"a": 60.0, "b": 60.0}, 40.0, silent=(0.0, 60.0)))
+    assert max(one.seconds for one in done) <= 1.1
+    assert found == possible
+    cleared = next(one for one in done if not one.waiting)
+    assert cleared.now - done[0].now <= 1.5 * 600 / FITS
+
+
+def test_what_gathered_while_sources_stood_still_is_caught_up_with_in_time() -> None:
+    done, found, possible = play(Story({"a": 1.0, "b": 1.0}, 60.0, silent=(15.0, 30.0)))
+    assert max(one.seconds for one in done) <= 1.1
+    assert done[-1].waiting == 0
+    # Rows take the time here, not pairs: leaving out some would not have helped.
+    assert found == possible
+
+
+def test_the_stream_that_is_behind_is_let_in_until_they_meet() -> None:
+    done, found, possible = play(Story({"a": 5.0, "b": 60.0}, 60.0))
+    assert max(one.seconds for one in done) <= 1.1
+    assert found == possible
+    assert done[0].apart > 40
+    together = next(one for one in done if one.apart <= 2)
+    # Only the one that is behind takes up the time: 360 rows and what comes meanwhile.
+    assert together.now - done[0].now <= 25
+    assert done[-1].waiting == 0
