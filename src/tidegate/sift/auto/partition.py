@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 
 #: How many times more regions are grown than kept. More than this was never seen to help.
 OVERGROWN = 8
-#: Sample rows that make a region worth while, where the sample has enough of them for all regions.
-ROWS_LEAST = 5
+#: Sample rows that make a region worth while, where the sample has enough of them for all regions. So many
+#: tell its share to about a quarter; of regions with fewer, those are found that lack sample rows by luck.
+ROWS_LEAST = 15
 
 
 def auto_partition(
