@@ -26,6 +26,7 @@ Where it is built for another z or Δ than it is used with, it loses a little, a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,4 +121,4 @@ def _regions(domain: Domain, grown: Grown, cut: NDArray[np.bool_]) -> Regions:
             above = tree.cut(region, int(grown.axis[node]), float(grown.at[node]))
             waiting.append((int(grown.children[node, 0]), region))
             waiting.append((int(grown.children[node, 1]), above))
-    return tree.regions(domain)
+    return replace(tree.regions(domain), fitted=True)
