@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.papers.experiments.claims import bar, percent_line
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.sifters.combinations import COMBINATIONS, PAPER, RANDOM
+from tidegate.papers.experiments.sifters.gain_bars import gain_bars
 from tidegate.papers.experiments.sifters.gains_by_throttler import (
     DEDP,
     LITTLE,
@@ -27,7 +27,6 @@ from tidegate.papers.experiments.sifters.gains_by_throttler import (
 from tidegate.papers.experiments.sifters.sweep import (
     ONE,
     Position,
-    best_gains,
     percents_line,
     run_all,
     setting_of,
@@ -89,12 +88,11 @@ def _flattening(counts: Sequence[int], heavy: Sequence[float]) -> Line:
 
 def _bars(options: Options) -> list[Bar]:
     """At high load, for the three combinations that have a skew."""
-    bars = []
+    bars: list[Bar] = []
     for combination in COMBINATIONS[:3]:
         points = _positions(options, Workload(*combination, alphas=ONE), list(TARGETS), 0.1)
         run_all(points, (RANDOM, *PAPER), options.seeds)
-        found = best_gains(points, options.seeds)
-        for number, (regions, target) in enumerate(TARGETS.items()):
-            line = percent_line("5", "the best over random", "", found[:, number].tolist())
-            bars.append(bar(line, f"sifters.gain_z01.l{regions}.{'_'.join(combination)}", target))
+        for point, (regions, target) in zip(points, TARGETS.items(), strict=True):
+            id = f"sifters.gain_z01.l{regions}.{'_'.join(combination)}"
+            bars += gain_bars("5", id, point, target, options.seeds)
     return bars
