@@ -9,8 +9,9 @@ share z. And the constraint that z should pass (equation 3) is met on the freque
                               the server can take, and dropped at random
 
 The second is stricter: no gain in it comes out of rows that nobody could have processed, and what passes too
-little is not made up for. Where there is skew they differ by a few points of per cent. Where data and queries
-go together, printed sifters let 1.0 to 1.7 % of all rows too many pass, and half of what they gain is that.
+little is not made up for. Where there is skew they differ by one to four points of per cent, with a hundred
+regions at high load by up to ten. Where data and queries go together, printed sifters let 1.0 to 1.7 % of all
+rows too many pass, and half of what they gain is that.
 
 How much better thresholds could be is told by sifters whose thresholds are made from the rows that they are
 judged by. What those do not reach, no estimate from a sample will: it would take other regions.
