@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.papers.experiments.sifters.combinations import Setting
+from tidegate.papers.experiments.sifters.gain_bars import printed_gains
 from tidegate.papers.experiments.sifters.sweep import ONE, Position, best_gains
 from tidegate.papers.sifters import Workload
 
@@ -22,6 +23,11 @@ def gain(position: Position) -> float:
 )
 def test_sifters_beat_random_dropping_where_there_is_skew(data: str, queries: str, least: float) -> None:
     assert gain(Position(0, Workload(data, queries))) >= least
+
+
+def test_sifters_as_printed_gain_by_the_papers_measure_where_data_and_queries_go_together() -> None:
+    gained = 100 * (printed_gains([Position(0, Workload("unif", "unif"))], SEEDS) - 1)
+    assert np.median(gained) >= 15
 
 
 @pytest.mark.parametrize(("regions", "least"), [(16, 30), (100, 50)])

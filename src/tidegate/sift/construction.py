@@ -85,7 +85,7 @@ def construct(
         seen = consolidate(parts, shares, boxes, weights, alphas)
     else:
         seen = consolidate(parts, shares, boxes, weights, alphas, sample.rows)
-        shares = shrunk(shares, seen.region_qos, len(sample.rows))
+        shares = shrunk(shares, seen.region_qos, len(sample.rows), fitted=parts.fitted)
     return _configured(parts, shares, seen, z, fairness)
 
 

@@ -56,6 +56,9 @@ class Regions:
     axis: NDArray[np.int32]
     at: NDArray[np.float64]
     children: NDArray[np.int32]
+    #: Whether cuts lie where a sample's data and worth come apart most, so that its own counts flatter them
+    #: (`shrinkage.py`). Of use while thresholds are set from that sample, and no part of what is stored.
+    fitted: bool = False
 
     @property
     def count(self) -> int:

@@ -18,6 +18,12 @@ def test_differences_beyond_chance_stay_the_more_the_more_rows_there_are() -> No
         np.testing.assert_allclose(shrunk(seen, worth, rows), seen + 3 / (1.08 * rows) * (0.25 - seen))
 
 
+def test_cuts_that_were_fitted_to_the_sample_count_half_as_much_again() -> None:
+    seen, worth = np.array([0.7, 0.1, 0.1, 0.1]), np.full(4, 0.3)
+    once, more = (shrunk(seen, worth, 100, fitted=fitted) for fitted in (False, True))
+    np.testing.assert_allclose(more - seen, 1.5 * (once - seen))
+
+
 def test_shares_add_up_to_the_same_and_what_has_no_worth_keeps_its_own() -> None:
     seen = np.array([0.4, 0.1, 0.2, 0.1])
     found = shrunk(seen, np.array([0.1, 0.0, 0.3, 0.2]), 20)

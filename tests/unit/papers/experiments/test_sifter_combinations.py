@@ -79,6 +79,13 @@ def test_auto_is_told_what_queries_are_worth_and_how_high_the_load_is() -> None:
     assert build(there, Setting(), "auto").regions.to_json() != deaf
 
 
+@pytest.mark.parametrize("name", SIFTERS)
+def test_with_foresight_a_sifter_passes_exactly_z_and_its_regions_give_no_less(name: str) -> None:
+    plain, known = (measured(WORKLOAD, replace(SETTING, known=known), name) for known in (False, True))
+    assert known.passed == pytest.approx(SETTING.z)
+    assert known.qos > plain.qos
+
+
 def test_a_setting_that_is_not_shrunk_passes_the_sample_in_exactly_the_share_z() -> None:
     there = scene(WORKLOAD, 1000, 10_000)
     printed = build(there, Setting(shrink=False), "dedp")

@@ -65,6 +65,15 @@ def test_dear_queries_get_regions_of_their_own_before_cheap_ones(by_alpha: bool)
     assert np.sort(found.at) == pytest.approx([5.0, 6.0], abs=0.2)
 
 
+def test_a_dear_query_of_a_few_rows_gets_no_region_that_only_luck_would_tell_apart() -> None:
+    queries = boxes((NUMBER,), [[0.0], [5.0]], [[10.0], [5.08]])
+    rows = np.linspace(0, 9.99, 1000)[:, None]
+    found = auto_partition(LINE, rows, np.zeros(1000, np.int64), queries, 3, weights=np.array([0.5, 0.5]))
+    assert found.count == 3
+    # Spread rows of others count in part.
+    assert frequencies(found, rows).min() >= 0.014
+
+
 @pytest.mark.parametrize("axes", [1, 3, 5])
 @pytest.mark.parametrize("sample_rows", [50, 1000])
 def test_any_number_of_axes_and_few_rows_promise_more_than_random_dropping(

@@ -12,7 +12,7 @@ where data and queries go together that is most of what they seem to gain.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tidegate.papers.experiments.sifters.scene import Scene, Source, scene
 from tidegate.sift.auto.partition import auto_partition
+from tidegate.sift.configuration import configure
 from tidegate.sift.consolidation import consolidate
 from tidegate.sift.construction import Constructed, construct
 from tidegate.sift.partitioners import Partitioner, partitioner
@@ -48,6 +49,8 @@ class Setting:
     fresh_rows: int = 100_000
     #: False: frequencies as the sample has them, as in the paper.
     shrink: bool = True
+    #: Thresholds by the fresh rows themselves, which nobody has: the most that regions can give.
+    known: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ def measured(source: Source, setting: Setting, name: str) -> Measured:
     if name == RANDOM:
         return _judge(there, setting.z, np.full(len(there.fresh), setting.z), None)
     sifter = build(there, setting, name)
+    if setting.known:
+        sifter = _with_foresight(there, setting, sifter)
     return _judge(there, setting.z, keep(sifter, there.fresh), sifter)
 
 
@@ -121,6 +126,21 @@ def partitioner_of(name: str, queries: QuerySet, setting: Setting) -> Partitione
 def keep(sifter: Constructed, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """How likely each row passes; what is in no region always does."""
     return np.asarray(np.append(1 - sifter.thresholds, 1.0)[region_of(sifter.regions, rows)])
+
+
+def _with_foresight(there: Scene, setting: Setting, sifter: Constructed) -> Constructed:
+    """The same regions with the best thresholds there are for the rows that will judge them."""
+    queries, answers, count = there.queries, there.answers, sifter.regions.count
+    region = region_of(sifter.regions, there.fresh)
+    shares = np.bincount(region, minlength=count + 1) / len(region)
+    # What each row is worth to each query that asks for it: all rows of a query the same.
+    worth = np.repeat(queries.weights * queries.alphas / np.maximum(1, answers.rows), answers.rows)
+    region_qos = np.bincount(region[answers.row], weights=worth, minlength=count + 1)[:count].astype(float)
+    nonempty = sifter.consolidated.nonempty
+    thresholds = configure(
+        region_qos, shares[:count], nonempty, setting.z, setting.fairness, float(shares[count])
+    )
+    return replace(sifter, thresholds=thresholds, frequencies=shares[:count])
 
 
 def _judge(there: Scene, z: float, kept: NDArray[np.float64], sifter: Constructed | None) -> Measured:

@@ -29,7 +29,16 @@ from tidegate.papers.experiments.sifters.combinations import (
     Measured,
 )
 from tidegate.papers.experiments.sifters.skew_points import middle
-from tidegate.papers.experiments.sifters.sweep import Position, found, run_all, setting_of, title
+from tidegate.papers.experiments.sifters.sweep import (
+    Position,
+    all_that_passes,
+    best_gains,
+    found,
+    run_all,
+    setting_of,
+    taken,
+    title,
+)
 from tidegate.papers.sifters import Workload
 from tidegate.report.bars import at_most
 from tidegate.report.frame import Bar
@@ -140,11 +149,9 @@ def _as_printed(options: Options) -> list[Line]:
     """The best of the four with thresholds from the sample as it is."""
     point = [Position(0.0, Workload("unif", "unif"), setting_of(options, shrink=False))]
     run_all(point, (RANDOM, *PAPER), options.seeds)
-    random = found(point, RANDOM, options.seeds)[:, 0]
     passed = found(point, "dedp", options.seeds, _passed)[:, 0].tolist()
     unbounded, bounded = (
-        (np.max([found(point, name, options.seeds, read)[:, 0] for name in PAPER], axis=0) / random).tolist()
-        for read in (lambda one: one.qos_unbounded, lambda one: one.qos)
+        best_gains(point, options.seeds, read)[:, 0].tolist() for read in (all_that_passes, taken)
     )
     what = "UNIF/UNIF, frequencies as sampled"
     return [

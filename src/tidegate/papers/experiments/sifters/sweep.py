@@ -23,12 +23,25 @@ from tidegate.papers.experiments.sifters.scene import Source
 from tidegate.papers.sifters import Workload
 from tidegate.report.plots import Curve
 
+#: What is read off a contender.
+Read = Callable[[Measured], float]
+
 #: Fresh rows of a quick run.
 QUICK_FRESH_ROWS = 20_000
 #: Loss of QoS by loss of completeness: as in Table I, and one for one. With U[1, 2] random dropping has a QoS
 #: around zero where the load is high, and gains over it say nothing; figures that tell those use α = 1.
 TABLE_1, ONE = (1.0, 2.0), (1.0, 1.0)
 ALPHA_NAMES = {TABLE_1: "α ~ U[1, 2]", ONE: "α = 1"}
+
+
+def taken(one: Measured) -> float:
+    """The overall QoS, after the server has dropped what it cannot take."""
+    return one.qos
+
+
+def all_that_passes(one: Measured) -> float:
+    """The overall QoS, were the server to take whatever passes."""
+    return one.qos_unbounded
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,7 @@ def found(
     positions: Sequence[Position],
     name: str,
     seeds: Sequence[int],
-    read: Callable[[Measured], float] = lambda one: one.qos,
+    read: Read = taken,
 ) -> NDArray[np.float64]:
     """(seed, position) → what is read off, by default the overall QoS."""
     return np.array([[read(at_seed(position, name, seed)) for position in positions] for seed in seeds])
@@ -78,14 +91,16 @@ def with_alphas(position: Position, alphas: tuple[float, float]) -> Position:
     return replace(position, source=replace(position.source, alphas=alphas))
 
 
-def best_qos(positions: Sequence[Position], seeds: Sequence[int]) -> NDArray[np.float64]:
+def best_qos(positions: Sequence[Position], seeds: Sequence[int], read: Read = taken) -> NDArray[np.float64]:
     """(seed, position) → the QoS of whichever of the paper's partitioners is best there."""
-    return np.asarray(np.max([found(positions, name, seeds) for name in PAPER], axis=0))
+    return np.asarray(np.max([found(positions, name, seeds, read) for name in PAPER], axis=0))
 
 
-def best_gains(positions: Sequence[Position], seeds: Sequence[int]) -> NDArray[np.float64]:
+def best_gains(
+    positions: Sequence[Position], seeds: Sequence[int], read: Read = taken
+) -> NDArray[np.float64]:
     """(seed, position) → the best of the paper's partitioners over random dropping."""
-    return np.asarray(best_qos(positions, seeds) / found(positions, RANDOM, seeds))
+    return np.asarray(best_qos(positions, seeds, read) / found(positions, RANDOM, seeds, read))
 
 
 def gains(positions: Sequence[Position], name: str, seeds: Sequence[int]) -> NDArray[np.float64]:
