@@ -83,6 +83,8 @@ class Story:
     seconds: float
     silent: tuple[float, float] = (0.0, 0.0)
     unit: int = 1
+    #: Of the time of a row: what is spent before it comes to a task, on reading and parsing.
+    reading: float = 0.0
 
 
 def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counter[Flat]]:
@@ -116,8 +118,9 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
         first, previous, now_us = len(engine.reports), engine.manifest, round(now * SECOND)
         skipping = overload.decide(joins, previous, engine.operators)
         engine.run(rows, now_us=now_us, skipping=skipping)
-        reports = [_measured(report) for report in engine.reports[first:]]
-        seconds = OVERHEAD_SECONDS + sum(report.cpu_seconds for report in reports)
+        reports = [_measured(report, story.reading) for report in engine.reports[first:]]
+        reading = story.reading * ROW_SECONDS * sum(map(len, rows.values()))
+        seconds = OVERHEAD_SECONDS + reading + sum(report.cpu_seconds for report in reports)
         plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, skipping=skipping)
         taken = {name: one for name, (_, one) in given.items()}
         ran = Ran(reports, (), {}, seconds, len(done) < COLD_BATCHES, taken=taken)
@@ -137,9 +140,10 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
     return done, emitted, naive(left, right, WITHIN, "inner", (2, 2))
 
 
-def _measured(report: TaskReport) -> TaskReport:
+def _measured(report: TaskReport, reading: float) -> TaskReport:
     looked = 1e-5 * sum(map(overload.looked_at, report.looks))
-    return replace(report, cpu_seconds=ROW_SECONDS * sum(report.offered) + looked, looking_seconds=looked)
+    rows = (1 - reading) * ROW_SECONDS * sum(report.offered)
+    return replace(report, cpu_seconds=rows + looked, looking_seconds=looked)
 
 
 @pytest.mark.parametrize("unit", [1, 5])
@@ -153,6 +157,15 @@ def test_a_history_is_worked_off_in_batches_that_are_on_time_and_nothing_is_left
     cleared = next(one for one in done if not one.waiting)
     assert cleared.now - done[0].now <= 1.5 * 600 / (FITS - 10)
     assert done[-1].behind <= 2 + unit / min(RATES.values())
+
+
+@pytest.mark.parametrize("reading", [0.5, 0.95])
+def test_rows_that_take_long_to_read_are_let_in_as_there_is_time_for_them(reading: float) -> None:
+    done, found, possible = play(Story({"a": 60.0, "b": 60.0}, 60.0, reading=reading))
+    assert max(one.seconds for one in done) <= 1.1
+    assert found == possible
+    cleared = next(one for one in done if not one.waiting)
+    assert cleared.now - done[0].now <= 1.5 * 600 / (FITS - 10)
 
 
 def test_a_history_that_nothing_follows_is_worked_off_as_fast() -> None:

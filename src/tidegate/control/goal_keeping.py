@@ -28,7 +28,7 @@ from tidegate.control.goal_prospects import Prospects, efforts_of
 from tidegate.control.goal_step import KeepSettings, Ran, Step
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.intake import Fits, Intake
-from tidegate.control.load_model import Took, uneven_seconds, wall_seconds
+from tidegate.control.load_model import SOURCES, Took, uneven_seconds, wall_seconds
 from tidegate.control.one_goal import OneGoal
 from tidegate.control.planning import Operator
 from tidegate.values import Manifest, Plan, TaskReport
@@ -38,6 +38,9 @@ from tidegate.window.nodes import Join
 CONTROL = "goal"
 #: And in it: units that sources may give to the next batch, by stream.
 LIMITS = "limits"
+#: A batch has at most so many times the rows of the largest one that is remembered: what is learnt of small
+#: batches says little of large ones.
+_RISE_MOST = 4.0
 
 
 def learn(
@@ -53,10 +56,11 @@ def learn(
     known = before.control.get(CONTROL, {})
     goal = OneGoal.restore(known["one"], settings.goal) if known else OneGoal(settings.goal)
     coming = _coming(step, known)
-    prospects, efforts = Prospects(step, coming.growth), efforts_of(settings, ran)
+    prospects = Prospects(step, coming.growth)
+    efforts = {**efforts_of(settings, ran), SOURCES: Effort(coming.rows)}
     seen = _seen(step, efforts, coming)
     decided = goal.adapt(seen, prospects.ahead(efforts, known.get("levels", {})), prospects.offers())
-    fits = _fits(settings.goal, decided, coming.wanted)
+    fits = _fits(settings.goal, decided, coming.wanted, _RISE_MOST * goal.model.most_rows)
     limits = coming.intake.limits(fits) if seen.teaches and coming.wanted else {}
     told = {"waiting": coming.intake.waiting, "wanted": coming.wanted, "limits": limits}
     learnt: dict[str, Any] = {
@@ -161,12 +165,12 @@ def _took(instances: Sequence[TaskReport], cores: int) -> Took:
     return Took.of(wall_seconds(cpu_seconds, cores), looking)
 
 
-def _fits(goal: GoalSettings, decided: Decided, rows: float) -> Fits:
-    """Rows that a batch has time for, from what so many are expected to take."""
+def _fits(goal: GoalSettings, decided: Decided, rows: float, most: float) -> Fits:
+    """Rows that a batch has time for, from what so many are expected to take; `most`: further nobody saw."""
     # Where overhead takes nearly all the time, batches are longer: smaller ones would get through even less.
     room = max((1 - decided.headroom / 2) * goal.batch_seconds - decided.fixed, decided.fixed / 2)
     full, planned, deepest = (
-        rows * room / max(seconds - decided.fixed, 1e-6)
+        min(most, rows * room / max(seconds - decided.fixed, 1e-6))
         for seconds in (decided.full, decided.expected, decided.deepest)
     )
     return Fits(full, planned, deepest)

@@ -152,11 +152,22 @@ class Intake:
             return {}
         shares = {name: stream.rows / rows * fits.decided for name, stream in self._streams.items()}
         aligned = self._aligned(fits.decided, shares) if self.waiting else shares
-        return {
-            name: max(1, int(max(aligned[name], _LEAST_SHARE * shares[name]) / stream.per_unit))
+        units = {
+            name: max(aligned[name], _LEAST_SHARE * shares[name]) / stream.per_unit
             for name, stream in self._streams.items()
             if stream.limited and stream.rows
         }
+        return self._whole(units, fits.decided)
+
+    def _whole(self, units: Mapping[str, float], rows: float) -> dict[str, int]:
+        """In whole units, one of each at least; what is cut off goes to those that lost most, if it fits."""
+        whole = {name: max(1, int(one)) for name, one in units.items()}
+        left = rows - sum(one * self._streams[name].per_unit for name, one in whole.items())
+        for name in sorted(units, key=lambda name: whole[name] - units[name]):
+            if self._streams[name].per_unit <= left and whole[name] < units[name]:
+                whole[name] += 1
+                left -= self._streams[name].per_unit
+        return whole
 
     def _aligned(self, rows: float, shares: Mapping[str, float]) -> dict[str, float]:
         """So many rows in all, such that the streams come to the same event time."""

@@ -4,9 +4,10 @@
 
 Ours: no paper has more than one operator in mind. Where the time of an operator is measured (tasks report
 their processor time), it has a model of its own (`cost_model.py`), and all that no operator explains (Spark,
-the disk, slow sinks, the neighbours) is overhead: a high quantile of the last batches. A start from cold or a
-slow stretch is then not mistaken for dear comparisons. Operators whose time nobody measures share one model
-of what the others leave of the batch, and then there is no overhead but its fixed cost.
+the disk, slow sinks, the neighbours) is overhead (`overhead.py`): some of it for the rows that come in, which
+are the effort of SOURCES. A start from cold or a slow stretch is then not mistaken for dear comparisons.
+Operators whose time nobody measures share one model of what the others leave of the batch, rows included, and
+then there is no overhead but its fixed cost.
 
 A join has two: of rows, which are taken in and stored whatever is skipped, and of pairs. Tasks look at the
 clock between them, because no fit can tell them apart in time: when four times the rows come, both have more
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.control.cost_model import CostModel, CostSettings, Effort
+from tidegate.control.overhead import Overhead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,8 +81,8 @@ class _Measured:
         return restored
 
 
-#: Overhead is what three of four of the last batches did not exceed.
-_OVERHEADS_KEPT, _QUANTILE = 8, 0.75
+#: Instead of an operator: whatever reads rows and brings them to operators.
+SOURCES = "(sources)"
 
 
 class LoadModel:
@@ -91,13 +93,18 @@ class LoadModel:
         self._models: dict[str, _Measured] = {}
         #: Of operators that nobody measures, all together. Most of what is left of a batch is Spark's own.
         self._others = CostModel(replace(self.settings, to_fixed=True))
-        #: Seconds of the last batches that no operator explains; empty where some are not measured.
-        self._overheads: list[float] = []
+        #: What no operator explains; nothing where some are not measured.
+        self._overhead = Overhead()
 
     @property
     def overhead(self) -> float:
-        """Seconds of a batch that are no operator's."""
-        return float(np.quantile(self._overheads, _QUANTILE)) if self._overheads else 0.0
+        """Seconds of a batch that are no operator's, and do not depend on rows."""
+        return self._overhead.fixed
+
+    @property
+    def most_rows(self) -> float:
+        """Rows of the largest batches that overhead is known of."""
+        return self._overhead.most_rows
 
     @property
     def fixed(self) -> float:
@@ -106,6 +113,8 @@ class LoadModel:
 
     def rates(self, operator: str) -> NDArray[np.float64]:
         """Seconds per row, comparison, output and byte of an operator."""
+        if operator == SOURCES:
+            return np.array([self._overhead.per_row, 0.0, 0.0, 0.0])
         return self._models[operator].rates if operator in self._models else self._others.rates
 
     def observe(
@@ -119,12 +128,13 @@ class LoadModel:
         for name, one in said.items():
             self._models.setdefault(name, _Measured(self.settings)).observe(efforts[name], one, scale)
         left = max(0.0, busy_seconds - scale * together)
-        others = [effort for name, effort in efforts.items() if name not in self._models]
+        operators = [name for name in efforts if name != SOURCES]
+        others = [efforts[name] for name in operators if name not in self._models]
         if others:
             self._others.observe(Effort.total(others), left)
-            self._overheads = []
-        elif len(said) == len(efforts):
-            self._overheads = [*self._overheads, left][-_OVERHEADS_KEPT:]
+            self._overhead = Overhead()
+        elif len(said) == len(operators):
+            self._overhead.observe(efforts.get(SOURCES, Effort()).rows, left)
 
     def predict(self, efforts: Mapping[str, Effort]) -> float:
         """Seconds of a batch in which operators do this."""
@@ -134,7 +144,7 @@ class LoadModel:
         return {
             "models": {name: model.snapshot() for name, model in self._models.items()},
             "others": self._others.snapshot(),
-            "overheads": self._overheads,
+            "overhead": self._overhead.snapshot(),
         }
 
     @classmethod
@@ -144,7 +154,8 @@ class LoadModel:
             name: _Measured.restore(one, restored.settings) for name, one in raw["models"].items()
         }
         restored._others = CostModel.restore(raw["others"], restored._others.settings)
-        restored._overheads = list(raw["overheads"])
+        if "overhead" in raw:
+            restored._overhead = Overhead.restore(raw["overhead"])
         return restored
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from tidegate.control.arrivals import Arrivals
 from tidegate.control.cost_model import Effort
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings
-from tidegate.control.load_model import LoadModel, Took
+from tidegate.control.load_model import SOURCES, LoadModel, Took
 from tidegate.control.one_goal import OneGoal
 from tidegate.goals import Goal
 from tidegate.sim.goal_network import JOIN, KINDS, ROWS, WINDOWS, GoalNetwork, Operator
@@ -99,6 +99,7 @@ class Controlled:
             operator.name: operator.effort(expected.rows, stored[operator.name])
             for operator in self._network.operators
         }
+        ahead[SOURCES] = Effort(expected.rows)
         decided = self.goal.adapt(batch, ahead, self._offers)
         self.levels, self.keep_share = decided.levels, decided.keep_share
         return decided
@@ -154,7 +155,8 @@ def run(network: GoalNetwork, told: Story, chooser: Chooser) -> list[Batch]:
             * _noise(told, random)
             for o in network.operators
         }
-        overhead = (network.overhead + late * told.added_overhead) * _noise(told, random)
+        overhead = network.overhead + late * told.added_overhead + told.row_overhead * rows
+        overhead *= _noise(told, random)
         overhead *= told.coldness(len(done))
         outlier = 1 + random.uniform(0.2, 1) * (random.random() < told.outliers)
         busy = outlier * (overhead + sum(seconds.values()))
@@ -168,7 +170,7 @@ def run(network: GoalNetwork, told: Story, chooser: Chooser) -> list[Batch]:
         }
         seen = BatchSeen(
             busy,
-            {name: one.effort for name, one in did.items()},
+            {**{name: one.effort for name, one in did.items()}, SOURCES: Effort(rows)},
             measured,
             teaches=len(done) > told.cold_batches,
         )

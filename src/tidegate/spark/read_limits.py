@@ -6,7 +6,7 @@ second pass, and a replay takes what Spark's offset log says, whatever the limit
 calls into Java a batch.
 
     files           whole files; the source also says how many are left
-    Kafka           rows
+    Kafka           rows; what is left is the newest offsets less those that a batch ends with
     Python sources  rows, where they have a limit of rows themselves (`getDefaultReadLimit`): others might not
                     know what it means
 
@@ -126,7 +126,7 @@ class ReadLimits:
         for pair in _items(self._execution.uniqueSources()):
             java, both = pair._1(), zip(streams, leaves, strict=False)
             readers = {stream for stream, leaf in both if leaf.equals(java)}
-            source = _source(java, pair._2())
+            source = _source(java, pair._2(), self._execution)
             if source is not None and len(readers) == 1 and not readers & found.keys():
                 found[readers.pop()] = source
         return found
@@ -141,11 +141,16 @@ class _Source:
     most: int | None
     #: The limit that Spark was told first, and the last one of ours.
     given: Any
+    #: The streaming query, where the source alone does not know what a batch takes.
+    execution: Any = None
     limit: int | None = None
 
     def first(self, limits: Any) -> Any:
         """The limit before anything is known; None: that of the user."""
-        return limits.maxRows(_FIRST_ROWS) if self.most is None else None
+        if self.most is not None:
+            return None
+        self.limit = _FIRST_ROWS
+        return self.limited(limits)
 
     def limited(self, limits: Any) -> Any:
         return limits.maxRows(self.limit)
@@ -195,6 +200,22 @@ class _Files(_Source):
         return found
 
 
+class _Kafka(_Source):
+    """Topics: rows are counted by offsets."""
+
+    def gave(self, rows: int) -> tuple[int, int | None]:
+        newest, ends = self.java.reportLatestOffset(), self.execution.availableOffsets().get(self.java)
+        if newest is None or not ends.isDefined():
+            return rows, None
+        return rows, max(0, _offsets(newest) - _offsets(ends.get()))
+
+
+def _offsets(kafka: Any) -> int:
+    """All offsets of all partitions of all topics, added up."""
+    topics: dict[str, dict[str, int]] = json.loads(kafka.json())
+    return sum(sum(partitions.values()) for partitions in topics.values())
+
+
 class _Python(_Source):
     """A source in Python: its limits travel as JSON."""
 
@@ -203,12 +224,12 @@ class _Python(_Source):
         return self.given.copy(json.dumps({"_type": "ReadMaxRows", "max_rows": self.limit}))
 
 
-def _source(java: Any, limit: Any) -> _Source | None:
+def _source(java: Any, limit: Any, execution: Any) -> _Source | None:
     kind, said = java.getClass().getSimpleName(), limit.getClass().getSimpleName()
     if kind == "FileStreamSource" and said in ("ReadAllAvailable", "ReadMaxFiles"):
         return _Files(java, limit.maxFiles() if said == "ReadMaxFiles" else None, limit)
     if kind == "KafkaMicroBatchStream" and said in ("ReadAllAvailable", "ReadMaxRows"):
-        return _Source(java, limit.maxRows() if said == "ReadMaxRows" else None, limit)
+        return _Kafka(java, limit.maxRows() if said == "ReadMaxRows" else None, limit, execution)
     if kind == "PythonMicroBatchStreamWithAdmissionControl":
         told = json.loads(limit.json())
         return _Python(java, told["max_rows"], limit) if told["_type"] == "ReadMaxRows" else None
