@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.datasource import DataSource
 from tests.spark.flows import (
     PATIENCE_SECONDS,
     STREAM_SCHEMA,
@@ -25,6 +26,7 @@ from tests.spark.restless import Restless
 import tidegate as tg
 from tidegate.control import balancing
 from tidegate.routing import Routing
+from tidegate.spark.sinks import refuse_unknown_formats
 from tidegate.state.checkpoint import Checkpoint
 
 
@@ -108,6 +110,27 @@ def test_a_restart_goes_on_from_the_state_and_refuses_another_flow(
     rows = [(row.n, row.n_right) for row in written.collect()]
     assert sorted(rows, key=repr) == sorted([(0, 0), (1, None), (2, 1), (2, 2), (3, 3)], key=repr)
     assert "batch" in written.columns
+
+
+class Nowhere(DataSource):
+    """A sink in Python, which Spark knows by the name it was registered with."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "to-nowhere"
+
+
+def test_a_format_that_spark_does_not_have_is_refused_before_anything_starts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one_row_files(tmp_path / "a", [0])
+    spark.dataSource.register(Nowhere)
+    a = source(spark, tmp_path / "a")
+    for known in ("parquet", "json", "noop", "to-nowhere", "org.apache.spark.sql.parquet"):
+        refuse_unknown_formats(spark, [a.write_to(known, None if known == "noop" else "out", name=known)])
+    with pytest.raises(tg.FlowError, match=r"'lost' goes to a format that Spark does not know\. .*'parkett'"):
+        tg.start(a.write_to("parkett", str(tmp_path / "out"), name="lost"), checkpoint=str(tmp_path / "ck"))
+    assert not (tmp_path / "ck").exists()
 
 
 def test_late_rows_are_counted_and_handed_out_and_refused_rows_too(

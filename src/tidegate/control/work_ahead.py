@@ -9,7 +9,7 @@ Guarantee: a function of two manifests and of what is expected; nothing is read 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -35,11 +35,12 @@ def work_ahead(
     """
     mine = [piece for piece in after.pieces if piece.operator == name and not (piece.keyless or piece.marks)]
     spans = [_span(before.pieces, mine, name, side, growth) for side in (LEFT, RIGHT)]
+    stored = [
+        _rows_by_slot(shape.sides[side], [piece for piece in mine if piece.side == side])
+        for side in (LEFT, RIGHT)
+    ]
     left, right = (
-        sum(
-            _rows_by_age(shape.sides[side], [piece for piece in mine if piece.side == side], at_us)
-            for at_us in _moments(*spans[1 - side])
-        )
+        sum(_rows_by_age(shape.sides[side], stored[side], at_us) for at_us in _moments(*spans[1 - side]))
         / _MOMENTS
         for side in (LEFT, RIGHT)
     )
@@ -65,20 +66,32 @@ def _moments(begin_us: int, end_us: int) -> list[int]:
     return [begin_us + (end_us - begin_us) * (2 * k + 1) // (2 * _MOMENTS) for k in range(_MOMENTS)]
 
 
-def _rows_by_age(ages: Ages, pieces: Sequence[Piece], own_us: int) -> NDArray[np.float64]:
+class _Stored(NamedTuple):
+    """Pieces in arrays: the slots that each spans, and its rows per slot, as if they lay evenly in them."""
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    rows: NDArray[np.float64]
+
+
+def _rows_by_slot(ages: Ages, pieces: Sequence[Piece]) -> _Stored:
+    counts = [sum(piece.bounds[1::2]) - sum(piece.bounds[::2]) for piece in pieces]
+    times = np.array([(piece.first_us, piece.last_us) for piece in pieces], np.int64).reshape(-1, 2)
+    first, last = (times // ages.slot_us if ages.slot_us else 0 * times).T
+    return _Stored(first, last, np.array(counts, np.float64) / (last - first + 1))
+
+
+def _rows_by_age(ages: Ages, stored: _Stored, own_us: int) -> NDArray[np.float64]:
     """Rows in reach of a new row of this time."""
     rows = np.zeros(ages.count)
-    for piece in pieces:
-        count = sum(piece.bounds[1::2]) - sum(piece.bounds[::2])
-        if not ages.slot_us:
-            rows[0] += count
-            continue
-        # A piece that spans several slots has its rows spread over them.
-        first, last = piece.first_us // ages.slot_us, piece.last_us // ages.slot_us
-        near, far = (own_us - ages.back_us) // ages.slot_us, (own_us + ages.ahead_us) // ages.slot_us
-        for slot in range(max(first, near), min(last, far) + 1):
-            seen = ages.in_reach(own_us, slot) * count / (last - first + 1)
-            rows[ages.number(own_us // ages.slot_us, slot)] += seen
+    if not ages.slot_us:
+        rows[0] = stored.rows.sum()
+        return rows
+    near, far = (own_us - ages.back_us) // ages.slot_us, (own_us + ages.ahead_us) // ages.slot_us
+    slots = np.arange(near, far + 1)
+    spanned = (stored.first <= slots[:, None]) & (slots[:, None] <= stored.last)
+    for slot, there in zip(slots.tolist(), (spanned @ stored.rows).tolist(), strict=True):
+        rows[ages.number(own_us // ages.slot_us, slot)] += ages.in_reach(own_us, slot) * there
     return rows
 
 

@@ -63,6 +63,7 @@ from tidegate.spark.layout import (
 )
 from tidegate.spark.match_columns import check_mark, kinds_of, match_schema
 from tidegate.spark.ports import Port
+from tidegate.spark.sinks import refuse_unknown_formats
 from tidegate.spark.wanted import selected
 from tidegate.spark.window_aggregates import taken_apart
 from tidegate.spark.window_schema import (
@@ -107,6 +108,7 @@ class _Compiler:
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
         spark = sources[0].frame.sparkSession
+        refuse_unknown_formats(spark, outputs)
         self.compiled = Compiled(spark, streaming, tuple(outputs), {s.name: s for s in sources})
 
     def compile(self) -> Compiled:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.errors import FlowError, explain
@@ -30,6 +31,31 @@ def write(output: Output, frame: DataFrame, batch: int) -> None:
 def may_skip(output: Output, batch: int) -> bool:
     """May an empty batch be left out? Functions are always called; files need one batch for their schema."""
     return output.function is None and batch > 0
+
+
+def refuse_unknown_formats(spark: SparkSession, outputs: Sequence[Output]) -> None:
+    """A format that Spark does not have would fail in the first batch, with a stack of Java's."""
+    for output in outputs:
+        if output.format is not None and not _is_known(spark, output.format):
+            raise FlowError(
+                explain(
+                    f"Output {output.name!r} goes to a format that Spark does not know",
+                    got=repr(output.format),
+                    do="Check the name, and that its package is on Spark's class path (spark.jars.packages)",
+                )
+            )
+
+
+def _is_known(spark: SparkSession, name: str) -> bool:
+    if spark._jvm is None:
+        return True
+    sources = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource
+    try:
+        sources.lookupDataSource(name, spark._jsparkSession.sessionState().conf())
+    except Py4JError as error:
+        # Whatever else is wrong, writing will say it.
+        return "DATA_SOURCE_NOT_FOUND" not in str(error)
+    return True
 
 
 def refuse_foreign_files(spark: SparkSession, outputs: Sequence[Output], ours: Collection[str] = ()) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from py4j.protocol import Py4JError
 
 from tidegate.control.intake import Taken
-from tidegate.spark.read_limits import ReadLimits, _Source
+from tidegate.spark.read_limits import ReadLimits, _Kafka, _Source
 
 
 class Strange:
@@ -39,3 +40,59 @@ def test_a_source_that_no_longer_answers_is_left_alone_from_then_on() -> None:
     limits.set({"a": 5})
     assert limits.taken("a", 7, 3) == Taken(7, 3)
     assert not limits._sources
+
+
+class Offset:
+    """Kafka's, by topic and partition."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def json(self) -> str:
+        return self._text
+
+
+class Some:
+    """Scala's Option."""
+
+    def __init__(self, value: Offset | None) -> None:
+        self._value = value
+
+    def isDefined(self) -> bool:  # noqa: N802 (Scala's name)
+        return self._value is not None
+
+    def get(self) -> Offset | None:
+        return self._value
+
+
+class Topics:
+    """A Kafka source that knows its newest offsets, in a query whose batch ends with others."""
+
+    def __init__(self, newest: str | None, ends: str | None) -> None:
+        self._newest, self._ends = newest, ends
+
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802 (Java's name)
+        return None if self._newest is None else Offset(self._newest)
+
+    def availableOffsets(self) -> Topics:  # noqa: N802 (Scala's name)
+        return self
+
+    def get(self, source: Topics) -> Some:
+        assert source is self
+        return Some(None if self._ends is None else Offset(self._ends))
+
+
+@pytest.mark.parametrize(
+    ("newest", "ends", "waiting"),
+    [
+        ('{"t":{"0":1000,"1":50},"u":{"0":7}}', '{"t":{"0":400,"1":50},"u":{"0":2}}', 605),
+        ('{"t":{"0":400}}', '{"t":{"0":400}}', 0),
+        (None, '{"t":{"0":400}}', None),
+        ('{"t":{"0":400}}', None, None),
+    ],
+)
+def test_kafka_says_what_waits_by_its_offsets(
+    newest: str | None, ends: str | None, waiting: int | None
+) -> None:
+    topics = Topics(newest, ends)
+    assert _Kafka(topics, None, None, topics).gave(300) == (300, waiting)
