@@ -62,7 +62,8 @@ def test_spark_drops_exactly_the_rows_that_numpy_would_drop(spark: SparkSession,
     )
     kept = {row["i"] for row in sifted(rows, work_of(sifter)).collect()}
 
-    found = rows.select(F.expr(f"xxhash64(11L, {TIME}, x, n, kind)")).collect()
+    mixed = "cast(x as double) + 0.6180339887498949D * cast(n as double)"
+    found = rows.select(F.expr(f"xxhash64({TIME} ^ 11L, {mixed}, kind)")).collect()
     hashed = np.array([row[0] for row in found], np.int64)
     cells = {"bus": 0.0, "it's": 1.0, "tram": 2.0, "ferry": 3.0, None: np.nan}
     columns = [

@@ -15,7 +15,7 @@ Rows without a place (null or NaN on an axis) pass, because nothing is known of 
 are late or too far ahead: the tasks count such rows, and drop them.
 
 Guarantee: a row's fate depends on its time, these columns, the sifter and the seed alone, so a replay drops
-the same rows. Rows that are alike in them share their fate.
+the same rows. Rows that are alike in them share their fate (numbers: up to the last bits of a weighted sum).
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from tidegate.spark.match_columns import coordinate_sql
 from tidegate.spark.match_task import MatchBatch, scaled
 from tidegate.spark.sql_text import data, literal
 
+#: Weights of numbers in a hash: powers of what no ratio of usual numbers is near.
+_GOLDEN = 0.6180339887498949
 #: Regions that become nested conditions: a hundred are as slow as tables, several hundred overrun the code
 #: generator.
 TREE_MAX = 64
@@ -82,7 +84,11 @@ def _walk(regions: Regions, coordinates: list[str], node: int = 0) -> str:
 
 
 def _hash(sifter: Sifter, seed: int) -> str:
-    return f"xxhash64({seed}L, {TIME}, {', '.join(quoted(axis.column) for axis in sifter.axes)})"
+    """64 bits of a row's time and place. Every argument takes time, so numbers are one, mixed by φ^-k."""
+    numbers = [coordinate_sql(axis) for axis in sifter.axes if axis.kind != "category"]
+    mixed = " + ".join(f"{_GOLDEN**power!r}D * {x}" for power, x in enumerate(numbers))
+    others = [quoted(axis.column) for axis in sifter.axes if axis.kind == "category"]
+    return f"xxhash64({', '.join([f'{TIME} ^ {seed}L', *([mixed] if mixed else []), *others])})"
 
 
 def _rank(x: str, table: AxisTable) -> str:
