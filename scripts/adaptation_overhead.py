@@ -23,15 +23,18 @@ from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn
 from tidegate.control.planning import Operator
+from tidegate.control.rerouting import first_routing
 from tidegate.goals import Shed
 from tidegate.join.selection import mixed
 from tidegate.join.within import Within
 from tidegate.on import overlap
+from tidegate.route.assignment import Assignment
+from tidegate.route.hash import first_table
 from tidegate.spark.join_batch import join_batch
 from tidegate.spark.join_task import JoinInstance
 from tidegate.spark.layout import CODE, REPORT, TAG, TIME, JoinLayout, OutputColumn, SideLayout
 from tidegate.state.memory import MemoryStore
-from tidegate.values import Manifest, TaskReport
+from tidegate.values import Manifest, Plan, TaskReport
 
 SECOND = 1_000_000
 BATCHES, TIMED = 28, 16
@@ -42,11 +45,11 @@ def layout(sets: bool) -> JoinLayout:
     """Rows (n, items) of two streams; the pairs of their numbers come out."""
     names = [pa.field(name, pa.int64()) for name in ("n", "n_right")]
     schema = pa.schema([*names, pa.field(REPORT, pa.string())]).serialize().to_pybytes()
-    sides = [SideLayout(tag, name, ("n", "items"), ("l0", "l1")) for tag, name in ((0, "a"), (2, "b"))]
+    left, right = (SideLayout(tag, name, ("n", "items"), ("l0", "l1")) for tag, name in ((0, "a"), (2, "b")))
     output = (OutputColumn("n", "n", None), OutputColumn("n_right", None, "n"))
     condition = overlap("items", at_least=3, index="none") if sets else None
     return JoinLayout(
-        "join1", "inner", WITHIN, 8, *sides, (), output, schema, condition=condition, spread=sets
+        "join1", "inner", WITHIN, 8, left, right, (), output, schema, condition=condition, spread=sets
     )
 
 
@@ -70,7 +73,8 @@ def measured(sets: bool, rows: int, keys: int) -> tuple[float, float, float]:
     operators = {"join1": Operator("join1", ("a", "b"), WITHIN, (False, False), (False, False))}
     store = MemoryStore(f"overhead-{uuid.uuid4().hex}")
     settings = OverloadSettings(Shed(), ("join1",), 1.0, 1.0)
-    manifest = planning.first_manifest({}, ["a", "b"], ["join1"], 8, 1, 0)
+    routing = first_routing([Assignment(1, first_table(8, 1))])
+    manifest = planning.first_manifest({}, ["a", "b"], {"join1": routing}, 0)
     times: dict[bool, list[float]] = {False: [], True: []}
     controller: list[float] = []
     for batch in range(BATCHES):
@@ -103,7 +107,7 @@ def report_in(last: pa.RecordBatch) -> TaskReport:
 
 
 def after_batch(
-    before: Manifest, plan: planning.Plan, reports: list[TaskReport], operators: dict[str, Operator]
+    before: Manifest, plan: Plan, reports: list[TaskReport], operators: dict[str, Operator]
 ) -> Manifest:
     clocks = {name: ClockSettings(0, None) for name in ("a", "b")}
     return manifest_after(before, plan, reports, newest_seen(reports, operators), clocks, operators)

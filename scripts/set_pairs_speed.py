@@ -59,7 +59,8 @@ def pairs() -> None:
     for items, probes in ((100, 1000), (5000, 1000)):
         stored, probing = sets(items, 20_000)
         probing = probing.take(np.arange(probes))
-        ways = [Bitsets(MATCH), InvertedLists(MATCH), InvertedLists(MATCH, "identifier")]
+        ways: list[Bitsets | InvertedLists] = [Bitsets(MATCH), InvertedLists(MATCH)]
+        ways.append(InvertedLists(MATCH, "identifier"))
         prepared = [way.prepare(stored) for way in ways]
         ranges = np.zeros(probes, np.int64), np.full(probes, 20_000)
         times = timed(*(partial(drain, one, probing, *ranges) for one in prepared))

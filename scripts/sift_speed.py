@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from statistics import median
@@ -46,10 +47,18 @@ def rows(axes: int, hot: bool, random: np.random.Generator) -> list[NDArray[np.f
     return [random.random(5)[spot] + random.normal(0.0, 0.03, BATCH) for _ in range(axes)]
 
 
+def found_and_kept(
+    gate: Gate, columns: list[NDArray[np.float64]], hashed: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    return keep_by_hash(gate.lookup.regions(columns), hashed, gate.sifter.thresholds)
+
+
 def cut_at_medians(columns: list[NDArray[np.float64]], regions: int) -> Regions:
     """The fullest region is halved along its widest axis, until there are enough."""
     parts: list[tuple[int, int, NDArray[np.int64]]] = [(-1, 0, np.arange(2_000))]
-    axis, at, children = [], [], []
+    axis: list[int] = []
+    at: list[float] = []
+    children: list[list[int]] = []
     while len(parts) < regions:
         parent, side, held = parts.pop(int(np.argmax([len(part[2]) for part in parts])))
         if parent >= 0:
@@ -94,14 +103,10 @@ def main() -> None:
         gate, sampler = Gate(sifter), Gate(sampling)
         hashed = random.integers(-(2**63), 2**63 - 1, BATCH)
         speeds = [
-            best_and_median(lambda g=gate, c=columns: g.lookup.regions(c)),
-            best_and_median(lambda g=gate, c=columns: g.decide(c)),
-            best_and_median(lambda g=sampler, c=columns: g.decide(c)),
-            best_and_median(
-                lambda g=gate, c=columns, h=hashed, d=sifter.thresholds: keep_by_hash(
-                    g.lookup.regions(c), h, d
-                )
-            ),
+            best_and_median(partial(gate.lookup.regions, columns)),
+            best_and_median(partial(gate.decide, columns)),
+            best_and_median(partial(sampler.decide, columns)),
+            best_and_median(partial(found_and_kept, gate, columns, hashed)),
         ]
         size = len(sifter.to_bytes())
         tables = gate.lookup.tables
@@ -127,7 +132,7 @@ def formats() -> None:
             write(table, file)
             command = ["sift", "--filter", f"{folder}/filter", "--in", str(file), "--out", f"{folder}/out"]
             with redirect_stderr(StringIO()):
-                best, middle = best_and_median(lambda c=command: tidegate(c), FILE_REPEATS[form])
+                best, middle = best_and_median(partial(tidegate, command), FILE_REPEATS[form])
             size = file.stat().st_size / BATCH
             print(f"tidegate sift, {form:<5} {size:>4.0f} bytes a row: {best:>5.2f} /{middle:>5.2f} M rows/s")
 

@@ -14,19 +14,20 @@ from functools import partial
 from statistics import median
 from time import process_time
 
-from tidegate.papers.sifters import Queries, Workload, draw_queries, draw_rows, hits
+from tidegate.papers.sifters import Workload, draw_queries, draw_rows, hits
 from tidegate.sift.configuration import configure
 from tidegate.sift.consolidation import consolidate
 from tidegate.sift.construction import Sample, construct
 from tidegate.sift.partitioners import PARTITIONERS
 from tidegate.sift.placing import frequencies
+from tidegate.sift.query_set import QuerySet
 
 ROUNDS = 15
 #: Queries, regions, and the most milliseconds that a construction should take.
 BARS = ((1_000, 16, 5), (1_000, 100, 50), (100_000, 16, None), (100_000, 100, 300))
 
 
-def steps_ms(name: str, workload: Workload, sample: Sample, queries: Queries, regions: int) -> list[float]:
+def steps_ms(name: str, workload: Workload, sample: Sample, queries: QuerySet, regions: int) -> list[float]:
     """One round: partitioning, consolidation, configuration, and all of it at once."""
     domain, boxes = workload.domain, replace(queries.boxes)
     clock = [process_time()]
