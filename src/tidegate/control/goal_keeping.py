@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tidegate.control import freshest, overload, sifting, window_dropping
 from tidegate.control.arrivals import Arrivals
 from tidegate.control.cost_model import Effort
@@ -60,7 +62,9 @@ def learn(
     efforts = {**efforts_of(settings, ran), SOURCES: Effort(coming.rows)}
     seen = _seen(step, efforts, coming)
     decided = goal.adapt(seen, prospects.ahead(efforts, known.get("levels", {})), prospects.offers())
-    fits = _fits(settings.goal, decided, coming.wanted, _RISE_MOST * goal.model.most_rows)
+    # Sources that end do not say what waits, so their streams would be apart while batches grow.
+    most = _RISE_MOST * goal.model.most_rows if settings.live else np.inf
+    fits = _fits(settings.goal, decided, coming.wanted, most)
     limits = coming.intake.limits(fits) if seen.teaches and coming.wanted else {}
     told = {"waiting": coming.intake.waiting, "wanted": coming.wanted, "limits": limits}
     learnt: dict[str, Any] = {

@@ -162,11 +162,12 @@ class OneGoal:
     def _least(self, prospect: Prospect) -> float:
         """Never so little time that nothing would be done; where overhead is late anyway, some more.
 
-        All of it, where leaving out everything would hardly make up for what is too much.
+        All of it, where leaving out everything would hardly make up for what is too much: fewer rows are the
+        only way then, and they are one unless the batch is too long without any.
         """
         overhead, time = prospect.seconds(prospect.deepest), self.settings.batch_seconds
         full, wanted = prospect.seconds(prospect.nothing), (1 - self._headroom.part) * time
-        if full - overhead < _IN_VAIN * (full - wanted):
+        if prospect.fixed <= wanted and full - overhead < _IN_VAIN * (full - wanted):
             return full
         late = min(overhead - wanted, _LATE_ANYWAY * overhead)
         within_reach = min(1.0, max(0.0, _FAR - overhead / time))
