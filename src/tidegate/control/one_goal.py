@@ -25,7 +25,6 @@ anything back and going easier takes from none, so one slow batch shifts nothing
 would lose clearly less for a while are levels set anew. Easing waits, and longer each time that it had to be
 taken back: on steady input levels come to rest. Work that takes no more than `least_share` of the time is
 always done, and more where overhead alone is too much: leaving out everything would be late just the same.
-And nothing is left out in vain: where rows alone take the time, losing pairs would save next to none of it.
 """
 
 from __future__ import annotations
@@ -49,8 +48,6 @@ _WORTH_A_HURRY = 0.4
 #: that is so many times below overhead is a wish for all the speed there is: then it may not, and no more
 #: than `least_share` of the work is done, however short all of it is.
 _LATE_ANYWAY, _FAR = 0.25, 3.0
-#: Leaving out all that may be is in vain where it makes up for less than this part of what is too much.
-_IN_VAIN = 0.1
 #: Batches in a row that are too long whatever is left out, before rows are.
 _PATIENT = 2
 #: Another mix is worth a change when it gives this much more than is given now.
@@ -160,19 +157,12 @@ class OneGoal:
         return prospect.fit(max((1 - part) * time, least), deeper=self._levels).levels
 
     def _least(self, prospect: Prospect) -> float:
-        """Never so little time that nothing would be done; where overhead is late anyway, some more.
-
-        All of it, where leaving out everything would hardly make up for what is too much: fewer rows are the
-        only way then, and they are one unless the batch is too long without any.
-        """
+        """Never so little time that nothing would be done; where overhead is late anyway, some more."""
         overhead, time = prospect.seconds(prospect.deepest), self.settings.batch_seconds
-        full, wanted = prospect.seconds(prospect.nothing), (1 - self._headroom.part) * time
-        if prospect.fixed <= wanted and full - overhead < _IN_VAIN * (full - wanted):
-            return full
-        late = min(overhead - wanted, _LATE_ANYWAY * overhead)
+        late = min(overhead - (1 - self._headroom.part) * time, _LATE_ANYWAY * overhead)
         within_reach = min(1.0, max(0.0, _FAR - overhead / time))
         share = self.settings.least_share
-        little = min(share * time, share * (full - overhead))
+        little = min(share * time, share * (prospect.seconds(prospect.nothing) - overhead))
         return overhead + max(little, within_reach * share * time, within_reach * late)
 
     def _decided(self, prospect: Prospect, batch: BatchSeen, predicted: float | None) -> Decided:

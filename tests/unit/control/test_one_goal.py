@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tidegate.control.cost_model import Effort
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
@@ -16,9 +15,8 @@ from tidegate.control.one_goal import OneGoal
 from tidegate.control.patience import Patience, PatienceSettings
 from tidegate.errors import FlowError
 
-Costs = dict[str, NDArray[np.float64]]
 #: Seconds per row, comparison and output of each operator, and of a batch that does nothing.
-COSTS: Costs = {"join": np.array([1e-5, 1e-6, 1e-5, 0]), "window": np.array([2e-5, 8e-5, 1e-5, 0])}
+COSTS = {"join": np.array([1e-5, 1e-6, 1e-5, 0]), "window": np.array([2e-5, 8e-5, 1e-5, 0])}
 OVERHEAD = 0.2
 OFFERS = [
     rate_offer("join", {"pairs": 1.0}, 0.7),
@@ -29,15 +27,12 @@ OFFERS = [
 class Machine:
     """Batches of a join and a window that take what they take."""
 
-    def __init__(self, offers: list[Offer] = OFFERS, costs: Costs = COSTS, **settings: Any) -> None:
+    def __init__(self, offers: list[Offer] = OFFERS, **settings: Any) -> None:
         self.settings = GoalSettings(1.0, **settings)
-        self.goal, self.offers, self.costs = OneGoal(self.settings), offers, costs
+        self.goal, self.offers = OneGoal(self.settings), offers
         self.levels = {offer.point: offer.nothing for offer in offers}
         self.keep_share = 1.0
         self.seconds: list[float] = []
-
-    def took(self, name: str, effort: Effort) -> Took:
-        return Took(float(self.costs[name] @ effort.parts))
 
     def run(self, rate: float, batches: int = 1, overhead: float = OVERHEAD, cold: bool = False) -> Decided:
         """At a rate of 1 the join takes 0.3 seconds, and so does the window."""
@@ -51,7 +46,7 @@ class Machine:
             for offer in self.offers:
                 for name, kept in offer.kept_at(self.levels[offer.point]).items():
                     did[name] = Effort(*(did[name].parts * kept).tolist())
-            took = {name: self.took(name, effort) for name, effort in did.items()}
+            took = {name: Took(float(COSTS[name] @ effort.parts)) for name, effort in did.items()}
             self.seconds.append(overhead + sum(one.seconds for one in took.values()))
             decided = self.goal.adapt(
                 BatchSeen(self.seconds[-1], did, took, teaches=not cold), full, self.offers
@@ -180,23 +175,6 @@ def test_rows_go_only_where_they_may_and_where_that_helps() -> None:
     assert Machine(freshest=frozenset()).run(15.0, 20).keep_share == 1
     both = Machine(freshest=frozenset({"join", "window"})).run(15.0, 20).keep_share
     assert both == pytest.approx(Machine().run(15.0, 20).keep_share)
-
-
-class TellsApart(Machine):
-    """Its tasks say which time rows took, and which pairs."""
-
-    def took(self, name: str, effort: Effort) -> Took:
-        seconds = self.costs[name] * effort.parts
-        return Took.of(float(seconds.sum()), float(seconds[1:].sum() / seconds.sum()))
-
-
-def test_nothing_is_left_out_in_vain() -> None:
-    """Rows take all the time: leaving out pairs would lose them and save next to nothing."""
-    costs = {"join": np.array([2e-4, 2e-8, 1e-7, 0]), "window": np.array([1e-6, 0, 0, 0])}
-    machine = TellsApart([rate_offer("join", {"pairs": 1.0}, 0.7)], costs, freshest=frozenset())
-    machine.run(0.9, 10)
-    for rate in (1.5, 4.0, 9.0, 0.9):
-        assert all(machine.run(rate).levels == {"join": 1.0} for _ in range(8)), rate
 
 
 def test_a_slow_sink_is_made_up_for() -> None:
