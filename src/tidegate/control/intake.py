@@ -9,7 +9,7 @@ whatever the goal says that batch takes as long as it takes.
 How many rows are *wanted*: those that come meanwhile, and a part of those that wait, so that a burst is over
 after a few batches. That may be more than there is time for, and work is then left out. But rows that wait
 longer than leaving out work could ever bring back in time (the history of a stream) are late whatever is
-done: they are not hurried. Then as many are wanted as there is time for with nothing left out.
+done: they are not hurried. In any case as many are wanted as there is time for with nothing left out.
 
 How many are *let in*: what fits into the time of a batch, whatever was wanted. While rows wait, streams are
 let in up to the same event time, because a row of a stream that runs ahead is stored until the others come.

@@ -17,7 +17,7 @@ one of k sensors that take turns. A row in no region always passes; it is counte
 
 A server decides without counters, because replays must agree: `keep_by_hash` takes 64 hashed bits of a row,
 
-    keep  ⇔  (hash >>> 11) · 2^-53 >= d         (Spark: shiftrightunsigned(hash, 11) * 1.1102230246251565E-16)
+    keep  ⇔  (hash >>> 11) · 2^-53 >= d         (Spark: shiftrightunsigned(hash, 11) >= ⌈d · 2^53⌉, the same)
 """
 
 from __future__ import annotations

@@ -155,8 +155,7 @@ def run(network: GoalNetwork, told: Story, chooser: Chooser) -> list[Batch]:
             * _noise(told, random)
             for o in network.operators
         }
-        overhead = network.overhead + late * told.added_overhead + told.row_overhead * rows
-        overhead *= _noise(told, random)
+        overhead = (network.overhead + late * told.added_overhead) * _noise(told, random)
         overhead *= told.coldness(len(done))
         outlier = 1 + random.uniform(0.2, 1) * (random.random() < told.outliers)
         busy = outlier * (overhead + sum(seconds.values()))

@@ -38,8 +38,6 @@ class Story:
     #: From this second on: added overhead, and operators that take so many times as long.
     from_second: float = 0.0
     added_overhead: float = 0.0
-    #: Seconds that reading a row takes, in no operator.
-    row_overhead: float = 0.0
     slower: Mapping[str, float] = field(default_factory=dict)
     #: By how much costs that were learnt before the run are off; 1: nothing was learnt.
     wrong: float = 1.0

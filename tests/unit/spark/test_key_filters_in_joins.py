@@ -45,7 +45,7 @@ def flat(stream: str) -> list[Flat]:
     return [(*cells, time) for batch in batches() for time, *cells in batch[stream]]
 
 
-@pytest.mark.parametrize("how", ["inner", "left_outer", "full_outer", "left_semi", "left_anti"])
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "left_semi", "left_anti"])
 def test_results_are_those_of_the_finished_data(how: str) -> None:
     assert played(how).emitted["join1"] == naive(flat("a"), flat("b"), WITHIN, how, (2, 2))
 
