@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from tidegate.spark.bench.day.recorded import Recorded
 
 QUICK_SECONDS, QUICK_RATE = 16.0, 300.0
-#: How long batches with and without a goal are compared, as a part of the day.
-CALM_PART = 0.25
+#: Batches with and without a goal are compared in turns of so many seconds. (Side by side they would begin at
+#: the same moments and wait for each other; in this order it does not matter that Java gets faster.)
+CALM_SECONDS, CALM_TURNS = 30.0, (True, False, False, True)
 COLUMNS = (
     "contender",
     "latency_p50",
@@ -72,8 +73,8 @@ def _day(arguments: argparse.Namespace, console: Console) -> Day:
 
 def _played(
     arguments: argparse.Namespace, day: Day, starts: Mapping[str, Start], console: Console
-) -> tuple[Answer, dict[str, Recorded], dict[str, Recorded]]:
-    """The exact answer, the day of every contender, and a calm one with and without a goal."""
+) -> tuple[Answer, dict[str, Recorded], list[Recorded]]:
+    """The exact answer, the day of every contender, and calm ones with and without a goal."""
     from tidegate.papers.day import streams_of
     from tidegate.papers.day_answer import exact_answer
     from tidegate.report.outcome import say
@@ -90,10 +91,10 @@ def _played(
         for name, start in starts.items():
             say(console, name)
             runs |= play(feed, {name: start}, arguments.temp, _teller(console))
-    return answer, runs, _calm(arguments, day, console) if OURS in starts and not arguments.quick else {}
+    return answer, runs, _calm(arguments, day, console) if OURS in starts and not arguments.quick else []
 
 
-def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> dict[str, Recorded]:
+def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> list[Recorded]:
     from tidegate.papers.day import Day, Segment
     from tidegate.report.outcome import say
     from tidegate.spark.bench.day.bars import OURS, WITHOUT_GOAL
@@ -101,11 +102,15 @@ def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> dict[str
     from tidegate.spark.bench.day.feed import prepare
     from tidegate.spark.bench.day.run import play
 
-    say(console, "calm, with and without a goal, side by side")
-    calm = Day(day.calm_rate, (Segment("calm", CALM_PART * day.seconds),), day.window_seconds, day.seed)
+    say(console, "calm, with and without a goal, in turns")
+    calm = Day(day.calm_rate, (Segment("calm", CALM_SECONDS),), day.window_seconds, day.seed)
+    runs: list[Recorded] = []
     with TemporaryDirectory(prefix="tidegate-feed-", dir=arguments.temp) as folder:
         feed = prepare(calm, Path(folder))
-        return play(feed, {OURS: tidegate, WITHOUT_GOAL: without_goal}, arguments.temp, _teller(console))
+        for with_goal in CALM_TURNS:
+            contender = {OURS: tidegate} if with_goal else {WITHOUT_GOAL: without_goal}
+            runs += play(feed, contender, arguments.temp, _teller(console)).values()
+    return runs
 
 
 def _teller(console: Console) -> Callable[[str], None]:

@@ -11,6 +11,7 @@ Guarantee: between `least` and `most`; `first` until enough batches have been se
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,10 @@ class Headroom:
     def observe(self, predicted: float, took: float, batch_seconds: float) -> None:
         """A short batch is off by much of itself and little of the time there is: the latter counts."""
         self._errors = [*self._errors, (took - predicted) / max(predicted, batch_seconds / 2)][-_KEPT:]
+        self.__dict__.pop("part", None)
 
-    @property
+    # Asked for many times a batch, and the same until the next error.
+    @cached_property
     def part(self) -> float:
         if len(self._errors) < _ENOUGH:
             return self.settings.first

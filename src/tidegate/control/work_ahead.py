@@ -40,13 +40,11 @@ def work_ahead(
         for side in (LEFT, RIGHT)
     ]
     left, right = (
-        sum(_rows_by_age(shape.sides[side], stored[side], at_us) for at_us in _moments(*spans[1 - side]))
-        / _MOMENTS
-        for side in (LEFT, RIGHT)
+        _rows_by_age(shape.sides[side], stored[side], _moments(*spans[1 - side])) for side in (LEFT, RIGHT)
     )
     if shape.sides[RIGHT].slot_us:
         right = right + _rows_by_age_of_new(shape.sides[RIGHT], spans, growth * right_rows)
-    return np.asarray(left), np.asarray(right)
+    return left, right
 
 
 def _span(
@@ -56,14 +54,17 @@ def _span(
     begin = newest(after, name, side)
     if begin == BEGINNING_US:
         begin = newest(after, name, 1 - side)
+    if begin == BEGINNING_US:
+        # Nothing is stored anywhere: any time will do.
+        return 0, 0
     earlier = newest([piece for piece in before if not piece.keyless], name, side)
     brought = begin - earlier if earlier != BEGINNING_US else 0
     return begin, begin + int(growth * max(0, brought))
 
 
-def _moments(begin_us: int, end_us: int) -> list[int]:
+def _moments(begin_us: int, end_us: int) -> NDArray[np.int64]:
     """Some moments evenly spread over a span."""
-    return [begin_us + (end_us - begin_us) * (2 * k + 1) // (2 * _MOMENTS) for k in range(_MOMENTS)]
+    return begin_us + (end_us - begin_us) * (2 * np.arange(_MOMENTS) + 1) // (2 * _MOMENTS)
 
 
 class _Stored(NamedTuple):
@@ -81,27 +82,24 @@ def _rows_by_slot(ages: Ages, pieces: Sequence[Piece]) -> _Stored:
     return _Stored(first, last, np.array(counts, np.float64) / (last - first + 1))
 
 
-def _rows_by_age(ages: Ages, stored: _Stored, own_us: int) -> NDArray[np.float64]:
-    """Rows in reach of a new row of this time."""
-    rows = np.zeros(ages.count)
+def _rows_by_age(ages: Ages, stored: _Stored, moments_us: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Rows in reach of a new row, on average over these moments."""
     if not ages.slot_us:
-        rows[0] = stored.rows.sum()
-        return rows
-    near, far = (own_us - ages.back_us) // ages.slot_us, (own_us + ages.ahead_us) // ages.slot_us
-    slots = np.arange(near, far + 1)
+        return np.array([stored.rows.sum()])
+    near, far = moments_us.min() - ages.back_us, moments_us.max() + ages.ahead_us
+    slots = np.arange(near // ages.slot_us, far // ages.slot_us + 1)
     spanned = (stored.first <= slots[:, None]) & (slots[:, None] <= stored.last)
-    for slot, there in zip(slots.tolist(), (spanned @ stored.rows).tolist(), strict=True):
-        rows[ages.number(own_us // ages.slot_us, slot)] += ages.in_reach(own_us, slot) * there
-    return rows
+    own_us = moments_us[:, None]
+    reached = ages.in_reach(own_us, slots) * (spanned @ stored.rows)
+    numbers = ages.numbers(own_us // ages.slot_us, slots)
+    return np.bincount(numbers.ravel(), reached.ravel(), ages.count) / _MOMENTS
 
 
 def _rows_by_age_of_new(ages: Ages, spans: Sequence[tuple[int, int]], count: float) -> NDArray[np.float64]:
     """The same for right rows that will come in the same batch."""
-    rows = np.zeros(ages.count)
-    for own_us in _moments(*spans[LEFT]):
-        for at_us in _moments(*spans[RIGHT]):
-            rows[ages.number(own_us // ages.slot_us, at_us // ages.slot_us)] += count / _MOMENTS**2
-    return rows
+    own, at = (_moments(*spans[side]) // ages.slot_us for side in (LEFT, RIGHT))
+    numbers = ages.numbers(own[:, None], at)
+    return np.bincount(numbers.ravel(), minlength=ages.count).astype(np.float64) * (count / numbers.size)
 
 
 def newest(pieces: Sequence[Piece], name: str, side: int) -> int:

@@ -65,11 +65,15 @@ class Ages:
     def number(self, own: int, slot: int) -> int:
         return min(max(own - slot + self.ahead, 0), self.count - 1)
 
-    def in_reach(self, own_us: int, slot: int) -> float:
+    def numbers(self, own: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same for many of them."""
+        return np.asarray(np.clip(own - slot + self.ahead, 0, self.count - 1))
+
+    def in_reach(self, own_us: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.float64]:
         """The part of a basic window that a new row of this time may look at."""
-        begin = max(slot * self.slot_us, own_us - self.back_us)
-        end = min((slot + 1) * self.slot_us, own_us + self.ahead_us)
-        return max(0, end - begin) / self.slot_us
+        begin = np.maximum(slot * self.slot_us, own_us - self.back_us)
+        end = np.minimum((slot + 1) * self.slot_us, own_us + self.ahead_us)
+        return np.asarray(np.maximum(0, end - begin) / self.slot_us)
 
 
 def ages_of(within: TimeCondition, side: int) -> Ages:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
@@ -60,8 +61,8 @@ def answer() -> Answer:
     return Answer(results, 7 * results, 100 * results)
 
 
-def bar(id: str, one: Recorded, calm: dict[str, Recorded] | None = None) -> tuple[float | None, bool]:
-    bars = day_bars({OURS: one}, answer(), calm or {}, GOAL)
+def bar(id: str, one: Recorded, calm: Sequence[Recorded] = ()) -> tuple[float | None, bool]:
+    bars = day_bars({OURS: one}, answer(), calm, GOAL)
     found = next(bar for bar in bars if bar.id == f"overload.{id}")
     return found.value, found.holds
 
@@ -170,15 +171,16 @@ def test_a_batch_that_repairs_must_not_be_late() -> None:
 
 def test_overhead_compares_usual_batches_with_and_without_a_goal() -> None:
     slower = {number: START + number + 0.66 for number in range(60)}
-    calm = {OURS: run(batches(ended=slower)), WITHOUT_GOAL: run()}
-    value, holds = bar("controller_overhead", run(), calm)
+    ours, without = run(batches(ended=slower)), replace(run(), contender=WITHOUT_GOAL)
+    value, holds = bar("controller_overhead", run(), [ours, without, without, ours])
     assert value == pytest.approx(0.1)
     assert not holds
+    assert bar("controller_overhead", run(), [ours]) == (None, False)
 
 
 def test_the_report_has_every_batch_and_all_panels_can_be_drawn() -> None:
     one = run(batches(imbalance=dict.fromkeys(range(60), 1.2)))
-    (row,) = rows_of_report({OURS: one}, answer(), {}, GOAL)
+    (row,) = rows_of_report({OURS: one}, answer(), [], GOAL)
     assert len(row["batches"]) == 60
     assert row["recall_in_time"] == 1.0
     assert row["rows_left_over"] == 0

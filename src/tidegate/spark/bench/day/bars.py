@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any
@@ -22,8 +22,8 @@ OVERHEAD_MAX = 0.03
 Runs = Mapping[str, Recorded]
 
 
-def day_bars(runs: Runs, answer: Answer, calm: Runs, goal_seconds: float) -> list[Bar]:
-    """Of our own run, and of a calm one with and without a goal, side by side."""
+def day_bars(runs: Runs, answer: Answer, calm: Sequence[Recorded], goal_seconds: float) -> list[Bar]:
+    """Of our own run, and of calm ones with and without a goal, in turns."""
     bars = [at_most("overload.controller_overhead", overhead(calm), "", OVERHEAD_MAX)] if calm else []
     ours = runs.get(OURS)
     if ours is None:
@@ -54,13 +54,13 @@ def back_after(run: Recorded, goal_seconds: float) -> float | None:
     return max(late, default=begin) - begin if brought else None
 
 
-def overhead(calm: Runs) -> float | None:
+def overhead(calm: Sequence[Recorded]) -> float | None:
     """By how much batches take longer with a goal than without, where nothing has to be left out."""
-    seconds = {
-        name: [b.told.ended - b.told.began for b in run.between(SETTLING_SECONDS) if b.told.rows]
-        for name, run in calm.items()
-    }
-    if not (seconds.get(OURS) and seconds.get(WITHOUT_GOAL)):
+    seconds: dict[str, list[float]] = {OURS: [], WITHOUT_GOAL: []}
+    for run in calm:
+        settled = [batch.told for batch in run.between(SETTLING_SECONDS) if batch.told.rows]
+        seconds[run.contender] += [told.ended - told.began for told in settled]
+    if not (seconds[OURS] and seconds[WITHOUT_GOAL]):
         return None
     return median(seconds[OURS]) / median(seconds[WITHOUT_GOAL]) - 1.0
 
@@ -97,9 +97,11 @@ def _wait(run: Recorded, batch: Batch) -> float:
     return batch.told.ended - batch.told.began if found is None else found
 
 
-def rows_of_report(runs: Runs, answer: Answer, calm: Runs, goal_seconds: float) -> list[dict[str, Any]]:
+def rows_of_report(
+    runs: Runs, answer: Answer, calm: Sequence[Recorded], goal_seconds: float
+) -> list[dict[str, Any]]:
     """One line a run, with every batch as raw sample."""
-    told = [("day", run) for run in runs.values()] + [("calm, side by side", run) for run in calm.values()]
+    told = [("day", run) for run in runs.values()] + [("calm, in turns", run) for run in calm]
     return [_row(setting, run, answer, goal_seconds) for setting, run in told]
 
 

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.control import planning
+from tidegate.control.join_policies import JoinShape
+from tidegate.control.planning import Operator
+from tidegate.control.work_ahead import work_ahead
+from tidegate.join.within import TimeCondition, Unbounded, Within
+from tidegate.values import LEFT, RIGHT, ByteRange, Manifest, Piece
+
+SECOND = 1_000_000
+
+
+def shape_of(within: TimeCondition) -> JoinShape:
+    return JoinShape(Operator("near", ("a", "b"), within, (False, False), (False, False)))
+
+
+def manifest(*pieces: tuple[int, int, int, int]) -> Manifest:
+    """Pieces by side, first and last time and rows."""
+    stored = tuple(
+        Piece("near", side, None, 0, rows, first, last, 0, 0, False, (0,), (0, rows), ByteRange("f", k, 1, 0))
+        for k, (side, first, last, rows) in enumerate(pieces)
+    )
+    return replace(planning.first_manifest({}, ["a", "b"], {}, 0), pieces=stored)
+
+
+def counted(shape: JoinShape, side: int, after: Manifest, moments: list[float]) -> list[float]:
+    """Rows of a side that new rows of these moments have in reach, by age: piece by piece, slot by slot."""
+    ages = shape.sides[side]
+    rows = [0.0] * ages.count
+    for own in moments:
+        for piece in (piece for piece in after.pieces if piece.side == side):
+            slots = range(piece.first_us // ages.slot_us, piece.last_us // ages.slot_us + 1)
+            for slot in slots:
+                begin = max(slot * ages.slot_us, own - ages.back_us)
+                end = min((slot + 1) * ages.slot_us, own + ages.ahead_us)
+                part = max(0.0, end - begin) / ages.slot_us
+                if part:
+                    age = ages.number(int(own // ages.slot_us), slot)
+                    rows[age] += part * piece.rows / len(slots) / len(moments)
+    return rows
+
+
+span = st.tuples(st.integers(0, 1), st.integers(0, 60), st.integers(0, 8), st.integers(1, 1000))
+
+
+@given(st.lists(span, max_size=8), st.integers(1, 12), st.integers(0, 12))
+def test_rows_in_reach_are_those_of_every_piece_and_slot(
+    spans: list[tuple[int, int, int, int]], back: int, ahead: int
+) -> None:
+    shape = shape_of(Within(back * SECOND, ahead * SECOND))
+    after = manifest(*((side, at * SECOND, (at + n) * SECOND, rows) for side, at, n, rows in spans))
+    # Nothing was stored before: the next rows all come at the newest time there is.
+    both = work_ahead(shape, manifest(), after, "near", 1.0, 0)
+    newest = [
+        max((piece.last_us for piece in after.pieces if piece.side == side), default=None)
+        for side in (LEFT, RIGHT)
+    ]
+    for side in (LEFT, RIGHT):
+        at = newest[1 - side] if newest[1 - side] is not None else newest[side]
+        expected = counted(shape, side, after, [at if at is not None else 0])
+        assert both[side].tolist() == pytest.approx(expected)
+
+
+def test_right_rows_of_the_same_batch_are_in_reach_of_left_ones() -> None:
+    shape = shape_of(Within(10 * SECOND, 0))
+    before = manifest((LEFT, 0, SECOND, 10), (RIGHT, 0, SECOND, 10))
+    after = manifest((LEFT, 0, SECOND, 10), (LEFT, SECOND, 3 * SECOND, 80), (RIGHT, SECOND, 3 * SECOND, 40))
+    without, with_new = (work_ahead(shape, before, after, "near", 2.0, new)[RIGHT] for new in (0, 40))
+    assert (with_new - without).sum() == pytest.approx(80)
+
+
+def test_where_nothing_is_stored_only_rows_of_the_same_batch_are_in_reach() -> None:
+    left, right = work_ahead(shape_of(Within(SECOND, SECOND)), manifest(), manifest(), "near", 1.0, 12)
+    assert left.sum() == 0
+    assert right.sum() == 12
+
+
+def test_without_a_window_everything_stored_is_in_reach() -> None:
+    shape = shape_of(Unbounded())
+    left, right = work_ahead(shape, manifest(), manifest((LEFT, 0, 9, 30), (RIGHT, 5, 6, 4)), "near", 1.0, 2)
+    assert left.tolist() == [30.0]
+    assert right.tolist() == [4.0]
