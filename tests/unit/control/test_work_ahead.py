@@ -23,7 +23,9 @@ def shape_of(within: TimeCondition) -> JoinShape:
 def manifest(*pieces: tuple[int, int, int, int]) -> Manifest:
     """Pieces by side, first and last time and rows."""
     stored = tuple(
-        Piece("near", side, None, 0, rows, first, last, 0, 0, False, (0,), (0, rows), ByteRange("f", k, 1, 0))
+        Piece(
+            "near", side, None, 0, rows, first, last, 0, 0, False, (0,), (0, rows), ByteRange("f", k, 1, "")
+        )
         for k, (side, first, last, rows) in enumerate(pieces)
     )
     return replace(planning.first_manifest({}, ["a", "b"], {}, 0), pieces=stored)

@@ -67,6 +67,11 @@ class Plan:
         return float(self.base.new.sum() + self.keys.new[list(self.own)].sum())
 
     @property
+    def scatters(self) -> bool:
+        """Does a key lie on several instances?"""
+        return any(len(grid.places) > 1 for grid in self.own.values())
+
+    @property
     def makespan(self) -> float:
         return float(self.loads.max())
 

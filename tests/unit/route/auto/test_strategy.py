@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
+from tidegate.route.auto.work_costs import COUNTED, counts_per_instance
 from tidegate.route.hash import partition_of
 from tidegate.route.load import Load, Work
 from tidegate.route.strategy import Memory
@@ -185,3 +187,42 @@ def test_planning_is_quick(partitions: int, keys: int) -> None:
 def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(FlowError, match=r"levels from 1 on.*defaults"):
         Auto(**settings)
+
+
+def timed(rows: NDArray[np.int64], current: Assignment, second: float) -> Load:
+    """The same load; all of it takes so many seconds."""
+    load = load_of(rows, current)
+    counts = counts_per_instance(load, current)
+    work = COUNTED @ counts
+    return replace(load, seconds=second * work / work.sum())
+
+
+def split_after(rows: NDArray[np.int64], seconds: list[float]) -> list[bool]:
+    """Batch by batch, whether a key is split after it."""
+    auto, splits = Auto(), []
+    memory: Memory = {}
+    current = auto.first(PARTITIONS, INSTANCES)
+    for second in seconds:
+        current, memory = auto.decide(timed(rows, current, second), current, memory)
+        splits.append(any(len(places) > 1 for places in current.keys.values()))
+    return splits
+
+
+def test_a_key_is_not_split_for_less_than_scattering_takes() -> None:
+    rows = even_rows()
+    rows[5] = 5000
+    # One instance does nearly everything: 0.02 s of it cannot pay for 0.05 s, 0.6 s can.
+    assert not any(split_after(rows, [0.02] * 12))
+    assert split_after(rows, [0.6] * 2)[-1]
+
+
+def test_split_keys_are_joined_again_when_splitting_no_longer_pays() -> None:
+    rows = even_rows()
+    rows[5] = 5000
+    splits = split_after(rows, [0.6] * 4 + [0.02] * 12)
+    assert splits[3]
+    # Not after one short batch, and then for good.
+    assert splits[4]
+    assert splits[5]
+    assert not any(splits[-6:])
+    assert sum(one != other for one, other in pairwise(splits)) == 1
