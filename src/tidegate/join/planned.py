@@ -13,10 +13,16 @@ import numpy as np
 
 from tidegate.join.reach import Exploring, NewRows
 from tidegate.join.selection import EXPLORE, lots, purpose, row_identity
-from tidegate.values import Skipping
+from tidegate.values import BEGINNING_US, Skipping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+def skips_nothing(skipping: Skipping) -> bool:
+    """Do all rows look at all that they have in reach?"""
+    whole = min(map(min, skipping.shares)) >= 1 and not skipping.explore_share
+    return whole and skipping.content is None and max(skipping.forget_us) == BEGINNING_US
 
 
 def planned(

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 #: Basic windows ahead of a row that are told apart; rows further ahead count as the furthest.
 AHEAD_MAX = 10
+#: Instead of an age: a look at all that is in reach.
+ALL_AGES = -1
 #: Who sees so much of a basic window sees all of it.
 _ALMOST_ALL = 0.999
 
@@ -94,6 +96,7 @@ class Look:
     rows: NDArray[np.int64] | None
     low: NDArray[np.int64]
     high: NDArray[np.int64]
+    #: ALL_AGES: what is found has to be told apart.
     age: int
     exploring: bool
     #: All rows with their whole ranges: nothing was chosen or cut.
@@ -156,6 +159,41 @@ class NewRows:
     def middle(self) -> tuple[float, float]:
         """The range of a row, on average."""
         return float(self.low.mean()), float(self.high.mean())
+
+
+class Groups(NamedTuple):
+    """New rows by the basic window that they lie in: how many, and where their partners are on average."""
+
+    own: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    #: Of each row: the number of its group.
+    which: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, new: NewRows, slot_us: int) -> Groups:
+        first, last = new.first_us // slot_us, new.last_us // slot_us
+        own, which = np.arange(first, first + 1), np.zeros(new.times.size, np.int64)
+        if last - first > new.times.size:
+            own, which = np.unique(new.times // slot_us, return_inverse=True)
+        elif last > first:
+            own, which = np.arange(first, last + 1), new.times // slot_us - first
+        rows = np.bincount(which, minlength=own.size)
+        low, high = (np.bincount(which, ends, own.size) / np.maximum(rows, 1) for ends in (new.low, new.high))
+        return cls(own, rows, low, high, which)
+
+
+def pairs_in_reach(ages: Ages, new: Groups, stored: tuple[int, int], rows: int) -> NDArray[np.float64]:
+    """By age: pairs of new rows with so many stored ones, as if those lay evenly between these times."""
+    first, last = stored
+    low, high = np.maximum(new.low, first)[:, None], np.minimum(new.high, last)[:, None]
+    begins = (new.own[:, None] + ages.ahead - np.arange(ages.count)) * ages.slot_us
+    begin, end = np.maximum(begins, low), np.minimum(begins + (ages.slot_us - 1), high)
+    # What lies still further ahead, or back, counts as the furthest.
+    end[:, :1], begin[:, -1:] = high, low
+    seen = np.maximum(0.0, end - begin + 1) * new.rows[:, None]
+    return np.asarray(seen.sum(axis=0) * (rows / (last - first + 1)))
 
 
 def cell_number(window: int, exploring: bool, age: int) -> int:

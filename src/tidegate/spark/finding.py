@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
 from tidegate.join.planned import planned
-from tidegate.join.reach import Look, NewRows, cell_number, looks
+from tidegate.join.reach import ALL_AGES, Look, NewRows, cell_number, looks, pairs_in_reach
 from tidegate.join.selection import sample_groups
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
@@ -69,7 +70,8 @@ class Finder:
         skipping, seed, batch = self._work.skipping, self._work.seed, self._work.batch
         if skipping is not None:
             told = planned(rows, run.codes, 1 - run.side, skipping, seed, batch)
-        return Probing(run, told, rows, *partition_bounds(run.codes, self._layout.partitions))
+        slot_us = self._counts.looks[1 - run.side].ages.slot_us
+        return Probing(run, told, rows, *partition_bounds(run.codes, self._layout.partitions), slot_us)
 
     def _sampled(self, probing: Probing) -> Probing:
         """With the groups of the rows that are a sample: those that explore, or that look at the history."""
@@ -107,7 +109,17 @@ class Finder:
             for ranges in self._meeting.candidates(probing.run, look, other):
                 if self._layout.spread:
                     self._count_seen(other.side, look, ranges.total)
+                # Without a judge what was nominated is found; counting rows is less than counting pairs.
+                counted = look.age != ALL_AGES or self._work.skipping is None
+                if not counted and not self._meeting.judges and self._in_one_slot(other):
+                    self._count_rows(probing, other, ranges.rows, ranges.count)
+                    counted = True
                 for pairs in self._found(probing, other, ranges):
+                    if not counted:
+                        self._count_by_age(probing, other, pairs)
+                    if look.age == ALL_AGES:
+                        yield pairs
+                        continue
                     self._count_found(probing, other.side, look, pairs)
                     yield replace(pairs, cell=cell_number(other.side, look.exploring, look.age))
 
@@ -120,6 +132,10 @@ class Finder:
         counts, ages = self._counts.looks[other.side], self._counts.looks[other.side].ages
         stored, shares = (other.first_us, other.last_us), skipping.shares[other.side]
         everything = rows is probing.unhindered
+        if everything and ages.slot_us and not (self._layout.spread or self._layout.cells):
+            self._count_in_reach(probing, other)
+            yield Look(None, rows.low, rows.high, ALL_AGES, False, uncut=True)
+            return
         # Rows that choose by content have counted what they have in reach.
         if skipping.content is None or probing.forgets:
             for look in looks(ages, (1.0,) * ages.count, probing.unhindered, stored):
@@ -134,6 +150,39 @@ class Finder:
             if not self._layout.spread:
                 self._count_seen(other.side, look, self._size(probing, look, other))
             yield look
+
+    def _count_in_reach(self, probing: Probing, other: Run) -> None:
+        """All that is in reach is looked at."""
+        counts, stored = self._counts.looks[other.side], (other.first_us, other.last_us)
+        rows = sum(stop - start for start, stop in other.slices)
+        pairs = pairs_in_reach(counts.ages, probing.by_slot, stored, rows)
+        counts.in_reach += pairs
+        counts.seen[0] += pairs
+
+    def _count_by_age(self, probing: Probing, other: Run, pairs: Pairs) -> None:
+        """Pairs that a look at all ages found, by the basic windows that they lie in."""
+        left = probing.run.side == LEFT
+        mine, theirs = (pairs.left, pairs.right) if left else (pairs.right, pairs.left)
+        if self._in_one_slot(other):
+            self._count_rows(probing, other, mine, None)
+            return
+        counts, groups = self._counts.looks[other.side], probing.by_slot
+        slots = other.times[theirs] // counts.ages.slot_us
+        numbers = counts.ages.numbers(groups.own[groups.which[mine]], slots)
+        counts.matches[0] += np.bincount(numbers, minlength=counts.ages.count)
+
+    def _count_rows(
+        self, probing: Probing, other: Run, rows: NDArray[np.int64], matches: NDArray[np.int64] | None
+    ) -> None:
+        """New rows that found something in a run of one basic window, and how much each of them did."""
+        counts, groups = self._counts.looks[other.side], probing.by_slot
+        found = np.bincount(groups.which[rows], matches, groups.own.size)
+        slot = np.array(other.first_us // counts.ages.slot_us)
+        np.add.at(counts.matches[0], counts.ages.numbers(groups.own, slot), found)
+
+    def _in_one_slot(self, other: Run) -> bool:
+        slot_us = self._counts.looks[other.side].ages.slot_us
+        return other.first_us // slot_us == other.last_us // slot_us
 
     def _size(self, probing: Probing, look: Look, other: Run) -> float:
         return self._meeting.size(look, other, probing.unhindered.middle if look.uncut else None)

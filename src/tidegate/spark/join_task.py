@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidegate.join.planned import skips_nothing
 from tidegate.join.selection import KEEP, purpose, row_identity, within_share
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.route.places import stored_in
@@ -32,7 +33,7 @@ from tidegate.spark.join_batch import KEEPING, LOOKING, PAYING, Counts, JoinBatc
 from tidegate.spark.key_loads import key_loads
 from tidegate.spark.layout import CODE, MARKER, REPORT, ROLE, TAG, TIME
 from tidegate.spark.paying import Payer
-from tidegate.spark.runs import NewRun, new_runs, write_run
+from tidegate.spark.runs import NewRun, in_slots, new_runs, write_run
 from tidegate.spark.settle_task import Settling
 from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.worker_cache import worker_cache
@@ -40,7 +41,7 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Paid, PartitionLoad, TaskReport
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Paid, PartitionLoad, Piece, TaskReport
 
 
 class JoinInstance:
@@ -58,9 +59,22 @@ class JoinInstance:
         self.held = Held(work, instance, self.cache)
         self.stored = self.held.stored
         self.new: list[NewRun] = []
+        #: The pieces that these were stored as.
+        self.written: list[Piece] = []
         #: New rows that another instance stores, and that look for partners here.
         self.borrowed: list[NewRun] = []
         self._read_before = self.cache.bytes_read
+
+    @property
+    def _look_together(self) -> bool:
+        """May all new rows of a side look around at once, whatever slots they lie in?
+
+        Then there is one look at every stored run, and not one from each slot. Rows that must remember who
+        matched do so piece by piece, and where parts are left out, each slot has its own.
+        """
+        skipping = self.work.skipping
+        apart = any(self.layout.tracked) or self.layout.spread or self.layout.cells
+        return not apart and (skipping is None or skips_nothing(skipping))
 
     # The rows of a flushed batch are needed by nobody later, unless the residual step must look them up.
     @property
@@ -191,7 +205,8 @@ class JoinInstance:
                     if not self.layout.preserved[side] or not role & STORE:
                         continue
                 # Slots are for storing: rows that are only borrowed may as well look around together.
-                slot_us = self.layout.within.slot_us(side) if role & STORE else 0
+                together = self._look_together or not role & STORE
+                slot_us = 0 if together else self.layout.within.slot_us(side)
                 layout = self.layout.sides[side]
                 runs += new_runs(table, chosen, codes, times, side, layout, slot_us, without_key, role)
         return runs
@@ -250,11 +265,23 @@ class JoinInstance:
         for run in self.new:
             owned, bounds = partition_bounds(run.codes, self.layout.partitions)
             self.counts.stored[run.side, owned] += np.diff(bounds)
-            if self.keeps_state:
-                batches = np.full(len(run.codes), self.work.batch, np.int32)
-                placement = self.work.routing.sides[run.side]
-                labelled = stored_in(run.codes, placement, self.layout.partitions, self.instance, run.keyless)
-                run.piece = write_run(run, self.writer, self.layout.operator, batches, 0, labelled)
+        for run in self._to_store() if self.keeps_state else ():
+            batches = np.full(len(run.codes), self.work.batch, np.int32)
+            placement = self.work.routing.sides[run.side]
+            labelled = stored_in(run.codes, placement, self.layout.partitions, self.instance, run.keyless)
+            run.piece = write_run(run, self.writer, self.layout.operator, batches, 0, labelled)
+            self.written.append(run.piece)
+
+    def _to_store(self) -> list[NewRun]:
+        """New rows by slot, whatever is done with them in this batch."""
+        if not self._look_together:
+            return self.new
+        sides = [[run for run in self.new if run.side == side] for side in (LEFT, RIGHT)]
+        return [
+            part
+            for side, runs in enumerate(sides)
+            for part in in_slots(runs, self.layout.within.slot_us(side))
+        ]
 
     def report(self, settling: Settling) -> TaskReport:
         counts = self.counts

@@ -118,6 +118,8 @@ class SettleInstance:
         self.held = Held(work, instance, self.cache)
         self.stored = self.held.stored
         self.new: list[StoredRun] = []
+        #: The pieces of these.
+        self.written: Sequence[Piece] = ()
         #: No row has copies where a residual condition decides who matched.
         self.borrowed: list[NewRun] = []
         #: Per side and new run: positions that matched, until the report says where the run lies.
@@ -173,6 +175,7 @@ class SettleInstance:
                     self._waiting.setdefault((side, int(number)), []).append(positions)
 
     def _open_new(self, added: Sequence[Piece], settling: Settling) -> None:
+        self.written = added
         self.new = [StoredRun(piece, [(0, piece.rows)], self.cache) for piece in added]
         for (_, number), positions in self._waiting.items():
             settling.set(self.new[-number - 1], np.concatenate(positions))

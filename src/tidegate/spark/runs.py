@@ -7,7 +7,7 @@ memory-mapped and opened only when something asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -70,13 +70,93 @@ class Run:
         return self.rows.column(name)
 
 
-@dataclass
-class NewRun(Run):
-    """Rows that came in this batch."""
+@dataclass(frozen=True)
+class Received:
+    """Rows of a batch as they came, and where the columns of a side are among them."""
 
-    #: What this instance does with them; see route/targets.py.
-    role: int = STORE | PROBE
-    piece: Piece | None = None
+    table: pa.Table
+    #: Column → its name in the table.
+    lanes: Mapping[str, str]
+
+    def column(self, name: str, positions: NDArray[np.int64]) -> pa.Array:
+        """A column of these rows."""
+        taken = pc.take(self.table.column(self.lanes[name]), pa.array(positions), boundscheck=False)
+        return one_array(taken)
+
+
+class NewRun(Run):
+    """Rows that came in this batch; a column is gathered when it is asked for."""
+
+    def __init__(
+        self,
+        side: int,
+        keyless: bool,
+        slot: int | None,
+        first_us: int,
+        last_us: int,
+        slices: Sequence[tuple[int, int]],
+        role: int = STORE | PROBE,
+    ):
+        super().__init__(side, keyless, slot, first_us, last_us, slices)
+        #: What this instance does with them; see route/targets.py.
+        self.role = role
+        self.piece: Piece | None = None
+        self._received: Received | None = None
+        #: Of each row, in the rows received.
+        self._positions: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._columns: dict[str, pa.Array] = {}
+
+    @classmethod
+    def of(
+        cls,
+        received: Received,
+        positions: NDArray[np.int64],
+        codes: NDArray[np.uint64],
+        times: NDArray[np.int64],
+        side: int,
+        keyless: bool,
+        role: int,
+        slot: int | None = None,
+    ) -> NewRun:
+        """Sorted rows of those received."""
+        first_us, last_us = int(times.min()), int(times.max())
+        run = cls(side, keyless, slot, first_us, last_us, [(0, len(codes))], role)
+        run.codes, run.times = codes, times
+        run._received, run._positions = received, positions
+        return run
+
+    @cached_property
+    def rows(self) -> pa.RecordBatch:
+        assert self._received is not None, "made of arrays, not of rows received"
+        names = [*self._received.lanes]
+        columns = [self._received.column(name, self._positions) for name in names]
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    def column(self, name: str) -> pa.Array:
+        if self._received is None or "rows" in self.__dict__:
+            return self.rows.column(name)
+        if name not in self._columns:
+            self._columns[name] = self._received.column(name, self._positions)
+        return self._columns[name]
+
+    def part(self, slot: int | None, chosen: slice | NDArray[np.int64]) -> NewRun:
+        """Some of its rows, in the same order."""
+        assert self._received is not None, "made of arrays, not of rows received"
+        codes, times, positions = self.codes[chosen], self.times[chosen], self._positions[chosen]
+        return NewRun.of(self._received, positions, codes, times, self.side, self.keyless, self.role, slot)
+
+    def joined(self, others: Sequence[NewRun]) -> NewRun:
+        """Its rows and those of others of the same batch and side, as one run."""
+        if not others:
+            return self
+        assert self._received is not None, "made of arrays, not of rows received"
+        runs = [self, *others]
+        ordered = sort_by_code_time(
+            np.concatenate([run.codes for run in runs]), np.concatenate([run.times for run in runs])
+        )
+        positions = np.concatenate([run._positions for run in runs])[ordered.order]
+        codes, times = ordered.codes, ordered.times
+        return NewRun.of(self._received, positions, codes, times, self.side, self.keyless, self.role)
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
@@ -157,25 +237,24 @@ def new_runs(
     keyless: bool,
     role: int = STORE | PROBE,
 ) -> list[NewRun]:
-    """Sort the chosen rows of a batch and cut them by slot."""
+    """Sort the chosen rows of a batch and cut them by slot; with `slot_us` 0 they stay together."""
     if not len(chosen):
         return []
     ordered = sort_by_code_time(codes[chosen], times[chosen])
-    rows = chosen[ordered.order]
-    runs = []
-    lanes, names = [*layout.lanes], [*layout.columns]
+    lanes = dict(zip(layout.columns, layout.lanes, strict=True))
     if ROW in table.column_names:
-        lanes, names = [*lanes, ROW], [*names, ROW]
-    for slot, part in by_slot(ordered.times, slot_us):
-        run = NewRun(side, keyless, slot, 0, 0, (), role)
-        run.codes, run.times = ordered.codes[part], ordered.times[part]
-        run.slices = [(0, len(run.codes))]
-        run.first_us, run.last_us = int(run.times.min()), int(run.times.max())
-        taken = pa.array(rows[part])
-        columns = [pc.take(table.column(lane), taken, boundscheck=False) for lane in lanes]
-        run.rows = pa.RecordBatch.from_arrays([one_array(c) for c in columns], names=names)
-        runs.append(run)
-    return runs
+        lanes[ROW] = ROW
+    rows = chosen[ordered.order]
+    whole = NewRun.of(Received(table, lanes), rows, ordered.codes, ordered.times, side, keyless, role)
+    return in_slots([whole], slot_us) if slot_us else [whole]
+
+
+def in_slots(runs: Sequence[NewRun], slot_us: int) -> list[NewRun]:
+    """Runs of one batch and side, made one and cut by slot."""
+    if not runs:
+        return []
+    whole = runs[0].joined(runs[1:])
+    return [whole.part(slot, rows) for slot, rows in by_slot(whole.times, slot_us)]
 
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -51,6 +51,8 @@ class Task(Protocol):
     @property
     def new(self) -> Sequence[NewRun | StoredRun]: ...
     @property
+    def written(self) -> Sequence[Piece]: ...
+    @property
     def borrowed(self) -> Sequence[NewRun]: ...
 
 
@@ -139,7 +141,7 @@ class Settling:
     def added(self) -> list[Piece]:
         """The pieces that stay. A flushed batch leaves none, but its second step must find them."""
         stays = self.layout.residual or not self.task.work.flush
-        return [*(run.piece for run in self.task.new if run.piece is not None and stays), *self._rewritten]
+        return [*(self.task.written if stays else ()), *self._rewritten]
 
     def _merge_groups(self) -> list[list[StoredRun]]:
         by_name = {run.piece.name: run for run in [*self.task.stored, *self.task.held.marks] if run.own}
