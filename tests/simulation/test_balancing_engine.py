@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from tests.oracle.expected import naive
@@ -13,6 +15,7 @@ from tidegate.control import balancing
 from tidegate.control.balancing import Balanced, BalanceSettings
 from tidegate.join.within import Within
 from tidegate.route.assignment import Assignment
+from tidegate.route.auto.strategy import Auto
 
 WINDOW = Within(30, 30)
 INSTANCES, PARTITIONS, BATCHES = 4, 16, 8
@@ -61,6 +64,13 @@ def test_every_strategy_finds_the_pairs_of_one_instance(strategy: str) -> None:
     engine.close()
 
 
+@pytest.fixture
+def free_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No split of batches this small would pay for what scattering takes."""
+    monkeypatch.setattr(balancing, "Auto", partial(Auto, scattering=0.0))
+
+
+@pytest.mark.usefixtures("free_splits")
 def test_auto_splits_a_hot_key_and_the_work_evens_out() -> None:
     batches = streams(2, 400, hot=0.5)
     engine, work = played("auto", "inner", batches)
@@ -74,6 +84,7 @@ def test_auto_splits_a_hot_key_and_the_work_evens_out() -> None:
     engine.close()
 
 
+@pytest.mark.usefixtures("free_splits")
 def test_the_time_to_cut_keys_out_of_stored_runs_is_told_where_they_are_cut() -> None:
     engine, _ = played("auto", "inner", streams(2, 400, hot=0.5))
     cutting = [report for report in engine.reports if report.recut]

@@ -26,13 +26,32 @@ from tidegate.spark.join_batch import KEEPING, LOOKING, Counts, JoinBatch
 from tidegate.spark.meeting import Meeting, chunks
 from tidegate.spark.probing import Probing
 from tidegate.spark.runs import NewRun, Run, StoredRun
-from tidegate.values import LEFT
+from tidegate.values import LEFT, RIGHT
 
 if TYPE_CHECKING:
     from tidegate.spark.choosing import Chosen
 
 #: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
 PAIRS_PER_CHUNK = 1 << 18
+
+
+class Joined:
+    """Runs of one side made one."""
+
+    def __init__(self, members: list[NewRun]) -> None:
+        self.members = members
+        self.run, self._order = members[0].joined(members[1:])
+
+    def is_of(self, members: Sequence[NewRun]) -> bool:
+        return [id(one) for one in self.members] == [id(one) for one in members]
+
+    def tell_pairs(self) -> None:
+        """Let the members know what their rows were compared with."""
+        pairs = np.empty_like(self.run.pairs)
+        pairs[self._order] = self.run.pairs
+        ends = np.cumsum([len(member.codes) for member in self.members])
+        for member, some in zip(self.members, np.split(pairs, ends[:-1]), strict=True):
+            member.pairs += some
 
 
 class Finder:
@@ -44,17 +63,24 @@ class Finder:
         stored: Sequence[StoredRun],
         new: Sequence[NewRun],
         counts: Counts,
+        together: bool = False,
     ) -> None:
+        """`together`: new rows of a side look around at once, whatever else is done with them."""
         self._work, self._layout, self._meeting = work, work.layout, Meeting(work)
         self._stored, self._new, self._counts = stored, new, counts
+        #: New rows that look for partners, and those that are met by them.
+        self._looking = [run for run in new if run.role & PROBE and not run.keyless]
+        self._met = [run for run in new if run.role & (STORE | MEET) and not run.keyless]
+        self._joined: list[Joined] = []
+        if together:
+            self._looking, self._met = self._of_sides(self._looking), self._of_sides(self._met)
 
     def chunks(self) -> Iterator[list[Pairs]]:
         """Pairs in lists of about PAIRS_PER_CHUNK, keys verified."""
         return chunks(self._pairs(), PAIRS_PER_CHUNK)
 
     def _pairs(self) -> Iterator[Pairs]:
-        looking = [run for run in self._new if run.role & PROBE and not run.keyless]
-        probings = [self._sampled(self._probing(run)) for run in looking]
+        probings = [self._sampled(self._probing(run)) for run in self._looking]
         chosen = self._chosen(probings)
         for probing in probings:
             self._counts.probed[probing.owned] += np.diff(probing.bounds)
@@ -63,6 +89,21 @@ class Finder:
                 if chosen is not None:
                     yield from self._meet(probing, other, chosen.looks(probing, other))
         self._counts.spared += self._meeting.spared
+        if self._work.watch_keys:
+            for joined in self._joined:
+                joined.tell_pairs()
+
+    def _of_sides(self, runs: Sequence[NewRun]) -> list[NewRun]:
+        """A run for each side, made of these."""
+        whole = []
+        for side in (LEFT, RIGHT):
+            members = [run for run in runs if run.side == side]
+            known = next((one for one in self._joined if one.is_of(members)), None)
+            if known is None and len(members) > 1:
+                known = Joined(members)
+                self._joined.append(known)
+            whole += [known.run] if known is not None else members
+        return whole
 
     def _probing(self, run: NewRun) -> Probing:
         low, high = self._layout.within.partner_range(run.side, run.times)
@@ -210,7 +251,7 @@ class Finder:
         run, (low, high) = probing.run, probing.rows.extent
         others: list[Run] = [*self._stored]
         if run.side == LEFT:
-            others += [one for one in self._new if one.role & (STORE | MEET)]
+            others += self._met
         for other in others:
             if (
                 other.side != run.side

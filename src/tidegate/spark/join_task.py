@@ -113,7 +113,8 @@ class JoinInstance:
         return pa.RecordBatch.from_arrays([pa.array([report_json(report)])], names=[REPORT])
 
     def _finder(self) -> Finder:
-        return Finder(self.work, self.stored, [*self.new, *self.borrowed], self.counts)
+        new = [*self.new, *self.borrowed]
+        return Finder(self.work, self.stored, new, self.counts, self._look_together)
 
     def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
         for parts in self._finder().chunks():

@@ -145,10 +145,8 @@ class NewRun(Run):
         codes, times, positions = self.codes[chosen], self.times[chosen], self._positions[chosen]
         return NewRun.of(self._received, positions, codes, times, self.side, self.keyless, self.role, slot)
 
-    def joined(self, others: Sequence[NewRun]) -> NewRun:
-        """Its rows and those of others of the same batch and side, as one run."""
-        if not others:
-            return self
+    def joined(self, others: Sequence[NewRun]) -> tuple[NewRun, NDArray[np.int64]]:
+        """One run of its rows and those of others of the same batch and side; which of all rows each was."""
         assert self._received is not None, "made of arrays, not of rows received"
         runs = [self, *others]
         ordered = sort_by_code_time(
@@ -156,7 +154,8 @@ class NewRun(Run):
         )
         positions = np.concatenate([run._positions for run in runs])[ordered.order]
         codes, times = ordered.codes, ordered.times
-        return NewRun.of(self._received, positions, codes, times, self.side, self.keyless, self.role)
+        whole = NewRun.of(self._received, positions, codes, times, self.side, self.keyless, self.role)
+        return whole, ordered.order
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
@@ -253,7 +252,7 @@ def in_slots(runs: Sequence[NewRun], slot_us: int) -> list[NewRun]:
     """Runs of one batch and side, made one and cut by slot."""
     if not runs:
         return []
-    whole = runs[0].joined(runs[1:])
+    whole = runs[0] if len(runs) == 1 else runs[0].joined(runs[1:])[0]
     return [whole.part(slot, rows) for slot, rows in by_slot(whole.times, slot_us)]
 
 
