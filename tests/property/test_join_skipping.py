@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,8 @@ from tests.oracle.plain_join import Condition, PlainJoin
 from tests.oracle.stories import WITHIN, Story, stories
 
 from tidegate.join.reach import ages_of
+from tidegate.route.assignment import Assignment
+from tidegate.spark.join_task import JoinInstance
 from tidegate.values import BEGINNING_US, Skipping, TaskReport
 
 SHARES = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.0])
@@ -101,6 +105,40 @@ def test_a_plan_that_skips_nothing_changes_nothing(data: st.DataObject) -> None:
     for look in (look for report in reports for look in report.looks):
         assert look.chosen == look.in_reach
         assert not any(look.explored)
+
+
+@given(st.data())
+@settings(max_examples=settings().max_examples // 3)
+def test_rows_that_look_together_find_what_they_do_slot_by_slot(data: st.DataObject) -> None:
+    within, story = data.draw(WITHIN), data.draw(stories(ordered=True))
+    partitions, instances = data.draw(st.integers(3, 9)), data.draw(st.integers(1, 3))
+    join = join_of("inner", within)
+    keys = [row[1] for batch in story.batches for row in batch.get("a", ()) if row[1] is not None]
+    hot = keys[:3] if instances > 1 and data.draw(st.booleans()) else ()
+    places = {join.coder(key): tuple(range(instances)) for key in hot}
+    owners = tuple(partition % instances for partition in range(partitions))
+    found = []
+    for together in (None, False):
+        with patch.object(JoinInstance, "_look_together", together) if together is False else nullcontext():
+            engine = PlainEngine([join], story.lateness, partitions=partitions)
+            engine.assign("join1", Assignment(instances, owners, 1, places))
+            ages = []
+            for batch in story.batches:
+                done = len(engine.reports)
+                engine.run(batch, skipping={"join1": nothing_skipped(within)})
+                ages.append(matches_by_age(engine.reports[done:]))
+            found.append((engine.emitted["join1"], ages, [report.matches for report in engine.reports]))
+            engine.close()
+    assert found[0] == found[1]
+
+
+def matches_by_age(reports: list[TaskReport]) -> list[list[int]]:
+    """Per window: what was found at each age, by all instances."""
+    sums = [Counter[int](), Counter[int]()]
+    for report in reports:
+        for window, look in enumerate(report.looks):
+            sums[window].update({age: int(found) for age, found in enumerate(look.chosen_matches)})
+    return [[one[age] for age in sorted(one)] for one in sums]
 
 
 @given(st.data())

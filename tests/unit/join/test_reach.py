@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from tidegate.join.reach import (
     Ages,
     Exploring,
+    Groups,
     Look,
     NewRows,
     ages_of,
     chance_seen,
     looks,
+    pairs_in_reach,
     shares_by_age,
 )
 from tidegate.join.within import Tumbling, Unbounded, Within
@@ -167,3 +169,30 @@ def test_shares_make_up_the_fraction_of_the_work(data: st.DataObject) -> None:
     assert np.dot(shares, work) == pytest.approx(fraction * work.sum(), abs=1e-6)
     taken = [shares[age] for age in order if work[age] > 0]
     assert taken == sorted(taken, reverse=True)
+
+
+@given(st.integers(1, 30), st.integers(0, 30), st.integers(0, 60), st.integers(1, 40), st.integers(1, 50))
+def test_pairs_in_reach_are_counted_by_age(back: int, ahead: int, first: int, length: int, new: int) -> None:
+    """Stored rows one a microsecond: then counting on average is counting."""
+    ages = ages_of(Within(back, ahead), 0)
+    times = 40 + 3 * np.arange(new) % 50
+    rows = NewRows(times, times - back, times + ahead, int(times.min()), int(times.max()))
+    found = pairs_in_reach(ages, Groups.of(rows, ages.slot_us), (first, first + length - 1), length)
+    stored = np.arange(first, first + length)
+    exact = np.zeros(ages.count)
+    for at in times.tolist():
+        for slot in (stored[(stored >= at - back) & (stored <= at + ahead)] // ages.slot_us).tolist():
+            exact[ages.number(at // ages.slot_us, slot)] += 1
+    if ages.slot_us == 1:
+        assert found.tolist() == pytest.approx(exact.tolist())
+    # Rows of one basic window are taken for their average, which errs at the edges of what is stored.
+    assert found.sum() == pytest.approx(exact.sum(), abs=ages.slot_us * new)
+
+
+def test_rows_far_apart_are_grouped_as_well() -> None:
+    times = np.array([0, 5, 10**15])
+    groups = Groups.of(NewRows(times, times - 4, times, 0, 10**15), 10)
+    assert groups.own.tolist() == [0, 10**14]
+    assert groups.rows.tolist() == [2, 1]
+    assert groups.low.tolist() == [-1.5, 10**15 - 4]
+    assert groups.which.tolist() == [0, 0, 1]
