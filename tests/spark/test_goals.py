@@ -198,6 +198,30 @@ def test_a_goal_that_is_met_leaves_out_nothing(spark: SparkSession, home: Path) 
         assert [window["skipped"] for window in shed["windows"]] == [0, 0]
 
 
+def test_state_beyond_its_most_is_given_up_and_told(spark: SparkSession, home: Path) -> None:
+    all_of_it, free = played(spark, home, "free", goal=tg.Goal(latency="10 minutes"))
+    assert set(all_of_it.rows) == exact()
+    most = 2 * max(progress["state_bytes"] for progress in free) // 3
+    bounded = tg.Goal(latency="10 minutes", state_max=f"{most} B")
+    some, told = played(spark, home, "bounded", goal=bounded)
+    assert max(progress["state_bytes"] for progress in told) <= most
+    assert not any(progress["goal"]["warnings"] for progress in told)
+    assert 0 < len(some.rows) == len(set(some.rows))
+    assert set(some.rows) < exact()
+    (written,) = (home / "bounded/receipts").glob("*.json")
+    receipts = [json.loads(line) for line in written.read_text().splitlines()]
+    rows = [row for receipt in receipts for row in receipt["rows"]]
+    assert sum(row["given_up"] for row in rows if row["kind"] == "stream") > 0
+    assert "window_reduction" in rows[-1]["why"]
+
+
+def test_a_state_that_no_batch_fits_into_is_warned_of(spark: SparkSession, home: Path) -> None:
+    _, told = played(spark, home, "tiny", goal=tg.Goal(latency="10 minutes", state_max="1 KB"))
+    (said,) = told[-1]["goal"]["warnings"]
+    assert "More is stored than state_max allows" in said
+    assert f"{told[-1]['state_bytes']:,} of 1,000 bytes" in said
+
+
 def test_shed_none_means_nothing_is_left_out(spark: SparkSession, home: Path) -> None:
     _, told = played(spark, home, "none", goal=UNREACHABLE, shed=tg.Shed(join="none"))
     assert all(progress["shed"] == {} for progress in told)

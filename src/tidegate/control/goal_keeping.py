@@ -28,9 +28,10 @@ from tidegate.control.arrivals import Arrivals
 from tidegate.control.cost_model import Effort
 from tidegate.control.goal_prospects import Prospects, efforts_of
 from tidegate.control.goal_step import KeepSettings, Ran, Step
-from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
+from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, state_warnings, warnings
 from tidegate.control.intake import Fits, Intake
 from tidegate.control.load_model import SOURCES, Took, uneven_seconds, wall_seconds
+from tidegate.control.memory import piece_bytes
 from tidegate.control.one_goal import OneGoal
 from tidegate.control.planning import Operator
 from tidegate.values import Manifest, Plan, TaskReport
@@ -75,7 +76,7 @@ def learn(
             # A batch that says nothing of them changes nothing, not even for another run.
             LIMITS: limits or known.get(LIMITS, {}),
             "levels": dict(decided.levels),
-            "told": {**_told(settings, decided), **told},
+            "told": {**_told(settings, decided, after), **told},
         }
     }
     if settings.freshest:
@@ -180,6 +181,8 @@ def _fits(goal: GoalSettings, decided: Decided, rows: float, most: float) -> Fit
     return Fits(full, planned, deepest)
 
 
-def _told(settings: KeepSettings, decided: Decided) -> dict[str, Any]:
+def _told(settings: KeepSettings, decided: Decided, after: Manifest) -> dict[str, Any]:
     """For telemetry: what is expected, what is lost, and what cannot be kept."""
-    return {**decided.told(), "warnings": warnings(settings.goal, decided)}
+    most_bytes = None if settings.overload is None else settings.overload.state_bytes
+    stored = state_warnings(sum(map(piece_bytes, after.pieces)), most_bytes)
+    return {**decided.told(), "warnings": [*warnings(settings.goal, decided), *stored]}

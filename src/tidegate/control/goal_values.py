@@ -135,3 +135,18 @@ def warnings(settings: GoalSettings, decided: Decided) -> list[str]:
             )
         )
     return said
+
+
+def state_warnings(stored_bytes: int, most_bytes: int | None) -> list[str]:
+    """What is stored after a batch, and may not be."""
+    if most_bytes is None or stored_bytes <= most_bytes:
+        return []
+    return [
+        explain(
+            "More is stored than state_max allows",
+            got=f"{stored_bytes:,} of {most_bytes:,} bytes",
+            why="The newest part of every window is kept whatever it takes, and only inner and semi joins may"
+            " give up any",
+            do="Allow more, make windows shorter, or keep fewer columns in front of joins",
+        )
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,14 @@ from tidegate.control.content import bend_after
 from tidegate.control.cost_model import Effort
 from tidegate.control.join_policies import JoinShape
 from tidegate.control.offers import Offer, cells_offer, rate_offer
-from tidegate.control.overload import OverloadSettings, comparisons_of, kept_part, known_of, offered_to
+from tidegate.control.overload import (
+    OverloadSettings,
+    comparisons_of,
+    kept_part,
+    known_of,
+    offered_to,
+    values_by_age,
+)
 from tidegate.control.planning import Operator
 from tidegate.control.work_ahead import work_ahead
 from tidegate.values import LEFT, RIGHT, Manifest, Plan, TaskReport
@@ -62,7 +69,8 @@ def foreseen(
         left = kept_part(settings.shed, plan, name)
         work = np.concatenate([growth * rows[1 - side] * both[side] / left for side in (LEFT, RIGHT)])
         known = (known_of(settings, before, "policies") or {}).get(name)
-        values = _cell_values(known)
+        by_age = values_by_age(known)
+        values = None if by_age is None else np.concatenate(by_age)
         mine = [report for report in reports if report.operator == name]
         matches = sum(report.matches for report in mine)
         looked = sum(map(comparisons_of, mine))
@@ -72,17 +80,3 @@ def foreseen(
         bend = bend_after(before, plan, reports, name) if name in settings.by_content else None
         found[name] = Foreseen(effort, values, work, name, bend)
     return found
-
-
-def _cell_values(policy: Mapping[str, Any] | None) -> NDArray[np.float64] | None:
-    """Matches per comparison of the cells of both windows, as the selective policy learnt them."""
-    if policy is None or "evidence" not in policy:
-        return None
-    parts = []
-    for one in policy["evidence"]:
-        matches, comparisons = np.array(one["matches"]), np.array(one["comparisons"])
-        if not comparisons.sum():
-            return None
-        average = matches.sum() / comparisons.sum()
-        parts.append(np.where(comparisons > 0, matches / np.maximum(comparisons, 1e-9), average))
-    return np.concatenate(parts)

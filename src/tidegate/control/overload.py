@@ -22,15 +22,15 @@ import numpy as np
 
 from tidegate.control.content import bend_after, chooses_by_content, chosen_by_content
 from tidegate.control.join_policies import JoinShape, kind_of, policy_of, rate_rule
-from tidegate.control.memory import forget
+from tidegate.control.memory import forget, piece_bytes
 from tidegate.control.planning import Operator
 from tidegate.control.rate import FixedRate, RateRule, batch_load, expected_rows
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import AgeCounts, Telemetry
-from tidegate.control.work_ahead import newest, work_ahead
+from tidegate.control.work_ahead import newest, rows_a_second, work_ahead
 from tidegate.goals import Shed
 from tidegate.join.reach import cell_of, shares_by_age
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Plan, Skipping, TaskReport
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Piece, Plan, Skipping, TaskReport
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +77,7 @@ def decide(
     """What each join leaves out in the batch after this manifest."""
     rule = rate_rule(settings.shed, known_of(settings, manifest, "rate"))
     levels = known_of(settings, manifest, "levels") or {}
-    forgotten = _forgotten(settings, manifest)
+    forgotten = _forgotten(settings, manifest, operators)
     return {
         name: _skipping(settings, _rate(rule, name, levels), operators[name], manifest, forgotten.get(name))
         for name in settings.joins
@@ -89,11 +89,46 @@ def _rate(rule: RateRule, name: str, levels: Mapping[str, float]) -> RateRule:
     return FixedRate(levels[name]) if name in levels else rule
 
 
-def _forgotten(settings: OverloadSettings, manifest: Manifest) -> Mapping[str, tuple[int, int]]:
+def _forgotten(
+    settings: OverloadSettings, manifest: Manifest, operators: Mapping[str, Operator]
+) -> Mapping[str, tuple[int, int]]:
     """Stored rows that are given up because there are more than there may be."""
     if settings.state_bytes is None:
         return {}
-    return forget(manifest.pieces, settings.joins, settings.state_bytes).forget_us
+    productivity = {}
+    for name in settings.joins:
+        values = values_by_age((known_of(settings, manifest, "policies") or {}).get(name))
+        if values is not None:
+            productivity[name] = _productivity(JoinShape(operators[name]), name, values, manifest.pieces)
+    # The next batch will bring about as much as the last.
+    brought = sum(piece_bytes(piece) for piece in manifest.pieces if piece.first_batch == manifest.batch)
+    room = max(0, settings.state_bytes - brought)
+    return forget(manifest.pieces, settings.joins, room, productivity).forget_us
+
+
+def _productivity(
+    shape: JoinShape, name: str, values: Sequence[NDArray[np.float64]], pieces: Sequence[Piece]
+) -> tuple[Sequence[float], Sequence[float]]:
+    """Per side: matches that a stored row finds at each age, from its own basic window on."""
+    left, right = (
+        (values[side] * rows_a_second(pieces, name, 1 - side) * ages.slot_us / 1e6)[ages.ahead :].tolist()
+        for side, ages in enumerate(shape.sides)
+    )
+    return left, right
+
+
+def values_by_age(policy: Mapping[str, Any] | None) -> list[NDArray[np.float64]] | None:
+    """Per window and age: matches per comparison, as the selective policy learnt them; None before it did."""
+    if policy is None or "evidence" not in policy:
+        return None
+    values = []
+    for one in policy["evidence"]:
+        matches, comparisons = np.array(one["matches"]), np.array(one["comparisons"])
+        if not comparisons.sum():
+            return None
+        average = matches.sum() / comparisons.sum()
+        values.append(np.where(comparisons > 0, matches / np.maximum(comparisons, 1e-9), average))
+    return values
 
 
 def learn(

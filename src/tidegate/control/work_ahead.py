@@ -105,3 +105,12 @@ def _rows_by_age_of_new(ages: Ages, spans: Sequence[tuple[int, int]], count: flo
 def newest(pieces: Sequence[Piece], name: str, side: int) -> int:
     times = [piece.last_us for piece in pieces if piece.operator == name and piece.side == side]
     return max(times, default=BEGINNING_US)
+
+
+def rows_a_second(pieces: Sequence[Piece], name: str, side: int) -> float:
+    """At which rate, in event time, the rows came that a side stores."""
+    mine = [piece for piece in pieces if piece.operator == name and piece.side == side and not piece.marks]
+    if not mine:
+        return 0.0
+    span_us = max(piece.last_us for piece in mine) - min(piece.first_us for piece in mine) + 1
+    return 1e6 * sum(piece.rows for piece in mine) / span_us

@@ -1,0 +1,67 @@
+"""Which rows of which side go when more is stored than may be: what was learnt of them decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate.control import planning
+from tidegate.control.join_policies import JoinShape, kind_of
+from tidegate.control.overload import OverloadSettings, decide
+from tidegate.control.planning import Operator
+from tidegate.goals import Shed
+from tidegate.join.within import Within
+from tidegate.values import BEGINNING_US, ByteRange, Manifest, Piece
+
+SECOND = 1_000_000
+WITHIN = Within(10 * SECOND, 10 * SECOND)
+NEAR = Operator("near", ("a", "b"), WITHIN, (False, False), (False, False))
+SHED, SLOTS = Shed(), 10
+
+
+def piece(side: int, slot: int, batch: int, rows: int = 100) -> Piece:
+    first, last = slot * SECOND, (slot + 1) * SECOND - 1
+    data = ByteRange(f"{side}", slot, 1000, "")
+    return Piece("near", side, slot, 0, rows, first, last, batch, batch, False, (0,), (0, rows), data)
+
+
+def manifest(values: tuple[float, float] | None) -> Manifest:
+    """Ten batches of a slot each; matches per comparison of the left and the right window."""
+    pieces = tuple(piece(side, slot, slot) for side in (0, 1) for slot in range(SLOTS))
+    control: dict[str, Any] = {"kind": kind_of(SHED)}
+    if values is not None:
+        ages = JoinShape(NEAR).ages
+        evidence = [
+            {"matches": [1000 * value] * count, "comparisons": [1000] * count}
+            for value, count in zip(values, ages, strict=True)
+        ]
+        work = [[1.0] * count for count in ages]
+        policy = {"rate": {"fraction": 1.0}, "searching": False, "work": work, "evidence": evidence}
+        control["policies"] = {"near": policy}
+    empty = planning.first_manifest({}, ["a", "b"], {}, 0)
+    return replace(empty, batch=SLOTS - 1, pieces=pieces, control=control)
+
+
+def forgotten(values: tuple[float, float] | None, state_bytes: int) -> tuple[int, int]:
+    settings = OverloadSettings(SHED, ("near",), 1.0, 1.0, state_bytes=state_bytes)
+    return decide(settings, manifest(values), {"near": NEAR})["near"].forget_us
+
+
+def test_without_knowing_better_the_oldest_of_both_sides_go() -> None:
+    left, right = forgotten(None, 18_000)
+    assert left == right > BEGINNING_US
+
+
+@pytest.mark.parametrize(("values", "worse"), [((0.01, 0.001), 1), ((0.001, 0.01), 0)])
+def test_the_side_whose_rows_find_less_gives_up_more(values: tuple[float, float], worse: int) -> None:
+    given = forgotten(values, 18_000)
+    assert given[worse] > BEGINNING_US
+    assert given[1 - worse] == BEGINNING_US
+
+
+def test_room_is_left_for_what_the_next_batch_brings() -> None:
+    # 20,000 bytes are stored and fit; the next batch brings 2,000 more.
+    assert forgotten(None, 22_000) == (BEGINNING_US, BEGINNING_US)
+    assert max(forgotten(None, 21_000)) > BEGINNING_US
