@@ -184,16 +184,27 @@ class Groups(NamedTuple):
         return cls(own, rows, low, high, which)
 
 
-def pairs_in_reach(ages: Ages, new: Groups, stored: tuple[int, int], rows: int) -> NDArray[np.float64]:
-    """By age: pairs of new rows with so many stored ones, as if those lay evenly between these times."""
-    first, last = stored
-    low, high = np.maximum(new.low, first)[:, None], np.minimum(new.high, last)[:, None]
+class Stored(NamedTuple):
+    """Runs of stored rows: first and last time, and how many."""
+
+    first_us: int
+    last_us: int
+    rows: int
+
+
+def pairs_in_reach(ages: Ages, new: Groups, stored: Sequence[Stored]) -> NDArray[np.float64]:
+    """By age: pairs of new rows with those of runs, as if a run's rows lay evenly between its times."""
+    runs = np.array(stored, np.int64).reshape(-1, 3)
+    first, last, rows = runs[:, 0, None, None], runs[:, 1, None, None], runs[:, 2]
+    # By run, group and age.
+    low, high = np.maximum(new.low[:, None], first), np.minimum(new.high[:, None], last)
     begins = (new.own[:, None] + ages.ahead - np.arange(ages.count)) * ages.slot_us
     begin, end = np.maximum(begins, low), np.minimum(begins + (ages.slot_us - 1), high)
     # What lies still further ahead, or back, counts as the furthest.
-    end[:, :1], begin[:, -1:] = high, low
-    seen = np.maximum(0.0, end - begin + 1) * new.rows[:, None]
-    return np.asarray(seen.sum(axis=0) * (rows / (last - first + 1)))
+    end[..., :1], begin[..., -1:] = high, low
+    density = rows / (runs[:, 1] - runs[:, 0] + 1)
+    seen: NDArray[np.float64] = np.einsum("rga,g,r->a", np.maximum(0.0, end - begin + 1), new.rows, density)
+    return seen
 
 
 def cell_number(window: int, exploring: bool, age: int) -> int:

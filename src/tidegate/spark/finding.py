@@ -17,41 +17,23 @@ from numpy.typing import NDArray
 
 from tidegate.join import probe as kernel
 from tidegate.join.planned import planned
-from tidegate.join.reach import ALL_AGES, Look, NewRows, cell_number, looks, pairs_in_reach
+from tidegate.join.reach import ALL_AGES, Look, NewRows, Stored, cell_number, looks, pairs_in_reach
 from tidegate.join.selection import sample_groups
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.spark.assemble import Pairs
 from tidegate.spark.join_batch import KEEPING, LOOKING, Counts, JoinBatch
+from tidegate.spark.looking_together import Together
 from tidegate.spark.meeting import Meeting, chunks
 from tidegate.spark.probing import Probing
 from tidegate.spark.runs import NewRun, Run, StoredRun
-from tidegate.values import LEFT, RIGHT
+from tidegate.values import LEFT
 
 if TYPE_CHECKING:
     from tidegate.spark.choosing import Chosen
 
 #: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
 PAIRS_PER_CHUNK = 1 << 18
-
-
-class Joined:
-    """Runs of one side made one."""
-
-    def __init__(self, members: list[NewRun]) -> None:
-        self.members = members
-        self.run, self._order = members[0].joined(members[1:])
-
-    def is_of(self, members: Sequence[NewRun]) -> bool:
-        return [id(one) for one in self.members] == [id(one) for one in members]
-
-    def tell_pairs(self) -> None:
-        """Let the members know what their rows were compared with."""
-        pairs = np.empty_like(self.run.pairs)
-        pairs[self._order] = self.run.pairs
-        ends = np.cumsum([len(member.codes) for member in self.members])
-        for member, some in zip(self.members, np.split(pairs, ends[:-1]), strict=True):
-            member.pairs += some
 
 
 class Finder:
@@ -71,9 +53,9 @@ class Finder:
         #: New rows that look for partners, and those that are met by them.
         self._looking = [run for run in new if run.role & PROBE and not run.keyless]
         self._met = [run for run in new if run.role & (STORE | MEET) and not run.keyless]
-        self._joined: list[Joined] = []
+        self._together = Together()
         if together:
-            self._looking, self._met = self._of_sides(self._looking), self._of_sides(self._met)
+            self._looking, self._met = map(self._together.of_sides, (self._looking, self._met))
 
     def chunks(self) -> Iterator[list[Pairs]]:
         """Pairs in lists of about PAIRS_PER_CHUNK, keys verified."""
@@ -84,26 +66,16 @@ class Finder:
         chosen = self._chosen(probings)
         for probing in probings:
             self._counts.probed[probing.owned] += np.diff(probing.bounds)
-            for other in self._opposite(probing):
+            others = list(self._opposite(probing))
+            if self._sees_all(probing):
+                self._count_in_reach(probing, others)
+            for other in others:
                 yield from self._meet(probing, other, self._looks(probing, other))
                 if chosen is not None:
                     yield from self._meet(probing, other, chosen.looks(probing, other))
         self._counts.spared += self._meeting.spared
         if self._work.watch_keys:
-            for joined in self._joined:
-                joined.tell_pairs()
-
-    def _of_sides(self, runs: Sequence[NewRun]) -> list[NewRun]:
-        """A run for each side, made of these."""
-        whole = []
-        for side in (LEFT, RIGHT):
-            members = [run for run in runs if run.side == side]
-            known = next((one for one in self._joined if one.is_of(members)), None)
-            if known is None and len(members) > 1:
-                known = Joined(members)
-                self._joined.append(known)
-            whole += [known.run] if known is not None else members
-        return whole
+            self._together.tell_pairs()
 
     def _probing(self, run: NewRun) -> Probing:
         low, high = self._layout.within.partner_range(run.side, run.times)
@@ -150,19 +122,23 @@ class Finder:
             for ranges in self._meeting.candidates(probing.run, look, other):
                 if self._layout.spread:
                     self._count_seen(other.side, look, ranges.total)
-                # Without a judge what was nominated is found; counting rows is less than counting pairs.
-                counted = look.age != ALL_AGES or self._work.skipping is None
-                if not counted and not self._meeting.judges and self._in_one_slot(other):
-                    self._count_rows(probing, other, ranges.rows, ranges.count)
-                    counted = True
+                if look.age == ALL_AGES:
+                    yield from self._at_all_ages(probing, other, ranges)
+                    continue
                 for pairs in self._found(probing, other, ranges):
-                    if not counted:
-                        self._count_by_age(probing, other, pairs)
-                    if look.age == ALL_AGES:
-                        yield pairs
-                        continue
                     self._count_found(probing, other.side, look, pairs)
                     yield replace(pairs, cell=cell_number(other.side, look.exploring, look.age))
+
+    def _at_all_ages(self, probing: Probing, other: Run, ranges: kernel.Ranges) -> Iterator[Pairs]:
+        """Pairs that one look finds, told apart by age when they are found."""
+        # Without a judge all that was nominated is found; counting rows is less than counting pairs.
+        counted = not self._meeting.judges and self._in_one_slot(other)
+        if counted:
+            self._count_rows(probing, other, ranges.rows, ranges.count)
+        for pairs in self._found(probing, other, ranges):
+            if not counted:
+                self._count_by_age(probing, other, pairs)
+            yield pairs
 
     def _looks(self, probing: Probing, other: Run) -> Iterator[Look]:
         """What the plan lets rows look at, and how much they would have in reach."""
@@ -173,8 +149,7 @@ class Finder:
         counts, ages = self._counts.looks[other.side], self._counts.looks[other.side].ages
         stored, shares = (other.first_us, other.last_us), skipping.shares[other.side]
         everything = rows is probing.unhindered
-        if everything and ages.slot_us and not (self._layout.spread or self._layout.cells):
-            self._count_in_reach(probing, other)
+        if self._sees_all(probing):
             yield Look(None, rows.low, rows.high, ALL_AGES, False, uncut=True)
             return
         # Rows that choose by content have counted what they have in reach.
@@ -192,11 +167,18 @@ class Finder:
                 self._count_seen(other.side, look, self._size(probing, look, other))
             yield look
 
-    def _count_in_reach(self, probing: Probing, other: Run) -> None:
-        """All that is in reach is looked at."""
-        counts, stored = self._counts.looks[other.side], (other.first_us, other.last_us)
-        rows = sum(stop - start for start, stop in other.slices)
-        pairs = pairs_in_reach(counts.ages, probing.by_slot, stored, rows)
+    def _sees_all(self, probing: Probing) -> bool:
+        """Is all that is in reach looked at, at once, and counted by age?"""
+        counts = self._work.skipping is not None and bool(probing.slot_us)
+        at_once = not (self._layout.spread or self._layout.cells)
+        return counts and at_once and probing.rows is probing.unhindered
+
+    def _count_in_reach(self, probing: Probing, others: Sequence[Run]) -> None:
+        """What rows have in reach of these runs, and look at."""
+        counts = self._counts.looks[1 - probing.run.side]
+        rows = [sum(stop - start for start, stop in other.slices) for other in others]
+        stored = [Stored(one.first_us, one.last_us, count) for one, count in zip(others, rows, strict=True)]
+        pairs = pairs_in_reach(counts.ages, probing.by_slot, stored)
         counts.in_reach += pairs
         counts.seen[0] += pairs
 

@@ -245,7 +245,7 @@ def new_runs(
         lanes[ROW] = ROW
     rows = chosen[ordered.order]
     whole = NewRun.of(Received(table, lanes), rows, ordered.codes, ordered.times, side, keyless, role)
-    return in_slots([whole], slot_us) if slot_us else [whole]
+    return in_slots([whole], slot_us)
 
 
 def in_slots(runs: Sequence[NewRun], slot_us: int) -> list[NewRun]:

@@ -11,6 +11,7 @@ from tidegate.join.reach import (
     Groups,
     Look,
     NewRows,
+    Stored,
     ages_of,
     chance_seen,
     looks,
@@ -177,7 +178,9 @@ def test_pairs_in_reach_are_counted_by_age(back: int, ahead: int, first: int, le
     ages = ages_of(Within(back, ahead), 0)
     times = 40 + 3 * np.arange(new) % 50
     rows = NewRows(times, times - back, times + ahead, int(times.min()), int(times.max()))
-    found = pairs_in_reach(ages, Groups.of(rows, ages.slot_us), (first, first + length - 1), length)
+    # In two runs, of which one may be empty of what is in reach.
+    runs = [Stored(first, first + length - 1, length), Stored(-1000, -999, 7)]
+    found = pairs_in_reach(ages, Groups.of(rows, ages.slot_us), runs)
     stored = np.arange(first, first + length)
     exact = np.zeros(ages.count)
     for at in times.tolist():
