@@ -1,5 +1,5 @@
-"""New rows of one side made one run, so that they look at each stored run once: whatever slots they lie in, and
-whatever else is done with them.
+"""New rows of one side made one run, so that they look at each stored run once: whatever slots they lie in,
+and whatever else is done with them.
 
 A look has a price, however few rows take part in it: with a key split over eight instances a task made 740 of
 them where 140 runs were stored.
