@@ -102,6 +102,8 @@ def _draw_maps(figure: Figure, all_axes: Sequence[Axes], plot: Plot) -> None:
 
 def _draw_panel(axes: Axes, panel: Panel, tallest: float, columns: int) -> list[Any]:
     """Draws it, with a legend of so many columns or none, and gives back what a legend shows."""
+    from matplotlib.ticker import LogFormatter
+
     axes.set_title(panel.title, fontsize=10, color=_INK, loc="left")
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
@@ -111,6 +113,8 @@ def _draw_panel(axes: Axes, panel: Panel, tallest: float, columns: int) -> list[
         axes.set_yscale("log")
         axes.set_ylim(_lowest(panel) / LOG_ROOM, tallest * LOG_ROOM)
         axes.yaxis.set_major_formatter("{x:g}")
+        # Within a decade or less some of the steps between have numbers as well: 2, not 2 × 10⁰.
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
     else:
         axes.set_ylim(panel.y_from, panel.y_from + (tallest - panel.y_from) * room)
     axes.margins(x=0.02)
