@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 QUICK_SECONDS, QUICK_RATE = 16.0, 300.0
 #: Batches with and without a goal are compared in turns of so many seconds. (Side by side they would begin at
-#: the same moments and wait for each other; in this order it does not matter that Java gets faster.)
+#: the same moments and wait for each other; in this order a steady drift evens out. Turns scatter by a tenth,
+#: so what they say is not exact to a few per cent.)
 CALM_SECONDS, CALM_TURNS = 30.0, (True, False, False, True)
 COLUMNS = (
     "contender",

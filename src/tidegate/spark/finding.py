@@ -176,8 +176,7 @@ class Finder:
     def _count_in_reach(self, probing: Probing, others: Sequence[Run]) -> None:
         """What rows have in reach of these runs, and look at."""
         counts = self._counts.looks[1 - probing.run.side]
-        rows = [sum(stop - start for start, stop in other.slices) for other in others]
-        stored = [Stored(one.first_us, one.last_us, count) for one, count in zip(others, rows, strict=True)]
+        stored = [Stored(other.first_us, other.last_us, other.in_sight) for other in others]
         pairs = pairs_in_reach(counts.ages, probing.by_slot, stored)
         counts.in_reach += pairs
         counts.seen[0] += pairs

@@ -58,8 +58,7 @@ class Meeting:
     def _with_key(self, run: Run, look: Look, other: Run) -> tuple[NDArray[np.uint64], Look]:
         """The codes of the rows that look, without those whose key is not there."""
         codes = run.codes if look.rows is None else run.codes[look.rows]
-        stored = sum(stop - start for start, stop in other.slices)
-        if not isinstance(other, StoredRun) or not worth_asking(len(codes), stored):
+        if not isinstance(other, StoredRun) or not worth_asking(len(codes), other.in_sight):
             return codes, look
         known = other.key_filter.may_hold(codes)
         self.spared += len(codes) - len(known)
@@ -102,8 +101,7 @@ class Meeting:
 
 def _part(other: Run, seen_us: float) -> float:
     """How many rows of a run lie in so many microseconds of it."""
-    stored = sum(stop - start for start, stop in other.slices)
-    return stored * seen_us / (other.last_us - other.first_us + 1)
+    return other.in_sight * seen_us / (other.last_us - other.first_us + 1)
 
 
 def chunks(found: Iterator[Pairs], at_least: int) -> Iterator[list[Pairs]]:

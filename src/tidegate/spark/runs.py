@@ -66,6 +66,11 @@ class Run:
         """The row ranges that this instance stores; others it only looks at."""
         return self.slices
 
+    @property
+    def in_sight(self) -> int:
+        """How many rows this instance looks at."""
+        return sum(stop - start for start, stop in self.slices)
+
     def column(self, name: str) -> pa.Array:
         return self.rows.column(name)
 

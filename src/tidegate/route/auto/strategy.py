@@ -66,7 +66,7 @@ class Auto:
     gain_least: float = 0.03
     #: What moving as many rows as a batch brings counts for, in batches of perfect balance.
     reluctance: float = 0.2
-    #: Seconds that a batch takes longer where any key is split (measured: 0.06 to 0.1 on two instances).
+    #: Seconds that a batch takes longer where any key is split (measured: 0.04 to 0.1 on two instances).
     scattering: float = 0.05
     #: Plans cut keys into pieces of at most this many fair shares.
     pieces: tuple[float, ...] = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1)
