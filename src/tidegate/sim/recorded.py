@@ -14,8 +14,8 @@ import numpy as np
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.candidates import candidates
-from tidegate.route.fastjoin.imbalance import InstanceWork, instance_work, key_places
-from tidegate.route.load import Load
+from tidegate.route.fastjoin.imbalance import SPLIT, InstanceWork, instance_work, key_places
+from tidegate.route.load import Load, Work
 from tidegate.route.strategy import Memory, Strategy
 
 if TYPE_CHECKING:
@@ -37,6 +37,14 @@ class Decision:
     #: The load that the heaviest instance would have with nothing but the keys that are too large for its gap
     #: to the lightest: what no migration of whole keys could take from it.
     unmovable: float = 0.0
+    #: What each instance would have stored and seen, had the keys lain where they went (but for keys that are
+    #: or were split); None: nothing moved.
+    moved_work: InstanceWork | None = None
+
+    @property
+    def loads_after(self) -> NDArray[np.float64]:
+        """L_i of each instance, had the batch run under the assignment that follows from it."""
+        return (self.work if self.moved_work is None else self.moved_work).loads
 
 
 @dataclass
@@ -85,7 +93,24 @@ def _decision(load: Load, current: Assignment, after: Assignment) -> Decision:
         rows=load.keys.stored[:, moved].sum(axis=0),
         keys=np.bincount(before_at[before_at >= 0], minlength=current.instances),
         unmovable=_unmovable(load, work, before_at),
+        moved_work=_shifted(work, load.keys.at(moved), before_at[moved], after_at[moved]),
     )
+
+
+def _shifted(
+    work: InstanceWork, keys: Work, givers: NDArray[np.int64], takers: NDArray[np.int64]
+) -> InstanceWork | None:
+    """The work of instances after keys went from some to others, each whole."""
+    whole = (givers != SPLIT) & (takers != SPLIT)
+    if not whole.any():
+        return None
+    keys, givers, takers = keys.at(whole), givers[whole], takers[whole]
+    after = InstanceWork(work.stored.copy(), work.probes.copy())
+    for sums, counts in ((after.stored, keys.stored), (after.probes, keys.probes)):
+        for side in (0, 1):
+            np.subtract.at(sums[side], givers, counts[side])
+            np.add.at(sums[side], takers, counts[side])
+    return after
 
 
 def _unmovable(load: Load, work: InstanceWork, places: NDArray[np.int64]) -> float:

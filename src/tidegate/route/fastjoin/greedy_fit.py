@@ -1,10 +1,14 @@
 """GreedyFit: which keys go from the heaviest instance to the lightest.
 
 Paper: FastJoin, section III-C, equation 9 and algorithm 1. Keys are taken by benefit F (`candidates.py`) per
-row that must move, best first, as long as they fit into the gap L_i − L_j.
-Keys with no stored row cost nothing to move and come first, the largest benefit before the others; among
-equals the order of the keys decides, so that the choice depends on nothing else. Keys without any benefit
-stay.
+row that must move, best first, as long as they fit into the gap L_i − L_j. Among equals the order of the keys
+decides, so that the choice depends on nothing else. Keys without any benefit stay.
+
+What the paper leaves open: keys with no stored row, for which F / |R| is a division by zero. They come last,
+the largest benefit first, and fill what the others leave of the gap. Moving them is free, but all that is
+known of them are probes of one batch, and a key that nobody stored within the window is a rare one, whose
+probes do not come again: put first (a limit of F / |R|), they fill the gap on paper, and the load of the next
+batch stays where it was. With a long history, as in the paper, hardly any key is without a row.
 
 Guarantee: ΣF < L_i − L_j, so the receiver never ends up heavier than the giver. Time: one sort and one pass.
 """
@@ -21,14 +25,12 @@ from tidegate.route.fastjoin.candidates import Candidates
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: What no rows count as, so that they can be divided by: far less than one row.
-_NO_ROWS = 1e-12
-
 
 def greedy_fit(keys: Candidates, least_benefit: float = 0.0) -> NDArray[np.int64]:
     """Positions of the keys to move, ascending; `least_benefit` is the paper's θ_gap."""
-    factors = keys.benefits / np.maximum(keys.rows, _NO_ROWS)
-    order = np.argsort(-factors, kind="stable")
+    rowless = keys.rows == 0
+    factors = keys.benefits / np.where(rowless, 1.0, keys.rows)
+    order = np.lexsort((-factors, rowless))
     return np.flatnonzero(_fitting(keys.benefits, order, keys.gap, least_benefit))
 
 

@@ -10,9 +10,14 @@ import pytest
 
 from tidegate.cli.main import main
 from tidegate.papers.experiments.experiment import Options, Outcome
-from tidegate.papers.experiments.fastjoin.beyond import beyond, free_imbalances
+from tidegate.papers.experiments.fastjoin.beyond import beyond
 from tidegate.papers.experiments.fastjoin.choice_figure import CHOICES, figure_14
 from tidegate.papers.experiments.fastjoin.group_figures import figure_12
+from tidegate.papers.experiments.fastjoin.imbalance_bars import (
+    free_imbalances,
+    held_imbalances,
+    longest_above,
+)
 from tidegate.papers.experiments.fastjoin.key_figure import figure_1
 from tidegate.papers.experiments.fastjoin.over_time_figures import figure_4, figure_11
 from tidegate.papers.experiments.fastjoin.scenarios import (
@@ -115,6 +120,7 @@ def test_the_bars_have_fixed_names_and_fastjoin_wins_on_small_streams(bars: Outc
         "fastjoin.over_contrand.biclique",
         "fastjoin.imbalance",
         "fastjoin.imbalance_most",
+        "fastjoin.imbalance_held",
     ]
     gains = {bar.id: bar.value for bar in bars.bars if "over" in bar.id}
     assert len(gains) == 4
@@ -128,6 +134,19 @@ def test_imbalance_is_judged_where_no_key_prevents_balance() -> None:
     assert max(free_imbalances(run(many, STRATEGIES[FASTJOIN], 0))) <= THETA
     one_key = replace(many, streams=ZipfStreams((4.0, 4.0), 300, (2_000, 2_000), 20))
     assert free_imbalances(run(one_key, STRATEGIES[FASTJOIN], 0)) == []
+
+
+def test_imbalance_that_is_held_is_that_after_the_decision_of_each_batch() -> None:
+    even = Scenario(ZipfStreams((0.0, 0.0), 300, (2_000, 2_000), 20), 16, biclique=False, settled=0)
+    hashed, moved = (run(even, STRATEGIES[name], 0) for name in (HASH, FASTJOIN))
+    # Nothing moves under hash routing: what it sees stays, batch after batch.
+    assert held_imbalances(hashed) == free_imbalances(hashed)
+    assert longest_above(hashed) == len(free_imbalances(hashed))
+    seen, held = free_imbalances(moved), held_imbalances(moved)
+    assert max(seen) > THETA
+    assert all(after <= before for after, before in zip(held, seen, strict=True))
+    assert min(after - before for after, before in zip(held, seen, strict=True)) < 0
+    assert 0 < longest_above(moved) < longest_above(hashed)
 
 
 def test_the_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

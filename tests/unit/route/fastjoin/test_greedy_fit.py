@@ -99,10 +99,17 @@ def test_on_twelve_keys_most_of_what_is_possible_is_found() -> None:
     assert median(shares) >= 0.9
 
 
-def test_keys_go_by_benefit_per_row_and_free_ones_first() -> None:
-    keys = Candidates(np.array([30.0, 20.0, 40.0, 5.0]), np.array([3.0, 1.0, 0.0, 5.0]), 66.0)
-    # Free (2), then 20 a row (1); 10 a row (0) does not fit any more, the last one does.
+def test_keys_go_by_benefit_per_row() -> None:
+    keys = Candidates(np.array([30.0, 20.0, 40.0, 5.0]), np.array([3.0, 1.0, 1.0, 5.0]), 66.0)
+    # 40 a row (2), then 20 (1); 10 a row (0) does not fit any more, the last one does.
     assert greedy_fit(keys).tolist() == [1, 2, 3]
+
+
+def test_keys_without_a_stored_row_fill_what_the_others_leave_the_largest_first() -> None:
+    keys = Candidates(np.array([30.0, 3.0, 40.0, 4.0]), np.array([3.0, 0.0, 0.0, 0.0]), 36.0)
+    # 10 a row (0); of those without a row 40 does not fit, 4 does (3), and 3 would fill the gap to the last.
+    assert greedy_fit(keys).tolist() == [0, 3]
+    assert greedy_fit(Candidates(keys.benefits, keys.rows, 100.0)).tolist() == [0, 1, 2, 3]
 
 
 def test_small_benefits_are_left_alone_and_useless_keys_always() -> None:

@@ -4,11 +4,7 @@ No figure of the paper. Co-located: so many instances, each with both sides of i
 biclique with so many of its own does the same. Biclique: so many in both groups together, so that half of
 them share a stream. ContRand is the better of subgroups of two and of four.
 
-LI is judged once settled, and where no key prevents balance: batches do not count whose heaviest instance
-would exceed Θ with nothing but the keys that are too large for its gap to the lightest (equation 9 forbids to
-move them). Co-located, the most popular key alone (8 % of the rows) prevents it in almost all batches, so the
-bars are those of the biclique: the median, and the most. The most is a little above Θ by nature: crossing Θ
-is what starts a migration, and a batch helps one pair of instances only.
+How LI is judged: `imbalance_bars.py`.
 """
 
 from __future__ import annotations
@@ -16,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-import numpy as np
-
 from tidegate.papers.experiments.claims import bar, number_line, percent_line
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
+from tidegate.papers.experiments.fastjoin.imbalance_bars import imbalance_bars, imbalance_lines
 from tidegate.papers.experiments.fastjoin.over_time_figures import THROUGHPUT_LABEL
 from tidegate.papers.experiments.fastjoin.scenarios import (
     COLOURS,
@@ -34,11 +29,9 @@ from tidegate.papers.experiments.fastjoin.scenarios import (
 )
 from tidegate.papers.experiments.fastjoin.sweep import Position, run_all
 from tidegate.papers.skew import ZipfStreams
-from tidegate.report.bars import at_most
 from tidegate.report.frame import Bar
 from tidegate.report.plots import Curve, Panel, Plot
 from tidegate.route.contrand import ContRand
-from tidegate.route.fastjoin.imbalance import imbalance
 from tidegate.route.fastjoin.scaling_gain import scaling_gain_ratio
 from tidegate.route.fastjoin.strategy import FastJoin
 
@@ -47,17 +40,6 @@ INSTANCES = (16, 20)
 ROW_BYTES, KEY_BYTES = 100, 24
 LOWER_THETA = 1.5
 GROUPS_OF = (ContRand(2), ContRand(4))
-
-
-def free_imbalances(one: Run) -> list[float]:
-    """LI of the settled batches in which no key prevents balance, of all groups of instances."""
-    found = []
-    for group in one.decisions:
-        for decision in group[one.scenario.settled :]:
-            loads = decision.work.loads
-            if decision.unmovable <= THETA * loads.min():
-                found.append(imbalance(loads))
-    return found
 
 
 def beyond(options: Options) -> Outcome:
@@ -83,9 +65,9 @@ def beyond(options: Options) -> Outcome:
             if worst is not None:
                 bars.append(bar(worst, _id(id, biclique), paper))
         runs = [run(one, STRATEGIES[FASTJOIN], seed) for one in scenarios for seed in options.seeds]
-        lines += _imbalance_lines(runs, topology)
+        lines += imbalance_lines(runs, topology)
         if biclique:
-            bars += _imbalance_bars(runs)
+            bars += imbalance_bars(runs)
             lines += [_lower_threshold(scenarios[0], options), _gain_ratio(runs)]
         panels.append(_panel(scenarios, topology, options))
     streams = _scenario(options, numbers[0], False).streams
@@ -93,28 +75,6 @@ def beyond(options: Options) -> Outcome:
     subtitle = f"both streams Zipf 1.0 over {keys} keys, Θ = {THETA:g}\n{options.seeds_text}"
     title = "Throughput of the strategies, Zipf 1.0"
     return Outcome(lines, bars, [Plot("beyond-throughput", title, subtitle, panels, same_height=True)])
-
-
-def _imbalance_lines(runs: Sequence[Run], topology: str) -> list[Line]:
-    every = [float(one.trace.ratios()[one.scenario.settled :].mean()) for one in runs]
-    free = [ratio for one in runs for ratio in free_imbalances(one)]
-    batches = sum(len(group[one.scenario.settled :]) for one in runs for group in one.decisions)
-    lines = [
-        number_line("beyond", f"{topology}: mean LI, once settled", f"≤ {THETA:g}", every),
-        number_line("beyond", f"{topology}: batches in which no key prevents it", "-", [len(free) / batches]),
-    ]
-    if free:
-        above = float(np.mean(np.array(free) > THETA))
-        lines.append(number_line("beyond", f"{topology}: of these, above Θ", "none", [above]))
-    return lines
-
-
-def _imbalance_bars(runs: Sequence[Run]) -> list[Bar]:
-    free = [ratio for one in runs for ratio in free_imbalances(one)]
-    return [
-        at_most("fastjoin.imbalance", median(free) if free else None, "", THETA),
-        at_most("fastjoin.imbalance_most", max(free) if free else None, "", THETA),
-    ]
 
 
 def _lower_threshold(scenario: Scenario, options: Options) -> Line:

@@ -4,12 +4,13 @@ Paper: FastJoin, section VI. 48 join instances, Θ = 2.2, unless a figure says o
 many comparisons a second, and a batch is a second. What the paper leaves open and we had to choose:
 
 - The join has a window of 10 s (the paper's join has an unbounded history, in which throughput only falls).
-- Instances are those of both groups of the biclique together.
+- Instances are those of both groups of the biclique together, as in the authors' published code (48 are 24
+  and 24). Its monitors look once a second as well.
 - *Throughput* is the input rate at which the heaviest instance has just no time left (the paper counts
   results a second at full speed). In this cost model work grows with the square of the rate.
 - *Latency* is measured at a common rate: nine tenths of what the slowest of those compared sustains in its
   worst batch, so that queues are short and only migrations can make work pile up.
-- ContRand has subgroups of two; the paper does not say. In this cost model larger ones do worse.
+- ContRand has subgroups of two, as that code has by default. In this cost model larger ones do worse.
 
 Guarantee: a run is a function of scenario, strategy and seed; strategies that are compared see the same rows.
 """
