@@ -232,18 +232,23 @@ def test_beyond_tells_how_auto_does_and_what_promises_are_worth() -> None:
     outcome = beyond(QUICK)
     found = {bar.id: bar for bar in outcome.bars}
     assert list(found) == [
-        "sifters.auto.worst_point",
-        "sifters.auto.mean",
-        "sifters.auto.worst_point.alpha_1",
-        "sifters.foreseen",
-        "sifters.foreseen.auto",
-        "sifters.volume",
-        "sifters.volume.auto",
+        f"sifters.{bar}{reading}"
+        for reading in ("", ".within_spots")
+        for bar in (
+            "auto.worst_point",
+            "auto.mean",
+            "auto.worst_point.alpha_1",
+            "foreseen",
+            "foreseen.auto",
+            "volume",
+            "volume.auto",
+        )
     ]
-    assert found["sifters.auto.mean"].holds
-    assert found["sifters.foreseen"].holds
-    # Two seeds are luck.
-    assert (found["sifters.volume"].value or 1.0) < 0.03
+    for reading in ("", ".within_spots"):
+        assert found[f"sifters.auto.mean{reading}"].holds
+        assert found[f"sifters.foreseen{reading}"].holds
+        # Two seeds are luck.
+        assert (found[f"sifters.volume{reading}"].value or 1.0) < 0.03
     passed, gained, taken = outcome.lines[-3:]
     assert (passed.value or 0.0) > 0.51
     assert (gained.value or 0.0) > (taken.value or 0.0) + 5
@@ -262,7 +267,7 @@ def test_where_no_sifter_beats_random_dropping_no_gain_is_claimed(monkeypatch: p
         assert set(judged) <= {"DEDP, z = 0.9: over random, Δ = 0.1 to 0.9"}
         assert not any(bar.holds for bar in outcome.bars)
     worse = beyond(QUICK)
-    assert [bar.holds for bar in worse.bars] == [True, False, True, False, False, False, False]
+    assert [bar.holds for bar in worse.bars] == 2 * [True, False, True, False, False, False, False]
 
 
 def test_auto_is_held_against_the_best_of_the_four(monkeypatch: pytest.MonkeyPatch) -> None:
