@@ -33,3 +33,31 @@ def test_sifters_as_printed_gain_by_the_papers_measure_where_data_and_queries_go
 @pytest.mark.parametrize(("regions", "least"), [(16, 30), (100, 50)])
 def test_at_heavy_load_more_regions_gain_more(regions: int, least: float) -> None:
     assert gain(Position(0, Workload(alphas=ONE), Setting(regions, z=0.1))) >= least
+
+
+@pytest.mark.parametrize(
+    ("data", "queries", "least"), [("unif", "skew", 70), ("skew", "unif", 40), ("skew", "skew", 60)]
+)
+def test_within_spots_sifters_beat_random_dropping_as_well(data: str, queries: str, least: float) -> None:
+    assert gain(Position(0, Workload(data, queries, within_spots=True))) >= least
+
+
+@pytest.mark.parametrize(("within_spots", "as_the_paper"), [(True, True), (False, False)])
+def test_skewed_queries_gain_more_than_skewed_data_within_spots_alone(
+    within_spots: bool, as_the_paper: bool
+) -> None:
+    """The paper's order: 50 to 60 % against 20 to 35 % along the global skew."""
+    queries, data = (
+        gain(Position(0, Workload(*kinds, within_spots=within_spots)))
+        for kinds in (("unif", "skew"), ("skew", "unif"))
+    )
+    assert (queries > data) == as_the_paper
+    assert abs(queries - data) > 5
+
+
+@pytest.mark.parametrize(("regions", "least"), [(16, 100), (100, 150)])
+def test_within_spots_uniform_data_leaves_random_dropping_far_behind_at_heavy_load(
+    regions: int, least: float
+) -> None:
+    workload = Workload("unif", "skew", alphas=ONE, within_spots=True)
+    assert gain(Position(0, workload, Setting(regions, z=0.1))) >= least

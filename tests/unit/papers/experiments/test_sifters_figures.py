@@ -57,7 +57,9 @@ def test_figure_3_tiles_the_space_and_shows_every_sample_row() -> None:
 
 
 def test_figure_4_has_all_contenders_in_all_panels_for_both_alphas(skew: Outcome) -> None:
-    assert [plot.name for plot in skew.plots] == ["figure-4", "figure-4-alpha-1"]
+    assert [plot.name for plot in skew.plots] == [
+        f"figure-4{alphas}{reading}" for reading in ("", "-within-spots") for alphas in ("", "-alpha-1")
+    ]
     for plot in skew.plots:
         assert len(plot.panels) == 8
         for panel in plot.panels:
@@ -71,8 +73,41 @@ def test_figure_4_has_all_contenders_in_all_panels_for_both_alphas(skew: Outcome
 def test_sifters_gain_most_where_data_or_queries_are_skewed(skew: Outcome) -> None:
     bars = {bar.id.removeprefix("sifters.gain."): bar.value or 0.0 for bar in skew.bars}
     skewed = ["unif_skew", "skew_unif", "skew_skew"]
-    assert list(bars) == [f"{one}{judge}" for one in [*skewed, "unif_unif"] for judge in ("", ".bounded")]
-    assert min(bars[f"{one}.bounded"] for one in skewed) > 25 > 15 > bars["unif_unif.bounded"] > 0
+    assert list(bars) == [
+        f"{one}{reading}{judge}"
+        for one in [*skewed, "unif_unif"]
+        for reading in ("", ".within_spots")
+        for judge in ("", ".bounded")
+    ]
+    for reading in ("", ".within_spots"):
+        least = min(bars[f"{one}{reading}.bounded"] for one in skewed)
+        assert least > 25 > 15 > bars[f"unif_unif{reading}.bounded"] > 0
+
+
+def test_the_readings_differ_where_something_is_skewed_and_nowhere_else(skew: Outcome) -> None:
+    found = {bar.id: bar for bar in skew.bars}
+    for id, bar in found.items():
+        if ".within_spots" in id:
+            whole = found[id.replace(".within_spots", "")]
+            assert bar.target == whole.target
+            assert (bar.value == whole.value) == ("unif_unif" in id)
+
+
+def test_what_is_told_of_whole_normals_is_told_within_spots_but_for_uniform_data_and_queries(
+    skew: Outcome,
+) -> None:
+    claims = [line.claim for line in skew.lines]
+    within = [claim.replace(" within spots", "") for claim in claims if " within spots" in claim]
+    whole = [claim for claim in claims if " within spots" not in claim]
+    assert within == [claim for claim in whole if not claim.startswith("UNIF/UNIF")]
+    assert len(set(claims)) == len(claims)
+
+
+def test_uniform_data_and_skewed_queries_gain_more_than_the_reverse_within_spots_alone(skew: Outcome) -> None:
+    judged = {claim: agrees for claim, agrees in agreeing(skew).items() if "gains more than" in claim}
+    along_g = {claim: agrees for claim, agrees in judged.items() if "G = " in claim}
+    assert list(along_g.values()) == [False, True]
+    assert len(judged) == 4
 
 
 def test_what_printed_sifters_let_pass_beyond_z_is_a_gain_by_the_papers_measure_alone(skew: Outcome) -> None:
@@ -82,7 +117,7 @@ def test_what_printed_sifters_let_pass_beyond_z_is_a_gain_by_the_papers_measure_
 
 def test_how_one_judges_is_told_where_the_paper_leaves_it_open(skew: Outcome) -> None:
     told = {line.claim: line.samples for line in skew.lines if line.paper == "not told"}
-    assert len(told) == 12
+    assert len(told) == 12 + 9
     (bounded,) = (bar for bar in skew.bars if bar.id == "sifters.gain.skew_unif.bounded")
     judged = told["SKEW/UNIF: the best over random, judged by 4,000, 10,000, 20,000 rows"]
     # With fewer rows more queries have none by chance, and are complete whatever is dropped.
@@ -96,7 +131,7 @@ def test_how_one_judges_is_told_where_the_paper_leaves_it_open(skew: Outcome) ->
 def test_data_and_queries_that_go_together_leave_little_to_gain(skew: Outcome) -> None:
     together = [line for line in skew.lines if line.claim.startswith(("UNIF/UNIF: ", "data and queries"))]
     judged = [line.agrees for line in together if line.paper in ("around +6 %", "little")]
-    assert judged == [True] * 4
+    assert judged == [True] * 6
 
 
 def test_more_regions_and_heavier_load_gain_more() -> None:
@@ -107,8 +142,9 @@ def test_more_regions_and_heavier_load_gain_more() -> None:
     last = [changes(outcome, 0, f"z = {z:g}")[-1] for z in THROTTLERS]
     assert last == sorted(last, reverse=True)
     assert [bar.id.removeprefix("sifters.gain_z01.") for bar in outcome.bars] == [
-        f"{regions}.{combination}{judge}"
+        f"{regions}.{combination}{reading}{judge}"
         for combination in ("unif_skew", "skew_unif", "skew_skew")
+        for reading in ("", ".within_spots")
         for regions in ("l16", "l100")
         for judge in ("", ".bounded")
     ]
@@ -196,18 +232,23 @@ def test_beyond_tells_how_auto_does_and_what_promises_are_worth() -> None:
     outcome = beyond(QUICK)
     found = {bar.id: bar for bar in outcome.bars}
     assert list(found) == [
-        "sifters.auto.worst_point",
-        "sifters.auto.mean",
-        "sifters.auto.worst_point.alpha_1",
-        "sifters.foreseen",
-        "sifters.foreseen.auto",
-        "sifters.volume",
-        "sifters.volume.auto",
+        f"sifters.{bar}{reading}"
+        for reading in ("", ".within_spots")
+        for bar in (
+            "auto.worst_point",
+            "auto.mean",
+            "auto.worst_point.alpha_1",
+            "foreseen",
+            "foreseen.auto",
+            "volume",
+            "volume.auto",
+        )
     ]
-    assert found["sifters.auto.mean"].holds
-    assert found["sifters.foreseen"].holds
-    # Two seeds are luck.
-    assert (found["sifters.volume"].value or 1.0) < 0.03
+    for reading in ("", ".within_spots"):
+        assert found[f"sifters.auto.mean{reading}"].holds
+        assert found[f"sifters.foreseen{reading}"].holds
+        # Two seeds are luck.
+        assert (found[f"sifters.volume{reading}"].value or 1.0) < 0.03
     passed, gained, taken = outcome.lines[-3:]
     assert (passed.value or 0.0) > 0.51
     assert (gained.value or 0.0) > (taken.value or 0.0) + 5
@@ -226,7 +267,7 @@ def test_where_no_sifter_beats_random_dropping_no_gain_is_claimed(monkeypatch: p
         assert set(judged) <= {"DEDP, z = 0.9: over random, Δ = 0.1 to 0.9"}
         assert not any(bar.holds for bar in outcome.bars)
     worse = beyond(QUICK)
-    assert [bar.holds for bar in worse.bars] == [True, False, True, False, False, False, False]
+    assert [bar.holds for bar in worse.bars] == 2 * [True, False, True, False, False, False, False]
 
 
 def test_auto_is_held_against_the_best_of_the_four(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,14 @@
 pickups.py             pick-ups of a real city in place of the paper's hot spots
 scene.py               sample, queries and fresh rows: what sifters are built from and judged by
 combinations.py        all partitioners and random dropping on one scene
+readings.py            normals whole, or within the hot spots: names and workloads of both
 sweep.py               what they do along one setting: curves and gains
 partition_pictures.py  figure 3: what partitionings look like
 skew_points.py         the points of figure 4
 skew_claims.py         what the paper says about them
+reading_claims.py      order and trend of gains: which reading they speak for
 judging_claims.py      what they hang on that the paper does not tell
+gain_bars.py           gains that were asked for, judged twice
 skew_figure.py         figure 4: QoS by global and local skew
 gains_by_throttler.py  gains over random dropping along one setting
 region_figure.py       figure 5: gains by number of regions

@@ -13,6 +13,8 @@ little is not made up for. Where there is skew they differ by one to four points
 regions at high load by up to ten. Where data and queries go together, printed sifters let 1.0 to 1.7 % of all
 rows too many pass, and half of what they gain is that.
 
+Both under both readings of the skew (`readings.py`); who calls says which.
+
 How much better thresholds could be is told by sifters whose thresholds are made from the rows that they are
 judged by. What those do not reach, no estimate from a sample will: it would take other regions.
 """

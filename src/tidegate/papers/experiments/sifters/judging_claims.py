@@ -20,9 +20,10 @@ import numpy as np
 
 from tidegate.papers.experiments.claims import percent_line
 from tidegate.papers.experiments.experiment import Line, Options
-from tidegate.papers.experiments.sifters.combinations import COMBINATIONS, PAPER, RANDOM
+from tidegate.papers.experiments.sifters.combinations import PAPER, RANDOM
 from tidegate.papers.experiments.sifters.gain_bars import known_gains
-from tidegate.papers.experiments.sifters.skew_points import Combination, middle
+from tidegate.papers.experiments.sifters.readings import told_apart
+from tidegate.papers.experiments.sifters.skew_points import middle
 from tidegate.papers.experiments.sifters.sweep import (
     Position,
     best_gains,
@@ -37,13 +38,17 @@ from tidegate.papers.experiments.sifters.sweep import (
 SHARES = (0.2, 0.5, 1.0)
 
 
-def judging_claims(options: Options) -> list[Line]:
+def judging_claims(options: Options, within_spots: bool) -> list[Line]:
     """Three lines for each combination, where both skews are 4."""
-    return [line for combination in COMBINATIONS for line in _lines(options, combination)]
+    return [
+        line
+        for combination in told_apart(within_spots)
+        for line in _lines(options, middle(options, combination, within_spots=within_spots))
+    ]
 
 
-def _lines(options: Options, combination: Combination) -> list[Line]:
-    points = [_judged_by(middle(options, combination), share) for share in SHARES]
+def _lines(options: Options, point: Position) -> list[Line]:
+    points = [_judged_by(point, share) for share in SHARES]
     run_all(points, (RANDOM, *PAPER), options.seeds)
     rows = ", ".join(f"{point.at:,.0f}" for point in points)
     name = title(points[0].source)

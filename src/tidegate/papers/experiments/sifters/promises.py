@@ -3,7 +3,7 @@
 Equation 9 foresees the overall QoS from regions alone. It is held against fresh rows over queries that have
 data; of queries without data it knows nothing, and they are complete. What passes is held against z, as a
 share of all rows. Both in the middle of figure 4 (G = L = 4), for each combination and partitioner; the worst
-of their medians counts.
+of their medians counts. Both under both readings of the skew (`readings.py`).
 
 With thresholds from the frequencies of the sample as they are, as in the paper, too many rows pass, most of
 them where data and queries go together: all differences are luck there. What such sifters seem to gain is
@@ -28,6 +28,7 @@ from tidegate.papers.experiments.sifters.combinations import (
     SIFTERS,
     Measured,
 )
+from tidegate.papers.experiments.sifters.readings import id_ending, named, workload_of
 from tidegate.papers.experiments.sifters.skew_points import middle
 from tidegate.papers.experiments.sifters.sweep import (
     Position,
@@ -51,28 +52,29 @@ FORESEEN_TARGET, VOLUME_TARGET = 0.02, 0.01
 Off = dict[tuple[str, str], list[float]]
 
 
-def promise_lines(options: Options) -> list[Line]:
+def promise_lines(options: Options, within_spots: bool) -> list[Line]:
     """By partitioner: medians of the combinations, in the order of figure 4."""
     lines = []
+    reading = named(workload_of(("skew", "skew"), within_spots))
     for what, off in (
-        ("QoS of queries with data, off equation 9", _off(options, _quality_off)),
-        ("share of rows that pass, off z = 0.5", _off(options, _volume_off)),
+        ("QoS of queries with data, off equation 9", _off(options, _quality_off, within_spots)),
+        ("share of rows that pass, off z = 0.5", _off(options, _volume_off, within_spots)),
     ):
         for name in SIFTERS:
             by_combination = [median(values) for key, values in off.items() if key[1] == name]
-            claim = f"{name.upper()}: {what}, UNIF/SKEW to UNIF/UNIF"
+            claim = f"{name.upper()}: {what}, UNIF/SKEW to UNIF/UNIF{reading}"
             measured = " → ".join(f"{one:.4f}" for one in by_combination)
             lines.append(Line("beyond", claim, "-", measured, samples=tuple(by_combination)))
-    return lines + _as_printed(options)
+    return lines
 
 
-def promise_bars(options: Options) -> list[Bar]:
+def promise_bars(options: Options, within_spots: bool) -> list[Bar]:
     """The worst combination decides; of the paper's partitioners the worst one as well."""
     return [
-        at_most(f"sifters.{promise}{ending}", _worst(off, names), "", target)
+        at_most(f"sifters.{promise}{ending}{id_ending(within_spots)}", _worst(off, names), "", target)
         for promise, off, target in (
-            ("foreseen", _off(options, _quality_off), FORESEEN_TARGET),
-            ("volume", _off(options, _volume_off), VOLUME_TARGET),
+            ("foreseen", _off(options, _quality_off, within_spots), FORESEEN_TARGET),
+            ("volume", _off(options, _volume_off, within_spots), VOLUME_TARGET),
         )
         for ending, names in (("", PAPER), (".auto", (AUTO,)))
     ]
@@ -131,12 +133,11 @@ def _volume_off(one: Measured) -> float:
     return abs(one.passed - 0.5)
 
 
-def _off(options: Options, read: Callable[[Measured], float]) -> Off:
+def _off(options: Options, read: Callable[[Measured], float], within_spots: bool) -> Off:
+    points = [middle(options, combination, within_spots=within_spots) for combination in COMBINATIONS]
     return {
-        (title(Workload(*combination)), name): found(
-            [middle(options, combination)], name, options.seeds, read
-        )[:, 0].tolist()
-        for combination in COMBINATIONS
+        (title(point.source), name): found([point], name, options.seeds, read)[:, 0].tolist()
+        for point in points
         for name in SIFTERS
     }
 
@@ -145,7 +146,7 @@ def _worst(off: Off, names: Sequence[str]) -> float:
     return max(median(values) for (_, name), values in off.items() if name in names)
 
 
-def _as_printed(options: Options) -> list[Line]:
+def as_printed(options: Options) -> list[Line]:
     """The best of the four with thresholds from the sample as it is."""
     point = [Position(0.0, Workload("unif", "unif"), setting_of(options, shrink=False))]
     run_all(point, (RANDOM, *PAPER), options.seeds)

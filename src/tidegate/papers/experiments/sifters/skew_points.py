@@ -1,6 +1,7 @@
 """The points of figure 4: four combinations of data and queries, along the global and the local skew.
 
-Paper: sifters, section VI-B.1 and the axes of figure 4; the other skew is 4, its default.
+Paper: sifters, section VI-B.1 and the axes of figure 4; the other skew is 4, its default. All of them can be
+had under both readings of the skew (`readings.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from dataclasses import replace
 
 from tidegate.papers.experiments.experiment import Options
 from tidegate.papers.experiments.sifters.combinations import COMBINATIONS, CONTENDERS
+from tidegate.papers.experiments.sifters.readings import Combination, workload_of
 from tidegate.papers.experiments.sifters.sweep import (
     ALPHA_NAMES,
     TABLE_1,
@@ -17,20 +19,22 @@ from tidegate.papers.experiments.sifters.sweep import (
     setting_of,
     with_alphas,
 )
-from tidegate.papers.sifters import Workload
 
 SKEWS, QUICK_SKEWS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0), (1.0, 4.0, 10.0)
 GLOBAL, LOCAL = "global skew parameter, G", "local skew parameter, L"
 AXES = (GLOBAL, LOCAL)
 
-Combination = tuple[str, str]
-
 
 def along(
-    options: Options, combination: Combination, axis: str, alphas: tuple[float, float] = TABLE_1
+    options: Options,
+    combination: Combination,
+    axis: str,
+    alphas: tuple[float, float] = TABLE_1,
+    *,
+    within_spots: bool = False,
 ) -> list[Position]:
     """Along one skew."""
-    workload = Workload(*combination, alphas=alphas)
+    workload = workload_of(combination, within_spots, alphas=alphas)
     skews = QUICK_SKEWS if options.quick else SKEWS
     setting = setting_of(options)
     workloads = [
@@ -40,15 +44,21 @@ def along(
     return [Position(skew, one, setting) for skew, one in zip(skews, workloads, strict=True)]
 
 
-def middle(options: Options, combination: Combination) -> Position:
+def middle(options: Options, combination: Combination, *, within_spots: bool = False) -> Position:
     """Where both skews are 4."""
-    return Position(4.0, Workload(*combination), setting_of(options))
+    return Position(4.0, workload_of(combination, within_spots), setting_of(options))
 
 
-def every_point(options: Options, alphas: tuple[float, float] = TABLE_1) -> dict[Combination, list[Position]]:
+def every_point(
+    options: Options, alphas: tuple[float, float] = TABLE_1, *, within_spots: bool = False
+) -> dict[Combination, list[Position]]:
     """All points of the figure; they are measured once this returns."""
     found = {
-        combination: [point for axis in AXES for point in along(options, combination, axis, alphas)]
+        combination: [
+            point
+            for axis in AXES
+            for point in along(options, combination, axis, alphas, within_spots=within_spots)
+        ]
         for combination in COMBINATIONS
     }
     for points in found.values():

@@ -19,6 +19,7 @@ from tidegate.papers.experiments.sifters.combinations import (
     Setting,
     measured,
 )
+from tidegate.papers.experiments.sifters.readings import named
 from tidegate.papers.experiments.sifters.scene import Source
 from tidegate.papers.sifters import Workload
 from tidegate.report.plots import Curve
@@ -125,9 +126,9 @@ def qos_curves(positions: Sequence[Position], seeds: Sequence[int]) -> list[Curv
 
 
 def title(source: Source) -> str:
-    """As the paper names combinations: data first."""
+    """As the paper names combinations, data first; and the reading."""
     if isinstance(source, Workload):
-        return f"{source.data.upper()}/{source.queries.upper()}"
+        return f"{source.data.upper()}/{source.queries.upper()}{named(source)}"
     return f"pick-ups, queries {source.queries}"
 
 
