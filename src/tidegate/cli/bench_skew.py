@@ -1,6 +1,6 @@
 """A join over skewed streams under every balancing strategy, on an embedded Spark.
 
-Each workload's rows are the same for all strategies, which run one after the other in one session. Instances
+Each workload's rows are the same for all strategies, which take turns in one session, in rounds. Instances
 are Spark tasks whose processor time is measured; throughput is rows over the time of the heaviest instance,
 which is what as many one-core machines would give. The time of a batch on this machine is told beside it.
 """
@@ -59,7 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--instances", type=positive_int, default=8, metavar="N", help="of the join (%(default)s)")
     add("--batches", type=positive_int, default=16, metavar="N", help="of each run (%(default)s)")
     add("--pairs", type=positive_number, default=4e6, metavar="N", help="a batch, about (%(default)g)")
-    add("--rounds", type=positive_int, default=1, metavar="N", help="each told by its median (%(default)s)")
+    add(
+        "--rounds",
+        type=positive_int,
+        default=1,
+        metavar="N",
+        help="of turns; ratios are told by their median (%(default)s)",
+    )
     add("--jump", type=positive_int, default=20, metavar="N", help="batches between jumps (%(default)s)")
     add_usual_arguments(parser)
 
@@ -75,14 +81,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str, Run]]:
+def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str, list[Run]]]:
     from tidegate.report.outcome import say
     from tidegate.spark.bench.skew.feed import Workload, write
     from tidegate.spark.bench.skew.run import play
     from tidegate.spark.session import embedded_session
 
     session = embedded_session("tidegate bench skew", cores=2, memory="4g")
-    runs: dict[str, dict[str, Run]] = {}
+    runs: dict[str, dict[str, list[Run]]] = {}
     try:
         for name in arguments.workloads:
             # Enough batches for two jumps.
@@ -98,12 +104,7 @@ def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str
                     one = play(session, Path(folder), name, strategy, arguments.instances, arguments.topology)
                     tried[strategy].append(one)
                     say(console, f"  {strategy}: {one.throughput:,.0f} rows/s, {one.steady_imbalance:.2f}×")
-                runs[name] = {strategy: _middle(some) for strategy, some in tried.items()}
+                runs[name] = tried
     finally:
         session.stop()
     return runs
-
-
-def _middle(runs: list[Run]) -> Run:
-    """The run with the median throughput."""
-    return sorted(runs, key=lambda one: one.throughput)[len(runs) // 2]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 
 from tidegate.spark.bench.skew.bars import rows_of_report, skew_bars
 from tidegate.spark.bench.skew.feed import Workload, write
@@ -34,7 +36,7 @@ def run(strategy: str, heaviest: float, moved: int = 0, workload: str = "zipf-1.
 
 
 def told(runs: dict[str, Run], workload: str = "zipf-1.0", jump: int = 20) -> dict[str, tuple[float, bool]]:
-    bars = skew_bars({workload: runs}, jump)
+    bars = skew_bars({workload: {strategy: [run] for strategy, run in runs.items()}}, jump)
     return {bar.id: (bar.value or 0.0, bool(bar.holds)) for bar in bars}
 
 
@@ -45,6 +47,18 @@ def test_ours_is_held_against_an_even_share_the_better_paper_and_what_fastjoin_m
     assert bars["skew.zipf-1.0.imbalance"][1]
     assert np.isclose(bars["skew.zipf-1.0.over_papers"][0], 2.0)
     assert bars["skew.zipf-1.0.moved_of_fastjoin"] == (2.0, False)
+
+
+def test_throughputs_are_compared_within_a_round() -> None:
+    # The machine is four times slower in the second round, for all.
+    ours, theirs = (
+        [run(name, one, moved) for one in (1.0, 2.0, 1.0)] for name, moved in (("a", 3), ("b", 2))
+    )
+    slow = replace(theirs[1], seconds=4 * theirs[1].seconds), replace(ours[1], seconds=4 * ours[1].seconds)
+    runs = {"auto": [ours[0], slow[1], ours[2]], "fastjoin": [theirs[0], slow[0], run("b", 3.0)]}
+    bars = {bar.id: bar.value for bar in skew_bars({"zipf-1.0": runs}, 20)}
+    assert bars["skew.zipf-1.0.over_papers"] == pytest.approx(1.0)
+    assert bars["skew.zipf-1.0.moved_of_fastjoin"] == pytest.approx(9 / 4)
 
 
 def test_where_fastjoin_moves_nothing_a_part_of_the_state_may_move() -> None:
@@ -68,7 +82,7 @@ def test_after_a_jump_batches_are_counted_until_the_work_is_even() -> None:
 
 
 def test_every_run_is_a_line_with_its_samples() -> None:
-    (line,) = rows_of_report({"zipf-1.0": {"auto": run("auto", 1.1, 200)}})
+    (line,) = rows_of_report({"zipf-1.0": {"auto": [run("auto", 1.1, 200)]}})
     assert (line["strategy"], line["moved_share"], line["migrations"]) == ("auto", 0.04, 1)
     assert len(line["batches"]["seconds"]) == BATCHES
 
