@@ -8,6 +8,7 @@ which is what as many one-core machines would give. The time of a batch on this 
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -98,9 +99,10 @@ def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str
                 rows = write(Path(folder), workload.batch_codes())
                 say(console, f"{name}: {len(rows)} batches of {rows[0]:,} rows")
                 strategies = arguments.strategies if name != "jump" else ["auto"]
-                # A machine's speed changes from minute to minute, so contenders take turns.
+                # A machine's speed changes from minute to minute, so contenders take turns, there and back.
                 tried: dict[str, list[Run]] = {strategy: [] for strategy in strategies}
-                for strategy in strategies * arguments.rounds:
+                turns = [strategies[:: -1 if number % 2 else 1] for number in range(arguments.rounds)]
+                for strategy in chain.from_iterable(turns):
                     one = play(session, Path(folder), name, strategy, arguments.instances, arguments.topology)
                     tried[strategy].append(one)
                     say(console, f"  {strategy}: {one.throughput:,.0f} rows/s, {one.steady_imbalance:.2f}×")
