@@ -28,6 +28,7 @@ from tidegate.control import balancing
 from tidegate.control.rerouting import first_routing
 from tidegate.join.within import Within
 from tidegate.route.assignment import Assignment
+from tidegate.route.auto.strategy import Auto
 from tidegate.routing import Routing
 from tidegate.spark.layout import CODE, INSTANCE, ROLE, ROW, TAG, TIME
 from tidegate.spark.routed import _copied, instance_of
@@ -138,9 +139,11 @@ def flow(spark: SparkSession, home: Path, how: str, sink: Sink) -> tg.Output:
     return a.join(b.select("ts", "k", "n"), on="k", within="3 seconds", how=how).write_to(sink, name="j")
 
 
-def run(spark: SparkSession, home: Path, how: str, balance: tg.Balance) -> list[dict[str, Any]]:
+def run(
+    spark: SparkSession, home: Path, how: str, balance: tg.Balance, instances: int = 3, rows: int = 80
+) -> list[dict[str, Any]]:
     """Checks what a flow over skewed streams gives, and returns what was told of its balance."""
-    streams, sink = skewed(5, 80), Sink()
+    streams, sink = skewed(5, rows), Sink()
     for name, batches in streams.items():
         # At the end time moves on, so that everything that waits comes out; these two wait themselves.
         add_files(home / name, [*map(stream_table, batches), stream_table([(seconds(100), None, -1, 0)])])
@@ -149,7 +152,7 @@ def run(spark: SparkSession, home: Path, how: str, balance: tg.Balance) -> list[
         checkpoint=str(home / "ck"),
         trigger="available now",
         balance=balance,
-        instances=3,
+        instances=instances,
         partitions=12,
     )
     assert query.await_termination(PATIENCE_SECONDS)
@@ -205,4 +208,54 @@ def test_a_query_goes_on_with_another_number_of_instances(spark: SparkSession, t
     query.stop()
     assert query.last_progress is not None
     assert query.last_progress["balance"]["join1"]["instances"] == 4
+    assert got_rows(sink, "inner") == expected_rows(streams, "inner")
+
+
+@pytest.mark.parametrize(("topology", "how"), [("together", "full"), ("biclique", "inner")])
+def test_hot_keys_are_split_before_their_first_row_is_stored(
+    spark: SparkSession, tmp_path: Path, topology: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So few rows are not worth scattering: here it is free.
+    monkeypatch.setattr(balancing, "strategy_of", lambda balance: Auto(scattering=0.0))
+    told = run(spark, tmp_path, how, tg.Balance(topology=topology), instances=4, rows=300)
+    assert told[0]["split_keys"] > 0
+    # Nothing lay anywhere yet, so nothing has moved.
+    assert told[0]["version"] == 0
+    assert told[0]["moved"] is None
+
+
+def test_keys_are_looked_at_until_there_were_rows_and_only_where_sources_feed_the_join(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[list[str]] = []
+    begun = balancing.begun
+
+    def watched(settings: Any, manifest: Any, ahead: Any) -> Any:
+        looked.append(sorted(ahead))
+        return begun(settings, manifest, ahead)
+
+    monkeypatch.setattr(balancing, "begun", watched)
+    streams, sink = skewed(3, 40), Sink()
+    add_files(tmp_path / "a", [stream_table([])])
+    add_files(tmp_path / "b", [stream_table([])])
+    a, b = (
+        tg.stream(read_files(spark, tmp_path / name, STREAM_SCHEMA), time="ts", name=name) for name in "ab"
+    )
+    joined = a.join(b.select("ts", "k", "n"), on="k", within="3 seconds")
+    twice = joined.select("ts", "k").join(b.select("ts", "k"), on="k", within="3 seconds")
+    query = tg.start(
+        joined.write_to(sink, name="once"),
+        twice.write_to(Sink(), name="twice"),
+        checkpoint=str(tmp_path / "ck"),
+        instances=2,
+        partitions=8,
+    )
+    query.process_all_available()
+    before = len(looked)
+    for name in "ab":
+        add_files(tmp_path / name, [stream_table(rows) for rows in streams[name]])
+    query.process_all_available()
+    query.stop()
+    assert not any(looked[:before])
+    assert [one for one in looked if one] == [["join1"]]
     assert got_rows(sink, "inner") == expected_rows(streams, "inner")

@@ -3,6 +3,7 @@ comes back as routing.
 
     reports of b ─▶ loads (per partition, key and instance) ─▶ strategy ─▶ wanted assignment ─▶ manifest b
     manifest b ─▶ routing and cuts of plan b+1 (rerouting.py)
+    keys of the first batch ─▶ loads (first_look.py) ─▶ strategy ─▶ routing of plan 0
 
 In the biclique each side is a group of instances with an assignment and a memory of its own. A join whose
 condition is judged between two steps cannot have copies of rows, so its keys move but are never split.
@@ -216,6 +217,34 @@ def watches_keys(settings: BalanceSettings, manifest: Manifest, loads: Mapping[s
         return False
     placed = any(one.keys for routing in manifest.routing.values() for one in routing.sides)
     return placed or any(load.unevenness > UNEVEN for groups in loads.values() for load in groups)
+
+
+def looks_first(settings: BalanceSettings, manifest: Manifest) -> tuple[str, ...]:
+    """Joins for which somebody wants to know the keys of the next batch before any row is stored."""
+    holds = {piece.operator for piece in manifest.pieces}
+    return tuple(
+        name
+        for name in settings.joins
+        if isinstance(settings.strategy(name), Auto)
+        and manifest.routing[name].instances > 1
+        and name not in holds
+    )
+
+
+def begun(settings: BalanceSettings, manifest: Manifest, ahead: Mapping[str, Sequence[Load]]) -> Manifest:
+    """The manifest with rows placed as the loads of a first batch ask for; `ahead`: of joins without rows."""
+    routing, known = dict(manifest.routing), dict(manifest.control.get(CONTROL, {}))
+    for name, loads in ahead.items():
+        auto = settings.strategy(name)
+        assert isinstance(auto, Auto)
+        before = _remembered(settings, name, known.get(name), routing[name].instances)
+        wanted = tuple(
+            _allowed(auto.begin(load, first), settings.joins[name].scatters)
+            for load, first in zip(loads, before.wanted, strict=True)
+        )
+        routing[name] = replace(first_routing(wanted), version=routing[name].version)
+        known[name] = replace(before, wanted=wanted).to_json()
+    return replace(manifest, routing=routing, control={**manifest.control, CONTROL: known})
 
 
 def _remembered(

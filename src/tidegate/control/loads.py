@@ -70,7 +70,7 @@ def _load(
     np.subtract.at(compared, homes[placed], own.matches)
     whole = Work(stored, np.maximum(rest, 0), np.maximum(compared, 0))
     uneven = float(done.max() / done.mean()) if done.any() else 1.0
-    return Load(batch, _of_sides(whole, sides), seconds, codes, homes, _of_sides(keys, sides), uneven)
+    return Load(batch, of_sides(whole, sides), seconds, codes, homes, of_sides(keys, sides), uneven)
 
 
 def _keys(reports: Sequence[TaskReport], here: Sequence[TaskReport]) -> tuple[NDArray[np.uint64], Work]:
@@ -90,7 +90,7 @@ def _keys(reports: Sequence[TaskReport], here: Sequence[TaskReport]) -> tuple[ND
     return np.array(codes, np.uint64), Work(counts[:, 0].T.copy(), counts[:, 1, ::-1].T.copy(), matches)
 
 
-def _of_sides(work: Work, sides: Sequence[int]) -> Work:
+def of_sides(work: Work, sides: Sequence[int]) -> Work:
     """Only what these sides store, and who looked at it."""
     mask = np.array([[side in sides] for side in (LEFT, RIGHT)])
     return Work(work.stored * mask, work.probes * mask, work.matches)

@@ -24,6 +24,7 @@ from tidegate.control import (
 )
 from tidegate.control.balance_told import balance_told
 from tidegate.control.debts_told import debts_told
+from tidegate.control.first_look import SideSeen, loads_ahead
 from tidegate.control.goal_step import Ran
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import Told, receipt_of
@@ -71,12 +72,26 @@ class Controllers:
         self._loads: dict[str, tuple[Load, ...]] | None = None
         #: Do tasks tell which keys make their work?
         self.watching = settings.balance.moves
+        #: By join: how far apart the times of a pair may lie.
+        self._withins = {join.layout.operator: join.layout.within for join in compiled.joins}
         #: The query is about to stop: the next batch pays all that is owed.
         self.closing = False
 
-    def plan(self, batch: int, manifest: Manifest, moment: Moment, times: Timings) -> Plan:
-        """What the batch after this manifest does."""
+    def plan(
+        self,
+        batch: int,
+        manifest: Manifest,
+        moment: Moment,
+        times: Timings,
+        seen: Mapping[str, tuple[SideSeen, SideSeen]],
+    ) -> Plan:
+        """What the batch after this manifest does; `seen`: its keys, of joins that hold no rows yet."""
         balance = self.settings.balance
+        ahead = {
+            name: loads_ahead(sides, self._withins[name], balance.groups(name))
+            for name, sides in seen.items()
+        }
+        manifest = balancing.begun(balance, manifest, ahead)
         loads = self._loads or balancing.measured(balance, (), manifest)
         with times.timed("reroute"):
             routing, cuts, wanted = balancing.reroute(balance, manifest, self.instances, loads)

@@ -1,7 +1,8 @@
 """The engine: one micro-batch, one pass, one barrier. The steps of a batch are numbered here and in the code.
 
     1  the batch is done already (its manifest stands): return
-    2  the plan: read it (a replay) or decide and write it, before anything runs
+    2  the plan: read it (a replay) or decide and write it, before anything runs; for the first rows of a
+       stream their keys are counted before
     3  data frames for all operators, under the plan
     4  one action: kernels run, state files are written, output is materialised, reports come back
     5  more passes, where the plan asks for them: rows that the moved watermark sets free, work that is owed
@@ -31,6 +32,7 @@ from tidegate.spark.batch_done import BatchDone, Timings
 from tidegate.spark.building import build_pass
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledWindow
 from tidegate.spark.controllers import Controllers, Moment
+from tidegate.spark.first_look import FirstLook
 from tidegate.spark.known import Known
 from tidegate.spark.observed import Observed
 from tidegate.spark.operators import operators_of
@@ -102,6 +104,7 @@ class Engine:
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
+        self._first_look = FirstLook(compiled, settings.balance)
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
@@ -138,7 +141,7 @@ class Engine:
         try:
             # 2. The plan.
             with self._times.timed("plan"):
-                plan = self._plan(batch, flush)
+                plan = self._plan(frame, batch, flush)
             self._step("planned", batch)
             # 3. and 4. Rows.
             done = self._run_rows(frame, plan, passes)
@@ -156,6 +159,7 @@ class Engine:
         finally:
             for one in passes:
                 one.release()
+            self._first_look.release()
         progress["timings"] = dict(self._times.seconds)
         progress["duration_seconds"] = self._clock() - started
         self._measure_outside(progress["duration_seconds"])
@@ -165,12 +169,14 @@ class Engine:
         """Give back what workers were sent for the life of the query; no batch may follow."""
         self._tasks.close()
 
-    def _plan(self, batch: int, flush: bool) -> Plan:
+    def _plan(self, frame: DataFrame, batch: int, flush: bool) -> Plan:
         known = self.checkpoint.plans.read(batch)
         if known is not None:
             return known
         moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold)
-        plan = self.controllers.plan(batch, self.manifest, moment, self._times)
+        with self._times.timed("look"):
+            seen = self._first_look.at(frame, self.manifest)
+        plan = self.controllers.plan(batch, self.manifest, moment, self._times, seen)
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
         self.controllers.matching.publish(plan)
