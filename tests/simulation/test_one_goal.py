@@ -75,8 +75,10 @@ def test_a_flood_that_nothing_else_stops_leaves_the_freshest_rows_on_time(trigge
         assert 2 <= first <= 4
         settled = flood[first + 1 :]
         assert np.mean([batch.latency <= told.latency_seconds for batch in settled[1:]]) >= 0.95
-        # At rest: as much is let in from batch to batch, and never all of it.
-        assert max(batch.keep_share for batch in settled) < 1
+        # At rest: as much is let in from batch to batch, and all of it only if a short batch brought so few.
+        whole = [batch for batch in settled if batch.keep_share == 1]
+        assert len(whole) <= len(settled) / 30
+        assert all(batch.latency <= told.latency_seconds for batch in whole)
         assert all(batch.keep_share == 1 for batch in batches if batch.begin < 40)
         after = [batch for batch in batches if batch.begin > 85]
         assert all(batch.keep_share == 1 for batch in after[3:])

@@ -5,8 +5,13 @@
 
 Rows are expected at the mean rate of the last batches, or on a line through them where that rises by more
 than chance, as long as the last one differs from it by no more than rates usually do from batch to batch.
-When it differs by more, the input has changed: the mean begins anew, with the last rate alone. A rate that
-changes upwards twice in a row is on its way, and is expected to go on.
+One that differs by more is suspect: the next batch is prepared for more rows, and nothing else is
+(`lasting`). One that differs by far more, or the second in a row to the same side, is a change: the mean
+begins anew. A rate that changes upwards twice in a row is on its way, and is expected to go on.
+
+    rates   ▁▁▁▂▁▁▃▁▁▁▁▅▅▅▅▅
+                  ↑    ↑↑ change
+                  suspect, and no more
 
 A source that gives everything has no backlog but the rows of the next batch itself; where it is read in
 portions (`intake.py`), the rows that it still holds wait, and are late by as much as they took to come.
@@ -25,10 +30,13 @@ from typing import Any
 import numpy as np
 
 #: Batches that the mean is of, and steps from batch to batch that tell what is usual.
-_RATES_KEPT, _STEPS_KEPT = 6, 12
-#: A step of the usual size, in standard deviations of a rate; a difference that is more than chance; and the
-#: least that a rate may differ by, as a part of it.
+_RATES_KEPT, _STEPS_KEPT = 6, 24
+#: A step of the usual size, in standard deviations of a rate; a rise that is more than chance; and the least
+#: that a rate may differ by, as a part of it.
 _USUAL, _MORE_THAN_CHANCE, _LEAST = 0.954, 2.0, 0.01
+#: A rate that differs by so many deviations is suspect; by so many times as much, it is likely to come again;
+#: and by so many times as much, it is a change. With 2 deviations one batch in twenty is suspect by chance.
+_SUSPECT, _CLEARLY, _SURELY = 2.5, 1.5, 4.0
 #: What is usual before enough steps were seen, and the largest rise that is expected to go on.
 _AT_FIRST, _STEPS_ENOUGH, _RISE_MOST = 0.05, 4, 0.1
 #: Batches that a line can be drawn through.
@@ -43,6 +51,8 @@ class Expected:
 
     rows: float
     behind_seconds: float
+    #: The part of these rows that later batches are expected to have as well.
+    lasting: float = 1.0
 
 
 class Arrivals:
@@ -52,8 +62,9 @@ class Arrivals:
         #: Rates since the input last changed, and by what part rates differed from batch to batch.
         self._rates: list[float] = []
         self._steps: list[float] = []
-        #: By what part the rate changed upwards with the last batch.
-        self._rise = 0.0
+        #: The last rate; by what part it was above what was expected; and to which side it is suspect (1, -1)
+        #: or changes (2, -2).
+        self._last, self._rise, self._side = 0.0, 0.0, 0
         self._began_us: int | None = None
 
     def observe(
@@ -67,28 +78,35 @@ class Arrivals:
         first = self._began_us is None
         since = interval if self._began_us is None else (now_us - self._began_us) / 1e6
         last = rows / max(since, _SECONDS_LEAST)
-        rate = self._expected_rate(last)
-        self._began_us = now_us
+        rate, lasting = self._expected_rate(last)
+        self._began_us, self._last = now_us, last
         if first:
             # The first batch has what gathered before it, nobody knows since when: no rate to remember.
             self._rates = []
         late = max(0.0, busy_seconds - trigger_seconds) if trigger_seconds else 0.0
-        return Expected(rate * interval, late + (waiting / rate if rate else 0.0))
+        return Expected(rate * interval, late + (waiting / rate if rate else 0.0), lasting)
 
-    def _expected_rate(self, last: float) -> float:
+    def _expected_rate(self, last: float) -> tuple[float, float]:
+        """The rate until the next batch, and the part of it that is expected to last."""
         if not self._rates or not last:
-            self._rates, self._rise = [last] if last else [], 0.0
-            return last
-        mean, count = float(np.mean(self._rates)), len(self._rates)
-        bound = _MORE_THAN_CHANCE * self._usual() * (1 + 1 / count) ** 0.5
-        off = (last - self._next_rate()) / mean
-        self._steps = [*self._steps, (last - self._rates[-1]) / mean][-_STEPS_KEPT:]
+            self._rates, self._rise, self._side = [last] if last else [], 0.0, 0
+            return last, 1.0
+        mean, count, foreseen = float(np.mean(self._rates)), len(self._rates), self._next_rate()
+        bound = _SUSPECT * self._usual() * (1 + 1 / count) ** 0.5
+        off = (last - foreseen) / mean
+        side, rise, risen = (1 if off > 0 else -1), max(0.0, off), self._rise
+        self._steps = [*self._steps, (last - self._last) / mean][-_STEPS_KEPT:]
         if abs(off) <= bound:
-            self._rates, self._rise = [*self._rates, last][-_RATES_KEPT:], 0.0
-            return self._next_rate()
-        goes_on = min(self._rise, off, _RISE_MOST) if off > 0 else 0.0
-        self._rates, self._rise = [last], max(0.0, off)
-        return last * (1 + goes_on)
+            self._rates, self._rise, self._side = [*self._rates, last][-_RATES_KEPT:], 0.0, 0
+            return self._next_rate(), 1.0
+        again, going_on = side * self._side > 0, side * self._side > 1
+        self._rise, self._side = rise, side
+        if not again and abs(off) <= _SURELY * bound:
+            likely = max(foreseen, last if off > _CLEARLY * bound else (last + foreseen) / 2)
+            return likely, foreseen / likely
+        since = self._rates if going_on else [self._last] if again else []
+        self._rates, self._side = [*since, last][-_RATES_KEPT:], 2 * side
+        return last * (1 + min(risen, rise, _RISE_MOST)), 1.0
 
     def _next_rate(self) -> float:
         """The mean of the rates, or where a line through them leads if it rises by more than chance."""
@@ -111,11 +129,17 @@ class Arrivals:
         return max(_LEAST, float(np.median(np.abs(steps - np.median(steps)))) / _USUAL)
 
     def snapshot(self) -> dict[str, Any]:
-        return {"rates": self._rates, "steps": self._steps, "rise": self._rise, "began_us": self._began_us}
+        return {
+            "rates": self._rates,
+            "steps": self._steps,
+            "last": [self._last, self._rise, self._side],
+            "began_us": self._began_us,
+        }
 
     @classmethod
     def restore(cls, raw: Mapping[str, Any]) -> Arrivals:
         restored = cls()
         restored._rates, restored._steps = list(raw["rates"]), list(raw["steps"])
-        restored._rise, restored._began_us = raw["rise"], raw["began_us"]
+        restored._last, restored._rise, restored._side = raw["last"]
+        restored._began_us = raw["began_us"]
         return restored

@@ -101,6 +101,7 @@ class _Coming:
     wanted: float
     growth: float
     behind_seconds: float
+    lasting: float
 
 
 def _coming(step: Step, known: Mapping[str, Any]) -> _Coming:
@@ -116,7 +117,7 @@ def _coming(step: Step, known: Mapping[str, Any]) -> _Coming:
     )
     wanted = intake.wanted(expected.rows, settings.live)
     growth = wanted / taken if taken else 0.0
-    return _Coming(arrivals, intake, rows, wanted, growth, expected.behind_seconds)
+    return _Coming(arrivals, intake, rows, wanted, growth, expected.behind_seconds, expected.lasting)
 
 
 def _seen(step: Step, efforts: Mapping[str, Effort], coming: _Coming) -> BatchSeen:
@@ -131,6 +132,7 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: _Coming) -> BatchSe
         coming.behind_seconds,
         teaches=bool(coming.rows) and not ran.cold,
         foreseeable=not step.plan.dropping,
+        lasting=coming.lasting,
     )
 
 

@@ -63,6 +63,8 @@ class BatchSeen:
     #: False: what is left out is decided for longer than a batch (whole windows), so that a batch does all or
     #: nothing of it, and its time says nothing about how well the average is foreseen.
     foreseeable: bool = True
+    #: The part of the rows of the next batch that later ones are expected to have as well.
+    lasting: float = 1.0
 
 
 @dataclass(frozen=True)

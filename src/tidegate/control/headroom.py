@@ -2,8 +2,14 @@
 
 Ours. A fixed headroom wastes time on a quiet machine and is too small on a busy one. What a batch took is
 compared with what was predicted before it ran, so the error holds all of it: costs, rows, neighbours. The
-headroom is the error that one batch in a hundred and sixty would exceed, were errors normal; it is taken from
-quartiles, so a single batch that goes wrong changes nothing.
+headroom is the error that one batch in ninety would exceed, were errors normal:
+
+    middle of the last errors + 2.3 · how far errors lie from it
+
+Errors far out count as if they were less far, so a single batch that goes wrong changes little. Older ones
+count less, and `first` counts as some errors did, so headroom moves slowly from what is assumed to what is
+seen. Batches that were shorter than predicted are no reason for headroom: where errors lie further below the
+middle than above it (what was learnt before was too dear), only those above count.
 
 Guarantee: between `least` and `most`; `first` until enough batches have been seen.
 """
@@ -12,24 +18,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidegate.errors import FlowError, explain
 
-#: Batches that are remembered, and those that it takes to judge. Of half as many, quartiles jump by chance,
-#: and each jump upwards sheds at once: levels would not come to rest.
-_KEPT, _ENOUGH = 48, 10
-#: Of a normal distribution, in standard deviations: the upper quartile, and what one in 160 exceeds.
-_QUARTILE, _HIGHEST = 0.674, 2.5
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Batches that are remembered, those that it takes to judge, and those that the middle is of.
+_KEPT, _ENOUGH, _RECENT = 48, 3, 16
+#: What is left of an error's weight with every batch that follows, and the errors that `first` counts as.
+_FADES, _ASSUMED = 0.96, 3.0
+#: In standard deviations: what one in ninety exceeds; beyond which errors count as if they were there; and
+#: what half of all errors lie within.
+_HIGHEST, _FAR_OUT, _HALF = 2.3, 3.0, 0.674
 
 
 @dataclass(frozen=True)
 class HeadroomSettings:
     """More headroom: fewer batches that take too long, more that is left out."""
 
-    first: float = 0.15
+    first: float = 0.08
     least: float = 0.05
     most: float = 0.3
 
@@ -63,11 +74,21 @@ class Headroom:
     # Asked for many times a batch, and the same until the next error.
     @cached_property
     def part(self) -> float:
+        """The headroom: a part of the time there is."""
         if len(self._errors) < _ENOUGH:
             return self.settings.first
-        middle, upper = np.quantile(self._errors, [0.5, 0.75])
-        high = middle + _HIGHEST / _QUARTILE * (upper - middle)
+        errors = np.array(self._errors)
+        middle = float(np.median(errors[-_RECENT:]))
+        weights = np.power(_FADES, np.arange(len(errors), dtype=np.float64)[::-1])
+        known = float(weights.sum() / (weights.sum() + _ASSUMED))
+        variance = known * _variance(errors - middle, weights) + (1 - known) * self._assumed_variance
+        high = known * middle + _HIGHEST * variance**0.5
         return float(np.clip(high / (1 + max(0.0, high)), self.settings.least, self.settings.most))
+
+    @property
+    def _assumed_variance(self) -> float:
+        """Of errors for which `first` would be right."""
+        return (self.settings.first / (1 - self.settings.first) / _HIGHEST) ** 2
 
     def snapshot(self) -> list[float]:
         return self._errors
@@ -77,3 +98,10 @@ class Headroom:
         restored = cls(settings)
         restored._errors = list(raw)
         return restored
+
+
+def _variance(off: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """How far errors lie from their middle, squared: on both sides, or above it where that is less."""
+    usual = float(np.median(np.abs(off))) / _HALF
+    squares = weights * np.minimum(np.abs(off), _FAR_OUT * usual) ** 2
+    return float(min(squares.sum(), 2 * squares[off > 0].sum()) / weights.sum())

@@ -29,6 +29,7 @@ always done, and more where overhead alone is too much: leaving out everything w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -40,8 +41,11 @@ from tidegate.control.offers import Offer
 from tidegate.control.patience import Patience
 from tidegate.control.prospect import Levels, Prospect
 
-#: A point that does less than this part of what it could may always come up to it.
-_RISE_ALWAYS = 0.1
+#: A point that does less than this part of what it could may always come up to it; and by as much as takes
+#: this part of the time: should that be far off, little is at stake.
+_RISE_ALWAYS, _RISE_SECONDS = 0.1, 0.1
+#: Part of the headroom that a single batch may be foreseen to use before it does less than the others.
+_ONCE = 0.65
 #: A batch with less than this part of its time left is late anyway: nothing is gained by leaving out more.
 _WORTH_A_HURRY = 0.4
 #: Where overhead alone is late, work may take as long again as it is late by, up to this part of it. A goal
@@ -77,15 +81,18 @@ class OneGoal:
         prospect = Prospect(self.model, ahead, offers, self.settings.weights, self.settings.loss_max)
         self._levels = {point: self._levels.get(point, level) for point, level in prospect.nothing.items()}
         if batch.teaches:
-            self._move(prospect, batch.busy_seconds)
-            self._judge(prospect, batch.busy_seconds)
+            # What may come once is no reason to leave out more for longer.
+            lasting = prospect.times(batch.lasting)
+            self._move(lasting, batch.busy_seconds)
+            self._judge(lasting, batch.busy_seconds)
         decided = self._decided(prospect, batch, predicted)
         self._predicted = decided.expected
         return decided
 
     def _target(self, prospect: Prospect) -> float:
         """The time to be used: what there is, less headroom; never so little that nothing would be done."""
-        return max((1 - self._headroom.part) * self.settings.batch_seconds, self._least(prospect))
+        time = self.settings.batch_seconds
+        return max((1 - self._headroom.part) * time, self._least(prospect, time))
 
     def _move(self, prospect: Prospect, busy_seconds: float) -> None:
         """Deeper at once, easier after a while, another mix after a while; or as it is."""
@@ -110,14 +117,15 @@ class OneGoal:
     def _judge(self, prospect: Prospect, busy_seconds: float) -> None:
         """Is a batch of the rows that usually come too long with everything left out? Does it fit again?"""
 
-        def fits(seconds: float) -> bool:
-            usual = prospect.times(min(1.0, self._usual_part(seconds, busy_seconds)))
+        def fits(seconds: float, part_most: float) -> bool:
+            usual = prospect.times(min(part_most, self._usual_part(seconds, busy_seconds)))
             return usual.seconds(usual.deepest) <= seconds
 
         time = self.settings.batch_seconds
-        if not fits(time):
+        if not fits(time, 1.0):
             self._too_long += 1
-        elif self._too_long < _PATIENT or fits((1 - self._headroom.part) * time):
+        # What did not gather during a short batch, back to back, will gather during a longer one.
+        elif self._too_long < _PATIENT or fits((1 - self._headroom.part) * time, math.inf):
             self._too_long = 0
 
     def _usual_part(self, target: float, busy_seconds: float) -> float:
@@ -132,10 +140,17 @@ class OneGoal:
         limited = {}
         for point, level in levels.items():
             offer = prospect.offers[point]
-            done = offer.done(self._levels[point])
-            most = max(self.settings.rise_max * done, _RISE_ALWAYS)
+            most = self._rise_most(prospect, offer)
             limited[point] = level if offer.whole or offer.done(level) <= most else offer.level(most)
         return limited
+
+    def _rise_most(self, prospect: Prospect, offer: Offer) -> float:
+        """The most that a point may do in the next batch, of all that it could."""
+        done, others = offer.done(self._levels[offer.point]), self._levels
+        all_of_it = prospect.seconds({**others, offer.point: offer.nothing})
+        all_of_it -= prospect.seconds({**others, offer.point: float(offer.levels[-1])})
+        little = _RISE_SECONDS * self.settings.batch_seconds / max(all_of_it, 1e-9)
+        return max(self.settings.rise_max * done, done + little, _RISE_ALWAYS)
 
     def _mix(self, prospect: Prospect, target: float) -> None:
         """Set levels anew where that has been better for a while."""
@@ -151,14 +166,14 @@ class OneGoal:
         time, latency = self.settings.batch_seconds, self.settings.latency_seconds
         if latency is not None and latency - batch.busy_seconds >= _WORTH_A_HURRY * time:
             time = min(time, latency - batch.busy_seconds)
-        least, part = self._least(prospect), self._headroom.part
-        if prospect.seconds(self._levels) <= max((1 - part / 2) * time, least):
+        least, part = self._least(prospect, time), self._headroom.part
+        if prospect.seconds(self._levels) <= max((1 - (1 - _ONCE) * part) * time, least):
             return self._levels
         return prospect.fit(max((1 - part) * time, least), deeper=self._levels).levels
 
-    def _least(self, prospect: Prospect) -> float:
+    def _least(self, prospect: Prospect, time: float) -> float:
         """Never so little time that nothing would be done; where overhead is late anyway, some more."""
-        overhead, time = prospect.seconds(prospect.deepest), self.settings.batch_seconds
+        overhead = prospect.seconds(prospect.deepest)
         late = min(overhead - (1 - self._headroom.part) * time, _LATE_ANYWAY * overhead)
         within_reach = min(1.0, max(0.0, _FAR - overhead / time))
         share = self.settings.least_share

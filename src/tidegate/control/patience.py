@@ -2,7 +2,8 @@
 
 Ours. Going deeper is urgent and never waits. Going back is a trial, and each that had to be taken back soon
 makes the next one wait twice as long; after a good while without, all is forgiven. Much time to spare is no
-trial: the rush is over, and then a few batches are enough.
+trial: the rush is over, and then a few batches are enough. What a batch will use swings with its rows, so a
+mean is judged that follows slowly: one that used a little more must not begin the wait anew.
 
 Guarantee: on steady input, whatever the noise, easing becomes as rare as once in `most` batches.
 """
@@ -17,7 +18,9 @@ from tidegate.errors import FlowError, explain
 #: Easing that is taken back within so many batches was too early; without that for so many, all is forgiven.
 _TOO_EARLY, _FORGIVEN = 25, 60
 #: A little time to spare must last so many times as long as more of it; below this part used, it is much.
-_LITTLE, _MUCH = 4, 0.75
+_LITTLE, _MUCH = 3, 0.75
+#: Weight of the last batch in the mean that is judged.
+_NEWS = 0.3
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class PatienceSettings:
     most: int = 32
     #: Parts of the target: using less than the first is time to spare, less than the second a little of it.
     keep_above: float = 0.9
-    rest_above: float = 0.97
+    rest_above: float = 0.98
 
     def __post_init__(self) -> None:
         if not (1 <= self.first <= self.most and 0 < self.keep_above <= self.rest_above <= 1):
@@ -52,17 +55,21 @@ class Patience:
         self._spare, self._little, self._regretted = 0, 0, 0
         #: Batches since levels were eased.
         self._since = _FORGIVEN
+        #: What batches use, since levels last changed; None: nothing is known yet.
+        self._used: float | None = None
 
     def deepened(self) -> None:
         """Levels had to go deeper."""
         if self._since < _TOO_EARLY:
             self._needed = min(self.settings.most, 2 * self._needed)
         self._since = max(self._since, _TOO_EARLY)
-        self._spare, self._little = 0, 0
+        self._spare, self._little, self._used = 0, 0, None
 
     def eases(self, used: float) -> bool:
         """Whether to ease, now that a batch will use this part of the target."""
         self._since += 1
+        used = used if self._used is None else self._used + _NEWS * (used - self._used)
+        self._used = used
         if self._since > _FORGIVEN:
             self._needed = self.settings.first
         self._spare = self._spare + 1 if used < self.settings.keep_above else 0
@@ -70,7 +77,7 @@ class Patience:
         needed = self.settings.first if used < _MUCH else self._needed
         if self._spare < needed and self._little < _LITTLE * self._needed:
             return False
-        self._spare, self._little, self._since = 0, 0, 0
+        self._spare, self._little, self._since, self._used = 0, 0, 0, None
         return True
 
     def remixes(self, better: bool) -> bool:
@@ -81,11 +88,15 @@ class Patience:
         self._regretted = 0
         return True
 
-    def snapshot(self) -> list[int]:
-        return [self._needed, self._spare, self._little, self._regretted, self._since]
+    def snapshot(self) -> dict[str, Any]:
+        counts = [self._needed, self._spare, self._little, self._regretted, self._since]
+        return {"counts": counts, "used": self._used}
 
     @classmethod
     def restore(cls, raw: Any, settings: PatienceSettings | None = None) -> Patience:
         restored = cls(settings)
-        restored._needed, restored._spare, restored._little, restored._regretted, restored._since = raw
+        restored._needed, restored._spare, restored._little, restored._regretted, restored._since = raw[
+            "counts"
+        ]
+        restored._used = raw["used"]
         return restored

@@ -15,7 +15,7 @@ Guarantee: the same network, story and seed give the same run; all choosers see 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -100,7 +100,7 @@ class Controlled:
             for operator in self._network.operators
         }
         ahead[SOURCES] = Effort(expected.rows)
-        decided = self.goal.adapt(batch, ahead, self._offers)
+        decided = self.goal.adapt(replace(batch, lasting=expected.lasting), ahead, self._offers)
         self.levels, self.keep_share = decided.levels, decided.keep_share
         return decided
 

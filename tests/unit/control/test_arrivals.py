@@ -24,6 +24,36 @@ def test_noise_is_averaged_away_and_a_change_is_believed_at_once() -> None:
     assert fed(arrivals, [1000.0], 21)[0].rows == pytest.approx(1000)
 
 
+def test_one_odd_batch_prepares_for_the_next_and_for_nothing_after_it() -> None:
+    steady = (1000 * (1 + 0.03 * np.random.default_rng(2).standard_normal(30))).tolist()
+    arrivals = Arrivals()
+    mean = fed(arrivals, steady)[-1].rows
+    (odd,) = fed(arrivals, [1200.0], 30)
+    assert odd.rows == pytest.approx(1200)
+    assert odd.rows * odd.lasting == pytest.approx(mean)
+    (back,) = fed(arrivals, [1000.0], 31)
+    assert back.rows == pytest.approx(1000, rel=0.03)
+    assert back.lasting == 1
+
+
+def test_fewer_rows_once_are_no_reason_to_expect_fewer() -> None:
+    arrivals = Arrivals()
+    fed(arrivals, [1000.0, 1020.0, 980.0, 1010.0, 990.0, 1000.0])
+    (odd,) = fed(arrivals, [850.0], 6)
+    assert odd.rows == pytest.approx(1000, rel=0.01)
+    assert odd.lasting == 1
+    assert fed(arrivals, [860.0], 7)[0].rows == pytest.approx(860, rel=0.01)
+
+
+def test_the_second_odd_batch_to_the_same_side_is_a_change() -> None:
+    arrivals = Arrivals()
+    fed(arrivals, [1000.0, 1020.0, 980.0, 1010.0, 990.0, 1000.0])
+    assert fed(arrivals, [1120.0], 6)[0].lasting < 1
+    (second,) = fed(arrivals, [1130.0], 7)
+    assert second.lasting == 1
+    assert second.rows >= 1130
+
+
 def test_a_rate_that_goes_on_rising_is_expected_to_rise() -> None:
     ramp = [1000 * 1.05**k for k in range(14)]
     rows = [one.rows for one in fed(Arrivals(), [1000.0] * 8 + ramp)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,23 +35,31 @@ class Machine:
         self.keep_share = 1.0
         self.seconds: list[float] = []
 
-    def run(self, rate: float, batches: int = 1, overhead: float = OVERHEAD, cold: bool = False) -> Decided:
+    @staticmethod
+    def ahead(rate: float) -> dict[str, Effort]:
         """At a rate of 1 the join takes 0.3 seconds, and so does the window."""
-        full = {
+        return {
             "join": Effort(3e3 * rate, 2e5 * rate, 7e3 * rate),
             "window": Effort(3e3 * rate, 3e3 * rate, 10 * rate),
         }
+
+    def seen(self, rate: float, overhead: float = OVERHEAD) -> BatchSeen:
+        """One batch at the levels that were decided."""
+        did = {
+            name: Effort(*(self.keep_share * effort.parts).tolist())
+            for name, effort in self.ahead(rate).items()
+        }
+        for offer in self.offers:
+            for name, kept in offer.kept_at(self.levels[offer.point]).items():
+                did[name] = Effort(*(did[name].parts * kept).tolist())
+        took = {name: Took(float(COSTS[name] @ effort.parts)) for name, effort in did.items()}
+        return BatchSeen(overhead + sum(one.seconds for one in took.values()), did, took)
+
+    def run(self, rate: float, batches: int = 1, overhead: float = OVERHEAD, cold: bool = False) -> Decided:
         for _ in range(batches):
-            kept_rows = self.keep_share
-            did = {name: Effort(*(kept_rows * effort.parts).tolist()) for name, effort in full.items()}
-            for offer in self.offers:
-                for name, kept in offer.kept_at(self.levels[offer.point]).items():
-                    did[name] = Effort(*(did[name].parts * kept).tolist())
-            took = {name: Took(float(COSTS[name] @ effort.parts)) for name, effort in did.items()}
-            self.seconds.append(overhead + sum(one.seconds for one in took.values()))
-            decided = self.goal.adapt(
-                BatchSeen(self.seconds[-1], did, took, teaches=not cold), full, self.offers
-            )
+            batch = self.seen(rate, overhead)
+            self.seconds.append(batch.busy_seconds)
+            decided = self.goal.adapt(replace(batch, teaches=not cold), self.ahead(rate), self.offers)
             self.levels, self.keep_share = dict(decided.levels), decided.keep_share
         return decided
 
@@ -219,6 +228,19 @@ def test_after_a_long_batch_the_next_is_shorter_if_that_saves_its_rows_and_only_
         assert machine.levels == levels, "that was for once"
 
 
+def test_rows_that_may_come_once_are_prepared_for_and_change_nothing_that_lasts() -> None:
+    machine = Machine(latency_seconds=2.0, trigger_seconds=1.0)
+    machine.run(1.5, 30)
+    resting = dict(machine.goal.snapshot()["levels"])
+    batch, ahead = machine.seen(1.5), machine.ahead(1.8)
+    once = machine.goal.adapt(replace(batch, lasting=1.5 / 1.8), ahead, machine.offers)
+    assert machine.goal.snapshot()["levels"] == resting
+    assert once.planned <= 1
+    assert once.levels != resting
+    machine.goal.adapt(batch, ahead, machine.offers)
+    assert machine.goal.snapshot()["levels"] != resting
+
+
 def test_a_restored_controller_decides_as_the_one_that_ran_on() -> None:
     machine = Machine()
     machine.run(0.9, 5)
@@ -228,6 +250,18 @@ def test_a_restored_controller_decides_as_the_one_that_ran_on() -> None:
     other.levels = dict(machine.levels)
     assert machine.run(1.7, 5) == other.run(1.7, 5)
     assert machine.goal.snapshot() == other.goal.snapshot()
+
+
+def test_one_batch_that_uses_more_does_not_begin_the_wait_for_easing_anew() -> None:
+    def wait(used: list[float]) -> int:
+        patience = Patience()
+        return next(number for number, one in enumerate(used) if patience.eases(one))
+
+    steady = [0.955] * 40
+    assert wait([*steady[:3], 1.0, *steady]) == wait(steady)
+    # But where nothing is spared on the whole, nothing is eased.
+    with pytest.raises(StopIteration):
+        wait([0.95, 1.02] * 20)
 
 
 def test_each_easing_that_is_taken_back_makes_the_next_one_wait_longer() -> None:
