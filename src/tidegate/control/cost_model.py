@@ -115,6 +115,11 @@ class CostModel:
         return float(self.costs[0])
 
     @property
+    def seen(self) -> int:
+        """Batches that it was taught by."""
+        return self._seen
+
+    @property
     def rates(self) -> NDArray[np.float64]:
         """Seconds per row, comparison, output and byte."""
         return self.costs[1:]

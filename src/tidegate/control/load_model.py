@@ -83,6 +83,10 @@ class _Measured:
 
 #: Instead of an operator: whatever reads rows and brings them to operators.
 SOURCES = "(sources)"
+#: Nothing is free: seconds that a row and a comparison take at least, whatever noise makes of them. Where the
+#: work of a batch is too short to be told from noise, leaving out more of it is still faster, and is known to
+#: be.
+_LEAST_RATES = np.array([1e-9, 1e-9, 0.0, 0.0])
 
 
 class LoadModel:
@@ -95,6 +99,11 @@ class LoadModel:
         self._others = CostModel(replace(self.settings, to_fixed=True))
         #: What no operator explains; nothing where some are not measured.
         self._overhead = Overhead()
+
+    @property
+    def is_blank(self) -> bool:
+        """No batch has taught anything yet: what it predicts means nothing."""
+        return not self._models and not self._others.seen
 
     @property
     def overhead(self) -> float:
@@ -115,7 +124,8 @@ class LoadModel:
         """Seconds per row, comparison, output and byte of an operator."""
         if operator == SOURCES:
             return np.array([self._overhead.per_row, 0.0, 0.0, 0.0])
-        return self._models[operator].rates if operator in self._models else self._others.rates
+        rates = self._models[operator].rates if operator in self._models else self._others.rates
+        return np.maximum(rates, _LEAST_RATES)
 
     def observe(
         self, efforts: Mapping[str, Effort], busy_seconds: float, seconds: Mapping[str, Took]

@@ -86,7 +86,7 @@ class OneGoal:
             self._move(lasting, batch.busy_seconds)
             self._judge(lasting, batch.busy_seconds)
         decided = self._decided(prospect, batch, predicted)
-        self._predicted = decided.expected
+        self._predicted = None if self.model.is_blank else decided.expected
         return decided
 
     def _target(self, prospect: Prospect) -> float:

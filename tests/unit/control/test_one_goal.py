@@ -145,6 +145,24 @@ def test_a_goal_below_the_fixed_cost_of_a_batch_is_said_and_some_work_is_still_d
     assert "a batch that does nothing takes longer" in said
 
 
+def test_a_goal_far_below_overhead_leaves_out_what_it_can_whatever_noise_makes_of_its_time() -> None:
+    goal, join = OneGoal(GoalSettings(0.02)), OFFERS[:1]
+    level, ahead = 1.0, {"join": Effort(600, 6e4, 6e3)}
+    # The work of the join is a few milliseconds that have nothing to do with what is left out of it.
+    for milliseconds in (3.2, 5.0, 4.1, 3.6, 4.4, 2.9, 5.2):
+        did = {"join": Effort(600, level * 6e4, level * 6e3)}
+        seen = BatchSeen(0.5 + milliseconds / 1e3, did, {"join": Took(milliseconds / 1e3)})
+        level = goal.adapt(seen, ahead, join).levels["join"]
+        assert level < 0.2
+
+
+def test_what_is_predicted_before_anything_was_learnt_is_no_error() -> None:
+    machine = Machine()
+    assert machine.run(0.9, cold=True).predicted is None
+    assert machine.run(0.9).predicted is None
+    assert machine.run(0.9).predicted == pytest.approx(machine.seconds[-1], rel=0.03)
+
+
 def test_only_the_freshest_rows_are_let_in_when_everything_else_left_out_is_not_enough() -> None:
     machine = Machine()
     machine.run(0.9, 10)
