@@ -65,7 +65,7 @@ def foreseen(
     for name in settings.joins:
         shape = JoinShape(operators[name])
         rows = [offered_to(reports, name, side) for side in (LEFT, RIGHT)]
-        both = work_ahead(shape, before, after, name, growth, rows[RIGHT])
+        both = work_ahead(shape, before, after, name, growth, reports)
         left = kept_part(settings.shed, plan, name)
         work = np.concatenate([growth * rows[1 - side] * both[side] / left for side in (LEFT, RIGHT)])
         known = (known_of(settings, before, "policies") or {}).get(name)

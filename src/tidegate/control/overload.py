@@ -153,9 +153,7 @@ def learn(
     next_rows = expected_rows(rows, before.control.get("began_us"), plan.now_us, interval)
     growth = next_rows / rows if rows else 0.0
     works = {
-        name: work_ahead(
-            JoinShape(operators[name]), before, after, name, growth, offered_to(reports, name, RIGHT)
-        )
+        name: work_ahead(JoinShape(operators[name]), before, after, name, growth, reports)
         for name in settings.joins
     }
     looked = {name: _looked(reports, name, JoinShape(operators[name])) for name in settings.joins}

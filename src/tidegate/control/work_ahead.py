@@ -3,7 +3,12 @@
     stored        |    5    |    6    |    7    |    8  |            as the manifest lists them, by slot
     next batch                                          [ ░░░░░ ]    some moments, each with its reach
 
-Guarantee: a function of two manifests and of what is expected; nothing is read but their lists.
+A row meets only those rows in reach that lie with its own instance: half of them where there are two and keys
+are spread evenly, more where keys are split. Which part that is follows from the last batch: what its rows
+had in reach, as instances counted it, of what they would have had, were all rows in one place.
+
+Guarantee: a function of two manifests, of the reports between them and of what is expected; nothing is read
+but their lists.
 """
 
 from __future__ import annotations
@@ -16,34 +21,89 @@ import numpy as np
 from tidegate.control.join_policies import JoinShape
 from tidegate.control.shedding import Work
 from tidegate.join.reach import Ages
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Piece
+from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Piece, TaskReport
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Moments of the next batch for which the rows in reach are counted.
 _MOMENTS = 4
+#: Fewer pairs than this say nothing about which part of them meets, and no part is larger than this.
+_TELLING, _MOST = 1e4, 1.5
 
 
 def work_ahead(
+    shape: JoinShape,
+    before: Manifest,
+    after: Manifest,
+    name: str,
+    growth: float,
+    reports: Sequence[TaskReport],
+) -> Work:
+    """Stored rows that a new row will meet, per window and age, as far as manifests and reports tell."""
+    mine = [report for report in reports if report.operator == name]
+    left, right = rows_ahead(shape, before, after, name, growth, sum(one.offered[RIGHT] for one in mine))
+    parts = _met(shape, before, after, name, mine)
+    return parts[LEFT] * left, parts[RIGHT] * right
+
+
+def rows_ahead(
     shape: JoinShape, before: Manifest, after: Manifest, name: str, growth: float, right_rows: int
 ) -> Work:
-    """Stored rows that a new row will have in reach, per window and age, as far as manifests tell.
+    """Stored rows that a new row will have in reach, wherever they lie.
 
     New rows will lie in the time that follows the newest ones, as much of it as the last batch brought. Left
     ones also meet the right ones that come with them.
     """
-    mine = [piece for piece in after.pieces if piece.operator == name and not (piece.keyless or piece.marks)]
+    mine = _pieces(after, name)
     spans = [_span(before.pieces, mine, name, side, growth) for side in (LEFT, RIGHT)]
+    return _in_reach(shape, mine, spans, growth * right_rows)
+
+
+def _met(
+    shape: JoinShape, before: Manifest, after: Manifest, name: str, reports: Sequence[TaskReport]
+) -> tuple[float, float]:
+    """By window: the part of what rows of the last batch had in reach that they could meet."""
+    stored = _pieces(before, name)
+    new = [
+        sum(one.offered[side] - one.dropped[side] - one.stale[side] for one in reports)
+        for side in (LEFT, RIGHT)
+    ]
+    spans = [_span_behind(stored, _pieces(after, name), name, side) for side in (LEFT, RIGHT)]
+    would = _in_reach(shape, stored, spans, new[RIGHT])
+    left, right = (
+        _part(
+            sum(sum(one.looks[side].in_reach) for one in reports if one.looks),
+            new[1 - side] * float(would[side].sum()),
+        )
+        for side in (LEFT, RIGHT)
+    )
+    return left, right
+
+
+def _part(met: float, would: float) -> float:
+    # Joins that do not count what is in reach are taken to meet all of it.
+    return min(met / would, _MOST) if would >= _TELLING and met else 1.0
+
+
+def _pieces(manifest: Manifest, name: str) -> list[Piece]:
+    """Rows that a join stores and finds by their keys."""
+    return [one for one in manifest.pieces if one.operator == name and not (one.keyless or one.marks)]
+
+
+def _in_reach(
+    shape: JoinShape, pieces: Sequence[Piece], spans: Sequence[tuple[int, int]], right_rows: float
+) -> Work:
+    """Rows of these pieces, and of so many new right ones, in reach of new rows of these times."""
     stored = [
-        _rows_by_slot(shape.sides[side], [piece for piece in mine if piece.side == side])
+        _rows_by_slot(shape.sides[side], [piece for piece in pieces if piece.side == side])
         for side in (LEFT, RIGHT)
     ]
     left, right = (
         _rows_by_age(shape.sides[side], stored[side], _moments(*spans[1 - side])) for side in (LEFT, RIGHT)
     )
     if shape.sides[RIGHT].slot_us:
-        right = right + _rows_by_age_of_new(shape.sides[RIGHT], spans, growth * right_rows)
+        right = right + _rows_by_age_of_new(shape.sides[RIGHT], spans, right_rows)
     return left, right
 
 
@@ -60,6 +120,16 @@ def _span(
     earlier = newest([piece for piece in before if not piece.keyless], name, side)
     brought = begin - earlier if earlier != BEGINNING_US else 0
     return begin, begin + int(growth * max(0, brought))
+
+
+def _span_behind(
+    before: Sequence[Piece], after: Sequence[Piece], name: str, side: int
+) -> tuple[int, int]:
+    """When the last rows of a side lay: from the newest before them to the newest of them."""
+    begin, end = newest(before, name, side), newest(after, name, side)
+    if begin == BEGINNING_US:
+        begin = min((piece.first_us for piece in after if piece.side == side), default=end)
+    return (begin, max(begin, end)) if end != BEGINNING_US else (0, 0)
 
 
 def _moments(begin_us: int, end_us: int) -> NDArray[np.int64]:

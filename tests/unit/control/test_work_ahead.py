@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tidegate.control import planning
 from tidegate.control.join_policies import JoinShape
 from tidegate.control.planning import Operator
-from tidegate.control.work_ahead import work_ahead
+from tidegate.control.work_ahead import rows_ahead, work_ahead
 from tidegate.join.within import TimeCondition, Unbounded, Within
-from tidegate.values import LEFT, RIGHT, ByteRange, Manifest, Piece
+from tidegate.values import LEFT, RIGHT, ByteRange, Looks, Manifest, Piece, TaskReport
 
 SECOND = 1_000_000
 
@@ -58,7 +58,7 @@ def test_rows_in_reach_are_those_of_every_piece_and_slot(
     shape = shape_of(Within(back * SECOND, ahead * SECOND))
     after = manifest(*((side, at * SECOND, (at + n) * SECOND, rows) for side, at, n, rows in spans))
     # Nothing was stored before: the next rows all come at the newest time there is.
-    both = work_ahead(shape, manifest(), after, "near", 1.0, 0)
+    both = rows_ahead(shape, manifest(), after, "near", 1.0, 0)
     newest = [
         max((piece.last_us for piece in after.pieces if piece.side == side), default=None)
         for side in (LEFT, RIGHT)
@@ -73,18 +73,51 @@ def test_right_rows_of_the_same_batch_are_in_reach_of_left_ones() -> None:
     shape = shape_of(Within(10 * SECOND, 0))
     before = manifest((LEFT, 0, SECOND, 10), (RIGHT, 0, SECOND, 10))
     after = manifest((LEFT, 0, SECOND, 10), (LEFT, SECOND, 3 * SECOND, 80), (RIGHT, SECOND, 3 * SECOND, 40))
-    without, with_new = (work_ahead(shape, before, after, "near", 2.0, new)[RIGHT] for new in (0, 40))
+    without, with_new = (rows_ahead(shape, before, after, "near", 2.0, new)[RIGHT] for new in (0, 40))
     assert (with_new - without).sum() == pytest.approx(80)
 
 
 def test_where_nothing_is_stored_only_rows_of_the_same_batch_are_in_reach() -> None:
-    left, right = work_ahead(shape_of(Within(SECOND, SECOND)), manifest(), manifest(), "near", 1.0, 12)
+    left, right = rows_ahead(shape_of(Within(SECOND, SECOND)), manifest(), manifest(), "near", 1.0, 12)
     assert left.sum() == 0
     assert right.sum() == 12
 
 
 def test_without_a_window_everything_stored_is_in_reach() -> None:
     shape = shape_of(Unbounded())
-    left, right = work_ahead(shape, manifest(), manifest((LEFT, 0, 9, 30), (RIGHT, 5, 6, 4)), "near", 1.0, 2)
+    left, right = rows_ahead(shape, manifest(), manifest((LEFT, 0, 9, 30), (RIGHT, 5, 6, 4)), "near", 1.0, 2)
     assert left.tolist() == [30.0]
     assert right.tolist() == [4.0]
+
+
+def test_of_rows_in_reach_those_are_met_that_lie_with_the_same_instance() -> None:
+    shape = shape_of(Within(10 * SECOND, 10 * SECOND))
+    before = manifest(*((side, 0, 10 * SECOND, 1000) for side in (LEFT, RIGHT)))
+    after = manifest(
+        *((side, 0, 10 * SECOND, 1000) for side in (LEFT, RIGHT)),
+        *((side, 10 * SECOND, 11 * SECOND, 100) for side in (LEFT, RIGHT)),
+    )
+    everywhere = rows_ahead(shape, before, after, "near", 1.0, 100)
+    # In each of two instances half of the rows meet half of the stored ones.
+    would = rows_ahead(shape, manifest(), before, "near", 1.0, 0)
+    apart = [reported(shape, [50 * window.sum() / 2 for window in would]) for _ in range(2)]
+    left, right = work_ahead(shape, before, after, "near", 1.0, apart)
+    assert left == pytest.approx(everywhere[LEFT] / 2, rel=0.1)
+    assert right == pytest.approx(everywhere[RIGHT] / 2, rel=0.1)
+    # And of joins that count nothing, all is expected to meet.
+    uncounted = [reported(shape, [0.0, 0.0]) for _ in range(2)]
+    assert work_ahead(shape, before, after, "near", 1.0, uncounted)[LEFT] == pytest.approx(everywhere[LEFT])
+
+
+def reported(shape: JoinShape, in_reach: list[float]) -> TaskReport:
+    """Fifty new rows of each side, with so many rows of each window in reach."""
+    none = [(0,) * ages.count for ages in shape.sides]
+    looks = tuple(
+        Looks((round(pairs), *zeros[1:]), zeros, zeros, zeros, zeros)
+        for pairs, zeros in zip(in_reach, none, strict=True)
+    )
+    none_at_all = (0, 0)
+    empty = TaskReport(
+        "near", 0, (50, 50), none_at_all, none_at_all, none_at_all, (None, None), *(0,) * 8, (), (), (), {}
+    )
+    return replace(empty, looks=looks)
