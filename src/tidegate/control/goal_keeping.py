@@ -131,6 +131,7 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: _Coming) -> BatchSe
         sum(uneven_seconds([one.cpu_seconds for one in some], cores) for some in joins.values()),
         coming.behind_seconds,
         teaches=bool(coming.rows) and not ran.cold,
+        empty=not coming.rows and not ran.cold,
         foreseeable=not step.plan.dropping,
         lasting=coming.lasting,
     )

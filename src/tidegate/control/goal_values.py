@@ -60,6 +60,8 @@ class BatchSeen:
     behind_seconds: float = 0.0
     #: False: it had no rows, or ran on cold workers, and says nothing that lasts.
     teaches: bool = True
+    #: It had no rows, and workers were warm: all of it was overhead.
+    empty: bool = False
     #: False: what is left out is decided for longer than a batch (whole windows), so that a batch does all or
     #: nothing of it, and its time says nothing about how well the average is foreseen.
     foreseeable: bool = True

@@ -146,6 +146,10 @@ class LoadModel:
         elif len(said) == len(operators):
             self._overhead.observe(efforts.get(SOURCES, Effort()).rows, left)
 
+    def observe_empty(self, busy_seconds: float) -> None:
+        """Learn from a batch without rows: it is all overhead."""
+        self._overhead.observe_empty(busy_seconds)
+
     def predict(self, efforts: Mapping[str, Effort]) -> float:
         """Seconds of a batch in which operators do this."""
         return self.fixed + sum(float(self.rates(name) @ one.parts) for name, one in efforts.items())

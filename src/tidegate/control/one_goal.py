@@ -74,6 +74,8 @@ class OneGoal:
     def adapt(self, batch: BatchSeen, ahead: Mapping[str, Effort], offers: Sequence[Offer]) -> Decided:
         """Learn from a batch; decide for the next, which would do `ahead` if nothing were left out."""
         predicted = self._predicted
+        if batch.empty:
+            self.model.observe_empty(batch.busy_seconds)
         if batch.teaches:
             self.model.observe(batch.efforts, batch.busy_seconds, batch.seconds)
             if predicted is not None and batch.foreseeable:

@@ -10,9 +10,10 @@ because they seem to cost nothing.
             │  ▪ ╱                 what they differ by is chance, and the last answer stays.
             └──────────────▶ rows
 
-Before sizes differ, all of it is thought to be for rows: then neither twice as many are let in because they
-seem to cost nothing, nor is a batch that is too long taken for fate; and the next batch, which has another
-size for it, tells what is true. Rows that take less than a third of the overhead of the largest batches are
+Before sizes differ, all of it is thought to be for rows that a batch without any takes less (one of those has
+mostly come before the first rows did; it may do less than others, so it says nothing once sizes differ): then
+neither twice as many are let in because they seem to cost nothing, nor is a batch that is too long taken for
+fate; and the next batch, which has another size for it, tells what is true. Rows that take less than a third of the overhead of the largest batches are
 not told from none.
 
 Guarantee: a function of what was observed; one slow batch changes little (medians); `snapshot` → `restore`
@@ -50,6 +51,8 @@ class Overhead:
         self._last: list[_Batch] = []
         #: Seconds of a row as sizes told it; None before they did.
         self._told: float | None = None
+        #: Seconds of the last batches without rows.
+        self._empty: list[float] = []
 
     @property
     def per_row(self) -> float:
@@ -57,7 +60,7 @@ class Overhead:
         if not self._last:
             return 0.0
         rows, seconds = self._middles()[-1]
-        told = seconds / max(rows, 1.0) if self._told is None else self._told
+        told = self._guessed(rows, seconds) if self._told is None else self._told
         return float(told) if told * rows > _MATTERS * seconds else 0.0
 
     @property
@@ -82,6 +85,15 @@ class Overhead:
         self._sizes = {size: some for size, some in known if some[-1][2] > number - _REMEMBERED}
         self._tell()
 
+    def observe_empty(self, seconds: float) -> None:
+        """After a batch without rows."""
+        self._empty = [*self._empty, float(seconds)][-_OF_A_SIZE:]
+
+    def _guessed(self, rows: float, seconds: float) -> float:
+        """Seconds of a row, before sizes tell."""
+        without = float(np.median(self._empty)) if self._empty else 0.0
+        return max(0.0, seconds - without) / max(rows, 1.0)
+
     def _middles(self) -> NDArray[np.float64]:
         """Rows and seconds of the middle batch of each size, the smallest first."""
         return np.array([np.median([one[:2] for one in some], axis=0) for some in self._sizes.values()])
@@ -100,6 +112,7 @@ class Overhead:
             "sizes": {str(size): [list(one) for one in some] for size, some in self._sizes.items()},
             "last": [list(one) for one in self._last],
             "told": self._told,
+            "empty": self._empty,
         }
 
     @classmethod
@@ -108,4 +121,5 @@ class Overhead:
         restored._sizes = {int(size): [tuple(one) for one in some] for size, some in raw["sizes"].items()}
         restored._last = [tuple(one) for one in raw["last"]]
         restored._told = raw["told"]
+        restored._empty = list(raw.get("empty", []))
         return restored

@@ -10,7 +10,7 @@ import pytest
 from tidegate.control.cost_model import Effort
 from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.headroom import HeadroomSettings
-from tidegate.control.load_model import Took
+from tidegate.control.load_model import SOURCES, Took
 from tidegate.control.offers import Offer, rate_offer, sample_offer, shut_offer, windows_offer
 from tidegate.control.one_goal import OneGoal
 from tidegate.control.patience import Patience, PatienceSettings
@@ -209,6 +209,21 @@ def test_a_slow_sink_is_made_up_for() -> None:
     machine.run(1.2, 10)
     machine.run(1.2, 15, overhead=0.6)
     assert all(took <= 1 for took in machine.seconds[-10:])
+
+
+def test_batches_without_rows_tell_what_a_batch_takes_before_its_rows() -> None:
+    efforts = {"join": Effort(3e3, 2e5, 7e3), SOURCES: Effort(3e3)}
+    seen = BatchSeen(0.9, efforts, {"join": Took(0.1)})
+    ahead = {name: Effort(*(2 * effort.parts).tolist()) for name, effort in efforts.items()}
+
+    def planned(*empty: float) -> float:
+        goal = OneGoal(GoalSettings(1.0))
+        for busy_seconds in empty:
+            goal.adapt(BatchSeen(busy_seconds, {}, teaches=False, empty=True), {}, OFFERS[:1])
+        return goal.adapt(seen, ahead, OFFERS[:1]).full
+
+    assert planned() == pytest.approx(1.8, abs=0.05)
+    assert planned(0.7, 0.6, 5.0) == pytest.approx(1.0, abs=0.05)
 
 
 def test_cold_batches_teach_nothing() -> None:

@@ -30,6 +30,23 @@ def test_all_of_it_is_first_put_down_to_rows_and_the_next_size_tells_what_is_tru
     assert overhead.per_row == pytest.approx(1e-5, rel=0.1)
 
 
+def test_a_batch_without_rows_tells_what_is_not_theirs_until_sizes_differ() -> None:
+    overhead = Overhead()
+    for seconds in (0.5, 0.4, 0.9):
+        overhead.observe_empty(seconds)
+    overhead.observe(20_000, 1.0)
+    assert overhead.per_row == pytest.approx(0.5 / 20_000)
+    assert overhead.fixed == pytest.approx(0.5)
+    overhead.observe(40_000, 1.8)
+    assert overhead.per_row == pytest.approx(0.8 / 20_000)
+    assert overhead.fixed == pytest.approx(0.2, abs=0.01)
+    # Rows that take next to nothing are not told from none, as ever.
+    calm = Overhead()
+    calm.observe_empty(0.5)
+    calm.observe(20_000, 0.6)
+    assert (calm.per_row, calm.fixed) == (0.0, 0.6)
+
+
 def test_fewer_rows_show_that_it_was_not_them() -> None:
     slow = learnt([1_000, 500, 1_000, 300, 900, 400, 700, 1_000], 2.0, 0.0)
     assert slow.per_row == 0
@@ -55,6 +72,7 @@ def test_noise_is_not_taken_for_a_price_of_rows(seed: int) -> None:
 def test_a_restored_one_goes_on_with_the_same_answers() -> None:
     rows = [10_000.0, 50_000.0, 20_000.0, 80_000.0]
     one = learnt(rows, 0.5, 1e-5)
+    one.observe_empty(0.3)
     other = Overhead.restore(json.loads(json.dumps(one.snapshot())))
     for overhead in (one, other):
         overhead.observe(30_000, 0.9)
