@@ -65,8 +65,10 @@ def learn(
     decided = goal.adapt(seen, prospects.ahead(efforts, known.get("levels", {})), prospects.offers())
     # Sources that end do not say what waits, so their streams would be apart while batches grow.
     most = _RISE_MOST * goal.model.most_rows if settings.live else np.inf
-    fits = _fits(settings.goal, decided, coming.wanted, most)
+    fits = _fits(settings.goal, decided, coming.wanted, most, coming.intake.more)
     limits = coming.intake.limits(fits) if seen.teaches and coming.wanted else {}
+    if limits:
+        goal.expect(decided, min(1.0, coming.intake.let_in(limits) / coming.wanted))
     told = {"waiting": coming.intake.waiting, "wanted": coming.wanted, "limits": limits}
     learnt: dict[str, Any] = {
         CONTROL: {
@@ -112,6 +114,8 @@ def _coming(step: Step, known: Mapping[str, Any]) -> _Coming:
     rows = sum(sum(report.offered) for report in ran.reports) + sum(ran.entered.values())
     taken = sum(one.rows for one in ran.taken.values()) or rows
     arrived = intake.observe(ran.taken) if ran.taken else rows
+    if rows and not ran.cold:
+        intake.felt(ran.busy_seconds / settings.goal.batch_seconds)
     expected = arrivals.observe(
         arrived, step.plan.now_us, ran.busy_seconds, settings.trigger_seconds, intake.waiting
     )
@@ -173,15 +177,18 @@ def _took(instances: Sequence[TaskReport], cores: int) -> Took:
     return Took.of(wall_seconds(cpu_seconds, cores), looking)
 
 
-def _fits(goal: GoalSettings, decided: Decided, rows: float, most: float) -> Fits:
-    """Rows that a batch has time for, from what so many are expected to take; `most`: further nobody saw."""
+def _fits(goal: GoalSettings, decided: Decided, rows: float, most: float, more: float) -> Fits:
+    """Rows that a batch has time for, from what so many are expected to take; `most`: further nobody saw.
+
+    `more`: so many times as many as follow from that.
+    """
     # Where overhead takes nearly all the time, batches are longer: smaller ones would get through even less.
     room = max((1 - decided.headroom / 2) * goal.batch_seconds - decided.fixed, decided.fixed / 2)
     full, planned, deepest = (
-        min(most, rows * room / max(seconds - decided.fixed, 1e-6))
+        more * rows * room / max(seconds - decided.fixed, 1e-6)
         for seconds in (decided.full, decided.expected, decided.deepest)
     )
-    return Fits(full, planned, deepest)
+    return Fits(min(most, full), min(most, planned), min(most, deepest), tried=planned > most)
 
 
 def _told(settings: KeepSettings, decided: Decided, after: Manifest) -> dict[str, Any]:

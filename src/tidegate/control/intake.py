@@ -11,7 +11,10 @@ after a few batches. That may be more than there is time for, and work is then l
 longer than leaving out work could ever bring back in time (the history of a stream) are late whatever is
 done: they are not hurried. In any case as many are wanted as there is time for with nothing left out.
 
-How many are *let in*: what fits into the time of a batch, whatever was wanted. While rows wait, streams are
+How many are *let in*: what fits into the time of a batch, whatever was wanted. What fits is what was learnt,
+and that may be wrong for long: of batches that are all of one size nobody learns what rows take, and a file
+more may be twice the rows. So while rows wait and batches have time to spare, from the third one on a quarter
+more fits with every batch (`more`); one that takes too long halves that again. While rows wait, streams are
 let in up to the same event time, because a row of a stream that runs ahead is stored until the others come.
 
 Sources are counted in units of their own: files, where they give whole files, or rows. Guarantee: a function
@@ -31,6 +34,10 @@ _DRAIN = 5
 _NEWS = 0.3
 #: A stream that is ahead of others still gets this part of its share.
 _LEAST_SHARE = 0.1
+#: Batches that use less than this part of their time have some to spare; so many times as much then fits with
+#: every one of them, or what would use that part of it, up to so many times what was learnt; but not yet with
+#: the first few: what was just learnt has to be tried.
+_SPARE, _STEP, _USED, _MORE_MOST, _AFTER = 0.85, 1.25, 0.95, 8.0, 3
 #: A source that does not say what waits is thought to hold as much again when it gave this part of its limit.
 _FULL = 0.9
 
@@ -57,6 +64,8 @@ class Fits:
     full: float
     decided: float
     deepest: float
+    #: Not what there is time for, but the most that is tried at once.
+    tried: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,19 @@ class Intake:
     def __init__(self) -> None:
         self._streams: dict[str, _Stream] = {}
         self._fits: Fits | None = None
+        #: How many times as much fits as was learnt; batches in a row that had time to spare while rows wait.
+        self.more, self._spared = 1.0, 0
+
+    def felt(self, used: float) -> None:
+        """After a batch that used this part of its time, and what it took is known."""
+        tried = self._fits is None or self._fits.tried
+        self._spared = self._spared + 1 if self.waiting and used < _SPARE and not tried else 0
+        if used > 1:
+            self.more = max(1.0, self.more / 2)
+        elif not self.waiting:
+            self.more = max(1.0, self.more / _STEP)
+        elif self._spared >= _AFTER:
+            self.more = min(_MORE_MOST, min(_STEP, _USED / used) * self.more)
 
     @property
     def waiting(self) -> float:
@@ -159,6 +181,13 @@ class Intake:
         }
         return self._whole(units, fits.decided)
 
+    def let_in(self, limits: Mapping[str, int]) -> float:
+        """Rows of so many units, and of streams that cannot be limited."""
+        return sum(
+            limits[name] * one.per_unit if name in limits else one.rows
+            for name, one in self._streams.items()
+        )
+
     def _whole(self, units: Mapping[str, float], rows: float) -> dict[str, int]:
         """In whole units, one of each at least; what is cut off goes to those that lost most, if it fits."""
         whole = {name: max(1, int(one)) for name, one in units.items()}
@@ -196,6 +225,7 @@ class Intake:
         return {
             "streams": {name: asdict(one) for name, one in self._streams.items()},
             "fits": None if self._fits is None else asdict(self._fits),
+            "more": [self.more, self._spared],
         }
 
     @classmethod
@@ -203,4 +233,5 @@ class Intake:
         restored = cls()
         restored._streams = {name: _Stream(**one) for name, one in raw["streams"].items()}
         restored._fits = None if raw["fits"] is None else Fits(**raw["fits"])
+        restored.more, restored._spared = raw.get("more", (1.0, 0))
         return restored

@@ -91,6 +91,11 @@ class OneGoal:
         self._predicted = None if self.model.is_blank else decided.expected
         return decided
 
+    def expect(self, decided: Decided, part: float) -> None:
+        """The next batch has only this part of the rows that were expected: its source lets in no more."""
+        if self._predicted is not None:
+            self._predicted = decided.fixed + part * (decided.expected - decided.fixed)
+
     def _target(self, prospect: Prospect) -> float:
         """The time to be used: what there is, less headroom; never so little that nothing would be done."""
         time = self.settings.batch_seconds

@@ -57,6 +57,33 @@ def test_as_much_is_expected_as_is_let_in_because_it_fits() -> None:
     assert intake.wanted(3_000) == 3_000 + 15_000
 
 
+def test_while_rows_wait_and_time_is_spared_more_fits_than_was_learnt() -> None:
+    intake = steady(waiting=500)
+    intake.limits(fits(3_000))
+    for used in (0.7, 0.9, 0.7, 0.7, 0.7, 0.8):
+        intake.felt(used)
+    assert intake.more == pytest.approx(1.25 * 0.95 / 0.8)
+    for _ in range(20):
+        intake.felt(0.5)
+    assert intake.more == 8
+    intake.felt(1.1)
+    assert intake.more == 4
+    calm = Intake.restore({**intake.snapshot(), "streams": steady().snapshot()["streams"]})
+    for _ in range(10):
+        calm.felt(0.3)
+    assert calm.more == 1
+    # What was as much as is tried at once says nothing about time.
+    intake.limits(Fits(3_000, 3_000, 3_000, tried=True))
+    intake.felt(0.3)
+    assert intake.more == 4
+
+
+def test_what_is_let_in_is_what_limits_allow_and_what_cannot_be_limited() -> None:
+    intake = steady()
+    intake.observe({"a": Taken(2_000, 4 * SECOND, 200, 0, None), "b": Taken(500, 4 * SECOND)})
+    assert intake.let_in({"a": 30}) == pytest.approx(300 + 500)
+
+
 def test_a_history_is_not_hurried() -> None:
     # No leaving out would bring it back in time, so nothing is left out for it.
     intake = steady(waiting=500_000)

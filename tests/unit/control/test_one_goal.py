@@ -163,6 +163,13 @@ def test_what_is_predicted_before_anything_was_learnt_is_no_error() -> None:
     assert machine.run(0.9).predicted == pytest.approx(machine.seconds[-1], rel=0.03)
 
 
+def test_a_batch_that_its_source_limits_is_expected_to_be_as_much_shorter() -> None:
+    machine = Machine()
+    decided = machine.run(0.9, 5)
+    machine.goal.expect(decided, 0.5)
+    assert machine.run(0.45).predicted == pytest.approx(machine.seconds[-1], rel=0.05)
+
+
 def test_only_the_freshest_rows_are_let_in_when_everything_else_left_out_is_not_enough() -> None:
     machine = Machine()
     machine.run(0.9, 10)

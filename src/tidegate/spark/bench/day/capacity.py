@@ -17,7 +17,7 @@ from tidegate.spark.bench.day.feed import prepare
 from tidegate.spark.bench.day.run import play
 
 #: Pairs a second that no two cores of today can compare.
-GUESSED_PAIRS = 4e9
+GUESSED_PAIRS = 8e8
 RUSH_SECONDS = 40.0
 #: What is compared from here on, when the window is full and the policy has settled.
 SETTLED_SECONDS = 25.0
