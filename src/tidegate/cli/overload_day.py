@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from tidegate.papers.day_answer import Answer
     from tidegate.spark.bench.day.contenders import Start
     from tidegate.spark.bench.day.recorded import Recorded
+    from tidegate.spark.bench.day.turns import Turn
 
 QUICK_SECONDS, QUICK_RATE = 16.0, 300.0
-#: Batches with and without a goal are compared in turns of so many seconds. (Side by side they would begin at
-#: the same moments and wait for each other; in this order a steady drift evens out. Turns scatter by a tenth,
-#: so what they say is not exact to a few per cent.)
-CALM_SECONDS, CALM_TURNS = 30.0, (True, False, False, True)
+#: Seconds of rows that queries with and without a goal take in turns.
+CALM_SECONDS = 150.0
 COLUMNS = (
     "contender",
     "latency_p50",
@@ -74,8 +73,8 @@ def _day(arguments: argparse.Namespace, console: Console) -> Day:
 
 def _played(
     arguments: argparse.Namespace, day: Day, starts: Mapping[str, Start], console: Console
-) -> tuple[Answer, dict[str, Recorded], list[Recorded]]:
-    """The exact answer, the day of every contender, and calm ones with and without a goal."""
+) -> tuple[Answer, dict[str, Recorded], list[Turn]]:
+    """The exact answer, the day of every contender, and calm with and without a goal."""
     from tidegate.papers.day import streams_of
     from tidegate.papers.day_answer import exact_answer
     from tidegate.report.outcome import say
@@ -95,23 +94,17 @@ def _played(
     return answer, runs, _calm(arguments, day, console) if OURS in starts and not arguments.quick else []
 
 
-def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> list[Recorded]:
+def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> list[Turn]:
     from tidegate.papers.day import Day, Segment
     from tidegate.report.outcome import say
     from tidegate.spark.bench.day.bars import OURS, WITHOUT_GOAL
-    from tidegate.spark.bench.day.contenders import tidegate, without_goal
-    from tidegate.spark.bench.day.feed import prepare
-    from tidegate.spark.bench.day.run import play
+    from tidegate.spark.bench.day.contenders import with_goal_at_once, without_goal_at_once
+    from tidegate.spark.bench.day.turns import take_turns
 
     say(console, "calm, with and without a goal, in turns")
     calm = Day(day.calm_rate, (Segment("calm", CALM_SECONDS),), day.window_seconds, day.seed)
-    runs: list[Recorded] = []
-    with TemporaryDirectory(prefix="tidegate-feed-", dir=arguments.temp) as folder:
-        feed = prepare(calm, Path(folder))
-        for with_goal in CALM_TURNS:
-            contender = {OURS: tidegate} if with_goal else {WITHOUT_GOAL: without_goal}
-            runs += play(feed, contender, arguments.temp, _teller(console)).values()
-    return runs
+    queries = {OURS: with_goal_at_once, WITHOUT_GOAL: without_goal_at_once}
+    return take_turns(calm, queries, arguments.temp, _teller(console))
 
 
 def _teller(console: Console) -> Callable[[str], None]:

@@ -7,23 +7,28 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from tidegate.papers.day import CALM, SPIKE
 from tidegate.papers.day_answer import Answer
 from tidegate.report.bars import at_least, at_most
 from tidegate.report.frame import Bar
 from tidegate.spark.bench.day.over_time import exact_from, fate_of, right_share
 from tidegate.spark.bench.day.recorded import Batch, Recorded, percentile
+from tidegate.spark.bench.day.turns import Turn
 
 OURS, WITHOUT_GOAL = "tidegate", "tidegate, no goal"
 #: After a step, results may be late for so long.
 SETTLING_SECONDS = 10.0
 OVERHEAD_MAX = 0.03
+#: Turns until Java and the windows of both queries are warm.
+WARM_TURNS = 30
 
 Runs = Mapping[str, Recorded]
 
 
-def day_bars(runs: Runs, answer: Answer, calm: Sequence[Recorded], goal_seconds: float) -> list[Bar]:
-    """Of our own run, and of calm ones with and without a goal, in turns."""
+def day_bars(runs: Runs, answer: Answer, calm: Sequence[Turn], goal_seconds: float) -> list[Bar]:
+    """Of our own run, and of calm with and without a goal, in turns."""
     bars = [at_most("overload.controller_overhead", overhead(calm), "", OVERHEAD_MAX)] if calm else []
     ours = runs.get(OURS)
     if ours is None:
@@ -54,15 +59,19 @@ def back_after(run: Recorded, goal_seconds: float) -> float | None:
     return max(late, default=begin) - begin if brought else None
 
 
-def overhead(calm: Sequence[Recorded]) -> float | None:
+def overhead(calm: Sequence[Turn]) -> float | None:
     """By how much batches take longer with a goal than without, where nothing has to be left out."""
-    seconds: dict[str, list[float]] = {OURS: [], WITHOUT_GOAL: []}
-    for run in calm:
-        settled = [batch.told for batch in run.between(SETTLING_SECONDS) if batch.told.rows]
-        seconds[run.contender] += [told.ended - told.began for told in settled]
-    if not (seconds[OURS] and seconds[WITHOUT_GOAL]):
-        return None
-    return median(seconds[OURS]) / median(seconds[WITHOUT_GOAL]) - 1.0
+    ratios = ratios_of(calm)
+    return median(ratios) - 1.0 if ratios else None
+
+
+def ratios_of(calm: Sequence[Turn]) -> list[float]:
+    """By turn: the batch with a goal over the one without, of the same rows, once all is warm."""
+    seconds: dict[int, dict[str, float]] = {}
+    for turn in calm:
+        if turn.seconds is not None and turn.number >= WARM_TURNS:
+            seconds.setdefault(turn.number, {})[turn.contender] = turn.seconds
+    return [one[OURS] / one[WITHOUT_GOAL] for one in seconds.values() if len(one) > 1]
 
 
 def _held(run: Recorded) -> float | None:
@@ -98,36 +107,47 @@ def _wait(run: Recorded, batch: Batch) -> float:
 
 
 def rows_of_report(
-    runs: Runs, answer: Answer, calm: Sequence[Recorded], goal_seconds: float
+    runs: Runs, answer: Answer, calm: Sequence[Turn], goal_seconds: float
 ) -> list[dict[str, Any]]:
-    """One line a run, with every batch as raw sample."""
-    told = [("day", run) for run in runs.values()] + [("calm, in turns", run) for run in calm]
-    return [_row(setting, run, answer, goal_seconds) for setting, run in told]
+    """One line a run, with every batch as raw sample; and one of calm in turns."""
+    rows = [_row(run, answer, goal_seconds) for run in runs.values()]
+    return [*rows, _row_of_turns(calm)] if calm else rows
 
 
-def _row(setting: str, run: Recorded, answer: Answer, goal_seconds: float) -> dict[str, Any]:
+def _row_of_turns(calm: Sequence[Turn]) -> dict[str, Any]:
+    ratios = ratios_of(calm)
+    low, high = np.quantile(ratios, (0.25, 0.75)).tolist() if ratios else (None, None)
+    return {
+        "setting": "calm, in turns",
+        "pairs": len(ratios),
+        "ratio_low": low,
+        "ratio_high": high,
+        "turns": [asdict(turn) for turn in calm],
+    }
+
+
+def _row(run: Recorded, answer: Answer, goal_seconds: float) -> dict[str, Any]:
     waits = run.waits()
     rows = float(waits[:, 1].sum())
     row: dict[str, Any] = {
         "contender": run.contender,
-        "setting": setting,
+        "setting": "day",
         "latency_p50": percentile(waits, 50),
         "latency_p95": percentile(waits, 95),
         "rows_in_time": float(waits[waits[:, 0] <= goal_seconds, 1].sum()) / rows if rows else None,
         "rows_left_over": sum(left for _, left in run.left_over()),
         "batch_seconds": median([b.told.ended - b.told.began for b in run.batches if b.told.rows]),
     }
-    if setting == "day":
-        fate = fate_of(run, answer, goal_seconds)
-        total = max(1, int(fate.exact.sum()))
-        row |= {
-            "results": int((fate.in_time + fate.too_late).sum()),
-            "recall_in_time": float(fate.in_time.sum()) / total,
-            "lost_too_late": float(fate.too_late.sum()) / total,
-            "lost_never": float(fate.never.sum()) / total,
-            "answer_at_the_end": right_share(run, answer, run.day.seconds + goal_seconds),
-            "exact_from": exact_from(run, answer, goal_seconds),
-        }
+    fate = fate_of(run, answer, goal_seconds)
+    total = max(1, int(fate.exact.sum()))
+    row |= {
+        "results": int((fate.in_time + fate.too_late).sum()),
+        "recall_in_time": float(fate.in_time.sum()) / total,
+        "lost_too_late": float(fate.too_late.sum()) / total,
+        "lost_never": float(fate.never.sum()) / total,
+        "answer_at_the_end": right_share(run, answer, run.day.seconds + goal_seconds),
+        "exact_from": exact_from(run, answer, goal_seconds),
+    }
     return row | {"batches": [_sample(run, batch) for batch in run.batches]}
 
 

@@ -54,6 +54,10 @@ class Running(Protocol):
 
     def told(self) -> list[Told]: ...
 
+    def taken(self) -> int:
+        """Left rows so far."""
+        ...
+
     def stop(self) -> None:
         """End it; raises what it failed of."""
         ...
@@ -66,8 +70,13 @@ def tidegate(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Runni
     return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(repair="when idle"))
 
 
-def without_goal(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
-    return _start(session, feed, home, sink, None, None)
+def with_goal_at_once(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
+    """The same, with batches that begin as soon as rows are there."""
+    return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(repair="when idle"), trigger=None)
+
+
+def without_goal_at_once(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
+    return _start(session, feed, home, sink, None, None, trigger=None)
 
 
 def random(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
@@ -95,7 +104,13 @@ CONTENDERS: dict[str, Start] = {
 
 
 def _start(
-    session: SparkSession, feed: Feed, home: Path, sink: Sink, goal: tg.Goal | None, shed: tg.Shed | None
+    session: SparkSession,
+    feed: Feed,
+    home: Path,
+    sink: Sink,
+    goal: tg.Goal | None,
+    shed: tg.Shed | None,
+    trigger: str | None = TRIGGER,
 ) -> Running:
     left, right = (
         tg.stream(
@@ -112,7 +127,7 @@ def _start(
     query = tg.start(
         pairs.write_to(sink, name="pairs"),
         checkpoint=str(home / "checkpoint"),
-        trigger=TRIGGER,
+        trigger=trigger,
         goal=goal,
         shed=shed,
         seed=feed.day.seed,
@@ -149,6 +164,9 @@ class _Tidegate:
     def told(self) -> list[Told]:
         return [told_by_tidegate(progress) for progress in self.query.recent_progress]
 
+    def taken(self) -> int:
+        return sum(progress["offered"][STREAMS[0]] for progress in self.query.recent_progress)
+
     def stop(self) -> None:
         self.query.stop()
         failure = self.query.exception()
@@ -165,6 +183,9 @@ class _Spark:
 
     def told(self) -> list[Told]:
         return [told_by_spark(progress) for progress in self.query.recentProgress]
+
+    def taken(self) -> int:
+        return sum(told.left_rows for told in self.told())
 
     def stop(self) -> None:
         failure = self.query.exception()

@@ -83,7 +83,7 @@ def _let_arrive(
 ) -> None:
     """The first rows, and when Spark and its workers have warmed up on them, all others."""
     arrivals.start()
-    _wait(running, lambda: all(_taken(one) for one in running.values()), float("inf"))
+    _wait(running, lambda: all(one.taken() for one in running.values()), float("inf"))
     warm = min(WARM_SECONDS_MAX, WARM * feed.day.seconds)
     _wait(running, lambda: False, time.monotonic() + warm)
     arrivals.go()
@@ -97,7 +97,7 @@ def _let_arrive(
             say(f"{clock():4.0f} s, {feed.day.at(clock()).name}: {state}")
     rows, overtime = int(feed.rows.sum()), max(OVERTIME_SECONDS_MIN, OVERTIME * feed.day.seconds)
     everyone = running.values()
-    _wait(running, lambda: all(_taken(one) >= rows for one in everyone), time.monotonic() + overtime)
+    _wait(running, lambda: all(one.taken() >= rows for one in everyone), time.monotonic() + overtime)
 
 
 def _wait(running: Mapping[str, Running], done: Callable[[], bool], patience: float) -> None:
@@ -105,11 +105,7 @@ def _wait(running: Mapping[str, Running], done: Callable[[], bool], patience: fl
         time.sleep(LOOK_SECONDS)
 
 
-def _taken(one: Running) -> int:
-    return sum(told.left_rows for told in one.told())
-
-
 def _state(one: Running, arrived: int) -> str:
     last = one.told()[-1]
     kept = "" if last.fraction is None else f", r = {last.fraction:.2f}"
-    return f"batch of {last.ended - last.began:.2f} s, {2 * (arrived - _taken(one)):,} rows waiting{kept}"
+    return f"batch of {last.ended - last.began:.2f} s, {2 * (arrived - one.taken()):,} rows waiting{kept}"
