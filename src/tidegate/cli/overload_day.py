@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tidegate.papers.day_answer import Answer
     from tidegate.spark.bench.day.contenders import Start
     from tidegate.spark.bench.day.recorded import Recorded
-    from tidegate.spark.bench.day.turns import Turn
+    from tidegate.spark.bench.day.turns import Second
 
 QUICK_SECONDS, QUICK_RATE = 16.0, 300.0
 #: Seconds of rows that queries with and without a goal take in turns.
-CALM_SECONDS = 150.0
+CALM_SECONDS = 192.0
 COLUMNS = (
     "contender",
     "latency_p50",
@@ -73,7 +73,7 @@ def _day(arguments: argparse.Namespace, console: Console) -> Day:
 
 def _played(
     arguments: argparse.Namespace, day: Day, starts: Mapping[str, Start], console: Console
-) -> tuple[Answer, dict[str, Recorded], list[Turn]]:
+) -> tuple[Answer, dict[str, Recorded], list[Second]]:
     """The exact answer, the day of every contender, and calm with and without a goal."""
     from tidegate.papers.day import streams_of
     from tidegate.papers.day_answer import exact_answer
@@ -94,7 +94,7 @@ def _played(
     return answer, runs, _calm(arguments, day, console) if OURS in starts and not arguments.quick else []
 
 
-def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> list[Turn]:
+def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> list[Second]:
     from tidegate.papers.day import Day, Segment
     from tidegate.report.outcome import say
     from tidegate.spark.bench.day.bars import OURS, WITHOUT_GOAL

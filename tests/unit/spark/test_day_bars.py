@@ -14,7 +14,7 @@ from tidegate.spark.bench.day.over_time import exact_from, fate_of, overdue, rig
 from tidegate.spark.bench.day.plot import day_plot
 from tidegate.spark.bench.day.recorded import Recorded, Told, percentile, recorded
 from tidegate.spark.bench.day.telling import told_by_spark, told_by_tidegate
-from tidegate.spark.bench.day.turns import Turn, turns_of
+from tidegate.spark.bench.day.turns import COLD_SECONDS, Second, seconds_of
 
 GOAL = 2.0
 #: Ten rows a tick, a result a row; the spike brings no more, so that sums stay simple.
@@ -62,7 +62,7 @@ def answer() -> Answer:
     return Answer(results, 7 * results, 100 * results)
 
 
-def bar(id: str, one: Recorded, calm: Sequence[Turn] = ()) -> tuple[float | None, bool]:
+def bar(id: str, one: Recorded, calm: Sequence[Second] = ()) -> tuple[float | None, bool]:
     bars = day_bars({OURS: one}, answer(), calm, GOAL)
     found = next(bar for bar in bars if bar.id == f"overload.{id}")
     return found.value, found.holds
@@ -171,43 +171,33 @@ def test_a_batch_that_repairs_must_not_be_late() -> None:
 
 
 def test_overhead_compares_batches_of_the_same_rows_with_and_without_a_goal() -> None:
-    # Batches become shorter while Java warms up; one turn in three of the one without was not alone.
-    turns = []
+    # Batches become shorter while Java warms up; one second in three came in two batches.
+    calm = []
     for number in range(60):
         usual = 0.4 + 1 / (1 + number)
-        turns.append(Turn(OURS, number, 1.1 * usual))
-        turns.append(Turn(WITHOUT_GOAL, number, None if number % 3 == 0 else usual))
-    value, holds = bar("controller_overhead", run(), turns)
+        calm.append(Second(OURS, number, 1.1 * usual))
+        calm.append(Second(WITHOUT_GOAL, number, None if number % 3 == 0 else usual))
+    value, holds = bar("controller_overhead", run(), calm)
     assert value == pytest.approx(0.1)
     assert not holds
-    assert bar("controller_overhead", run(), [turn for turn in turns if turn.contender == OURS])[0] is None
-    row = rows_of_report({}, answer(), turns, GOAL)[-1]
+    assert bar("controller_overhead", run(), [one for one in calm if one.contender == OURS])[0] is None
+    row = rows_of_report({}, answer(), calm, GOAL)[-1]
     assert (row["pairs"], row["ratio_low"]) == (20, pytest.approx(1.1))
 
 
-def test_a_turn_counts_where_one_batch_took_it_alone() -> None:
-    def told(*batches: tuple[float, float, int]) -> list[Told]:
-        return [Told(n, began, ended, left, 2 * left) for n, (began, ended, left) in enumerate(batches)]
-
-    rows = {"a": [10, 10, 10, 10, 10, 10], "b": [10] * 6}
-    turns = turns_of(
-        {
-            "a": told((0.0, 0.5, 20), (2.0, 2.4, 20), (4.0, 4.2, 10), (4.2, 4.6, 10)),
-            "b": told((1.0, 1.5, 20), (2.2, 2.3, 0), (3.0, 3.6, 20), (5.0, 5.5, 20)),
-        },
-        rows,
-    )
-    seconds = {(turn.contender, turn.number): turn.seconds for turn in turns}
-    assert seconds == {
-        ("a", 0): pytest.approx(0.5),
-        # Meanwhile the other one let time pass.
-        ("a", 1): None,
-        # In two batches.
-        ("a", 2): None,
-        ("b", 0): pytest.approx(0.5),
-        ("b", 1): pytest.approx(0.6),
-        ("b", 2): pytest.approx(0.5),
-    }
+def test_a_second_of_rows_counts_where_one_warm_batch_took_it() -> None:
+    rows = [20] * (COLD_SECONDS + 3)
+    took = [(number, 20, 0.5) for number in range(COLD_SECONDS + 1)]
+    # Then a batch without rows, two of half a second each, and one of a whole second.
+    took += [(10, 0, 0.1), (11, 10, 0.3), (12, 10, 0.3), (13, 20, 0.6)]
+    told = [Told(n, at, at + seconds, left, 2 * left) for n, (at, left, seconds) in enumerate(took)]
+    found = seconds_of(OURS, 100, told, rows)
+    assert [one.number for one in found] == list(range(100, 100 + len(rows)))
+    assert [one.batch_seconds for one in found] == [None] * COLD_SECONDS + [
+        pytest.approx(0.5),
+        None,
+        pytest.approx(0.6),
+    ]
 
 
 def test_the_report_has_every_batch_and_all_panels_can_be_drawn() -> None:

@@ -15,19 +15,19 @@ from tidegate.report.bars import at_least, at_most
 from tidegate.report.frame import Bar
 from tidegate.spark.bench.day.over_time import exact_from, fate_of, right_share
 from tidegate.spark.bench.day.recorded import Batch, Recorded, percentile
-from tidegate.spark.bench.day.turns import Turn
+from tidegate.spark.bench.day.turns import Second
 
 OURS, WITHOUT_GOAL = "tidegate", "tidegate, no goal"
 #: After a step, results may be late for so long.
 SETTLING_SECONDS = 10.0
 OVERHEAD_MAX = 0.03
-#: Turns until Java and the windows of both queries are warm.
-WARM_TURNS = 30
+#: Seconds of rows until Java is warm.
+WARM_SECONDS = 30
 
 Runs = Mapping[str, Recorded]
 
 
-def day_bars(runs: Runs, answer: Answer, calm: Sequence[Turn], goal_seconds: float) -> list[Bar]:
+def day_bars(runs: Runs, answer: Answer, calm: Sequence[Second], goal_seconds: float) -> list[Bar]:
     """Of our own run, and of calm with and without a goal, in turns."""
     bars = [at_most("overload.controller_overhead", overhead(calm), "", OVERHEAD_MAX)] if calm else []
     ours = runs.get(OURS)
@@ -59,18 +59,18 @@ def back_after(run: Recorded, goal_seconds: float) -> float | None:
     return max(late, default=begin) - begin if brought else None
 
 
-def overhead(calm: Sequence[Turn]) -> float | None:
+def overhead(calm: Sequence[Second]) -> float | None:
     """By how much batches take longer with a goal than without, where nothing has to be left out."""
     ratios = ratios_of(calm)
     return median(ratios) - 1.0 if ratios else None
 
 
-def ratios_of(calm: Sequence[Turn]) -> list[float]:
-    """By turn: the batch with a goal over the one without, of the same rows, once all is warm."""
+def ratios_of(calm: Sequence[Second]) -> list[float]:
+    """The batch with a goal over the one without, of the same rows, once all is warm."""
     seconds: dict[int, dict[str, float]] = {}
-    for turn in calm:
-        if turn.seconds is not None and turn.number >= WARM_TURNS:
-            seconds.setdefault(turn.number, {})[turn.contender] = turn.seconds
+    for one in calm:
+        if one.batch_seconds is not None and one.number >= WARM_SECONDS:
+            seconds.setdefault(one.number, {})[one.contender] = one.batch_seconds
     return [one[OURS] / one[WITHOUT_GOAL] for one in seconds.values() if len(one) > 1]
 
 
@@ -107,14 +107,14 @@ def _wait(run: Recorded, batch: Batch) -> float:
 
 
 def rows_of_report(
-    runs: Runs, answer: Answer, calm: Sequence[Turn], goal_seconds: float
+    runs: Runs, answer: Answer, calm: Sequence[Second], goal_seconds: float
 ) -> list[dict[str, Any]]:
     """One line a run, with every batch as raw sample; and one of calm in turns."""
     rows = [_row(run, answer, goal_seconds) for run in runs.values()]
     return [*rows, _row_of_turns(calm)] if calm else rows
 
 
-def _row_of_turns(calm: Sequence[Turn]) -> dict[str, Any]:
+def _row_of_turns(calm: Sequence[Second]) -> dict[str, Any]:
     ratios = ratios_of(calm)
     low, high = np.quantile(ratios, (0.25, 0.75)).tolist() if ratios else (None, None)
     return {
@@ -122,7 +122,7 @@ def _row_of_turns(calm: Sequence[Turn]) -> dict[str, Any]:
         "pairs": len(ratios),
         "ratio_low": low,
         "ratio_high": high,
-        "turns": [asdict(turn) for turn in calm],
+        "seconds": [asdict(one) for one in calm],
     }
 
 

@@ -1,107 +1,102 @@
 """What a goal costs where nothing has to be left out: two queries of one session take the same rows in turns.
 
-One run after the other says nothing to a few per cent: Java compiles other things, and the machine has other
-hours. Queries whose batches begin at the same moments wait for each other. So both stand side by side, and
-every second of rows is given to one of them and, when it is done, to the other; the next, the other way
-round. Both take what comes as soon as it comes.
+Two runs one after the other say nothing to a few per cent: Java compiles other things, and the machine has
+other hours. And queries side by side wait for each other, because every one has a batch a second even if no
+rows come. So one session runs a query for some seconds of rows, stops it, runs the other one for the same
+rows, and so on, there and back; each goes on from its own checkpoint. Rows come a second at a time, the next
+when the last are taken.
 
-    with a goal   ▓▓        ▓▓ ▓▓        ▓▓
-    without          ▓▓ ▓▓        ▓▓ ▓▓
+    with a goal   ▓▓▓▓▓▓            ▓▓▓▓▓▓▓▓▓▓▓▓            ▓▓▓▓▓▓
+    without             ▓▓▓▓▓▓▓▓▓▓▓▓            ▓▓▓▓▓▓▓▓▓▓▓▓
 
-A query without rows has a batch a second, too, to let time pass. Turns during which the other one had such a
-batch do not count.
+The first batches after every start do not count: a run begins cold.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyspark.sql import SparkSession
-
 from tidegate.papers.day import TICK_SECONDS, Day
-from tidegate.spark.bench.day.contenders import Running, Sink
+from tidegate.spark.bench.day.contenders import Running, Sink, Start
 from tidegate.spark.bench.day.feed import Feed, prepare
 from tidegate.spark.bench.day.recorded import Told
 from tidegate.spark.bench.day.run import Say, session_of_bench
 
-#: A turn has a second of rows, as a batch has that begins every second.
+#: Rows come a second at a time, as a batch has them that begins every second.
 TICKS = round(1 / TICK_SECONDS)
+#: Seconds of rows in a turn, and those at its beginning that do not count.
+TURN_SECONDS, COLD_SECONDS = 16, 5
 LOOK_SECONDS = 0.03
-#: How it goes is said after so many turns.
-TOLD_TURNS = 20
-
-Start = Callable[[SparkSession, Feed, Path, Sink], Running]
 
 
 @dataclass(frozen=True)
-class Turn:
+class Second:
     """One second of rows under one query."""
 
     contender: str
     number: int
-    #: Of the batch that took them; None: more than one did, or the other query had a batch meanwhile.
-    seconds: float | None
+    #: Of the batch that took them; None: it was cold, or they came in more than one.
+    batch_seconds: float | None
 
 
-def take_turns(day: Day, contenders: Mapping[str, Start], temp: Path | None, say: Say) -> list[Turn]:
-    """All rows of a day under each contender, a second at a time."""
-    names = list(contenders)
+def take_turns(day: Day, contenders: Mapping[str, Start], temp: Path | None, say: Say) -> list[Second]:
+    """All rows of a day under each contender, in turns."""
+    turns, found = int(day.seconds) // TURN_SECONDS, []
     with TemporaryDirectory(prefix="tidegate-turns-", dir=temp) as folder, ExitStack() as at_the_end:
-        home, session = Path(folder), session_of_bench()
+        homes = {name: Path(folder) / str(place) for place, name in enumerate(contenders)}
+        feeds = {name: prepare(day, home / "feed") for name, home in homes.items()}
+        session = session_of_bench()
         at_the_end.callback(session.stop)
-        feeds = {name: prepare(day, home / f"{place}" / "feed") for place, name in enumerate(names)}
-        running: dict[str, Running] = {}
-        for place, (name, start) in enumerate(contenders.items()):
-            checkpoint = home / f"{place}" / "query"
-            running[name] = start(session, feeds[name], checkpoint, Sink(day, lambda: 0.0))
-            at_the_end.callback(running[name].stop)
-        for number in range(day.ticks // TICKS):
-            for name in names if number % 2 == 0 else names[::-1]:
-                _give(feeds[name], number)
-                _wait_until_taken(running, name, _given(feeds[name], number + 1))
-            if (number + 1) % TOLD_TURNS == 0:
-                say(f"{number + 1} turns of {day.ticks // TICKS}")
-        told = {name: one.told() for name, one in running.items()}
-    return turns_of(told, {name: feed.rows[: day.ticks].tolist() for name, feed in feeds.items()})
-
-
-def turns_of(told: Mapping[str, Sequence[Told]], rows: Mapping[str, Sequence[int]]) -> list[Turn]:
-    """By contender and turn: the batch that took it, where it was the only one that ran.
-
-    `told`: all batches of all contenders; `rows`: left rows by tick.
-    """
-    found = []
-    for name, batches in told.items():
-        others = [batch for other, some in told.items() if other != name for batch in some]
-        taken, ends = 0, {sum(rows[name][: TICKS * (n + 1)]): n for n in range(len(rows[name]) // TICKS)}
-        whole = {n: sum(rows[name][TICKS * n : TICKS * (n + 1)]) for n in ends.values()}
-        for batch in batches:
-            taken += batch.left_rows
-            number = ends.get(taken)
-            if number is None or not batch.left_rows:
-                continue
-            alone = not any(one.began < batch.ended and batch.began < one.ended for one in others)
-            seconds = batch.ended - batch.began if alone and batch.left_rows == whole[number] else None
-            found.append(Turn(name, number, seconds))
+        for turn in range(turns):
+            numbers = range(TURN_SECONDS * turn, TURN_SECONDS * (turn + 1))
+            for name in list(contenders)[:: -1 if turn % 2 else 1]:
+                running = contenders[name](session, feeds[name], homes[name], Sink(day, lambda: 0.0))
+                told = _taken(running, feeds[name], numbers)
+                rows = [_rows(feeds[name], number) for number in numbers]
+                found += seconds_of(name, numbers[0], told, rows)
+            say(f"turn {turn + 1} of {turns}")
     return found
 
 
+def seconds_of(contender: str, first: int, told: Sequence[Told], rows: Sequence[int]) -> list[Second]:
+    """A turn: every second of its rows with the batch that took it. `rows`: left ones by second."""
+    found, taken, ends = [], 0, list(accumulate(rows))
+    for batch in told:
+        taken += batch.left_rows
+        if not batch.left_rows or taken not in ends:
+            continue
+        number = ends.index(taken)
+        whole = batch.left_rows == rows[number] and number >= COLD_SECONDS
+        found.append(Second(contender, first + number, batch.ended - batch.began if whole else None))
+    return found
+
+
+def _taken(running: Running, feed: Feed, numbers: Sequence[int]) -> list[Told]:
+    """Let a query take some seconds of rows, and stop it."""
+    given = 0
+    try:
+        for number in numbers:
+            _give(feed, number)
+            given += _rows(feed, number)
+            while running.taken() < given and running.is_active():
+                time.sleep(LOOK_SECONDS)
+        return running.told()
+    finally:
+        running.stop()
+
+
 def _give(feed: Feed, number: int) -> None:
-    """The files of a turn arrive."""
+    """The files of a second arrive."""
     for tick in range(TICKS * number, TICKS * (number + 1)):
         for waiting, arrived in feed.files(tick):
             waiting.rename(arrived)
 
 
-def _given(feed: Feed, turns: int) -> int:
-    return int(feed.rows[: TICKS * turns].sum())
-
-
-def _wait_until_taken(running: Mapping[str, Running], name: str, rows: int) -> None:
-    while running[name].taken() < rows and all(one.is_active() for one in running.values()):
-        time.sleep(LOOK_SECONDS)
+def _rows(feed: Feed, number: int) -> int:
+    return int(feed.rows[TICKS * number : TICKS * (number + 1)].sum())
