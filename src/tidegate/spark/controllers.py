@@ -95,7 +95,8 @@ class Controllers:
         loads = self._loads or balancing.measured(balance, (), manifest)
         with times.timed("reroute"):
             routing, cuts, wanted = balancing.reroute(balance, manifest, self.instances, loads)
-        skipping = self._skipping(manifest, moment)
+        with times.timed("goal"):
+            skipping = self._skipping(manifest, moment)
         settle_after = self.settings.settle_after and not moment.flush
         return planning.next_plan(
             batch,
@@ -159,10 +160,10 @@ class Controllers:
         assert goal is not None
         with times.timed("goal"):
             learnt = goal_keeping.learn(goal, done.before, done.plan, ran, done.after, self._operators)
-        if owed is not None:
-            learnt[repair.CONTROL] = repair.learn(
-                owed, done.before, done.plan, ran.reports, ran.busy_seconds, ran.cold
-            )
+            if owed is not None:
+                learnt[repair.CONTROL] = repair.learn(
+                    owed, done.before, done.plan, ran.reports, ran.busy_seconds, ran.cold
+                )
         return learnt
 
     def _balanced(self, done: BatchDone, times: Timings) -> dict[str, Any]:

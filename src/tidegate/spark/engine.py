@@ -235,7 +235,8 @@ class Engine:
         seconds = self._clock() - started + self._outside_seconds
         paying = self._times.seconds.get("repair", 0.0)
         busy_seconds = self.controllers.ordinary_seconds(done, seconds, paying)
-        done.taken = self._taken(done.after, progress["offered"])
+        with self._times.timed("intake"):
+            done.taken = self._taken(done.after, progress["offered"])
         self.controllers.learn(done, busy_seconds, self._is_cold, self._times)
         self.controllers.tell(done, progress)
         receipt = self.controllers.receipt(done)
@@ -245,7 +246,8 @@ class Engine:
         self.checkpoint.commit(done.after)
         self.manifest = done.after
         if self.sources is not None:
-            self.sources.set(goal_keeping.limits(self.manifest))
+            with self._times.timed("intake"):
+                self.sources.set(goal_keeping.limits(self.manifest))
         return progress
 
     def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, Taken]:

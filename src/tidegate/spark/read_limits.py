@@ -37,6 +37,8 @@ from tidegate.control.intake import Taken
 
 #: Before anything is known: bytes of files, and rows, of a batch.
 _FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
+#: Limits that differ by no more than this part are the same: in calm, rows that fit differ a little every batch.
+_NEARLY = 0.1
 #: How long Spark may take to set up the sources of a query, and how often it is asked.
 _SETUP_SECONDS, _ASK_SECONDS = 60.0, 0.001
 
@@ -61,8 +63,7 @@ class ReadLimits:
             self._limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
             with self._before_the_first_batch(spark):
                 self._sources = self._found(streams)
-                for source in self._sources.values():
-                    self._write(source, source.first(self._limits))
+                self._write({source: source.first(self._limits) for source in self._sources.values()})
                 self.set(known or {})
 
     def taken(self, stream: str, rows: int, newest_us: int | None) -> Taken:
@@ -80,18 +81,19 @@ class ReadLimits:
         """Nobody knows what this source gives: it goes on as the user wants it."""
         source = self._sources.pop(stream)
         with suppress(Py4JError):
-            self._write(source, source.given)
+            self._write({source: source.given})
         return Taken(rows, newest_us)
 
     def set(self, limits: Mapping[str, int]) -> None:
         """What the next batch may take, by stream."""
+        changed = []
         for stream, units in limits.items():
             source = self._sources.get(stream)
-            if source is not None:
-                source.limit = units if source.most is None else min(units, source.most)
-                # The batch is done already: whatever Spark says to it, it must not fail now.
-                with suppress(Py4JError):
-                    self._write(source, source.limited(self._limits))
+            if source is not None and source.is_told(units):
+                changed.append(source)
+        # The batch is done already: whatever Spark says to it, it must not fail now.
+        with suppress(Py4JError):
+            self._write({source: source.limited(self._limits) for source in changed})
 
     @contextmanager
     def _before_the_first_batch(self, spark: SparkSession) -> Iterator[None]:
@@ -107,9 +109,13 @@ class ReadLimits:
             if lock is not None:
                 lock.unlock()
 
-    def _write(self, source: _Source, limit: Any) -> None:
-        if limit is not None:
-            table = self._execution.uniqueSources().updated(source.java, limit)
+    def _write(self, limits: Mapping[_Source, Any]) -> None:
+        """Into Spark's table of all sources, once for all of them: every call into Java costs time."""
+        known = {source.java: limit for source, limit in limits.items() if limit is not None}
+        if known:
+            table = self._execution.uniqueSources()
+            for java, limit in known.items():
+                table = table.updated(java, limit)
             getattr(self._execution, "uniqueSources_$eq")(table)
 
     def _found(self, streams: Sequence[str]) -> dict[str, _Source]:
@@ -132,7 +138,7 @@ class ReadLimits:
         return found
 
 
-@dataclass
+@dataclass(eq=False)
 class _Source:
     """A source that can be limited."""
 
@@ -151,6 +157,14 @@ class _Source:
             return None
         self.limit = _FIRST_ROWS
         return self.limited(limits)
+
+    def is_told(self, units: int) -> bool:
+        """Take this limit, unless it is nearly the one in force."""
+        units = units if self.most is None else min(units, self.most)
+        if self.limit is not None and abs(units - self.limit) <= _NEARLY * self.limit:
+            return False
+        self.limit = units
+        return True
 
     def limited(self, limits: Any) -> Any:
         return limits.maxRows(self.limit)

@@ -15,6 +15,7 @@ from tidegate.report.bars import at_least, at_most
 from tidegate.report.frame import Bar
 from tidegate.spark.bench.day.over_time import exact_from, fate_of, right_share
 from tidegate.spark.bench.day.recorded import Batch, Recorded, percentile
+from tidegate.spark.bench.day.run import CORES
 from tidegate.spark.bench.day.turns import Second
 
 OURS, WITHOUT_GOAL = "tidegate", "tidegate, no goal"
@@ -60,18 +61,27 @@ def back_after(run: Recorded, goal_seconds: float) -> float | None:
 
 
 def overhead(calm: Sequence[Second]) -> float | None:
-    """By how much batches take longer with a goal than without, where nothing has to be left out."""
-    ratios = ratios_of(calm)
-    return median(ratios) - 1.0 if ratios else None
+    """What a goal adds to a batch in which nothing has to be left out: of the driver's time and the tasks'."""
+    pairs = _pairs(calm)
+    if not pairs:
+        return None
+    deciding = median(ours.goal_seconds for ours, _ in pairs)
+    counting = median(ours.task_seconds - without.task_seconds for ours, without in pairs) / CORES
+    return (deciding + counting) / median(without.batch_seconds or 0.0 for _, without in pairs)
 
 
 def ratios_of(calm: Sequence[Second]) -> list[float]:
-    """The batch with a goal over the one without, of the same rows, once all is warm."""
-    seconds: dict[int, dict[str, float]] = {}
+    """The batch with a goal over the one without."""
+    return [(ours.batch_seconds or 0.0) / (without.batch_seconds or 1.0) for ours, without in _pairs(calm)]
+
+
+def _pairs(calm: Sequence[Second]) -> list[tuple[Second, Second]]:
+    """The same rows with a goal and without, once all is warm."""
+    by_number: dict[int, dict[str, Second]] = {}
     for one in calm:
         if one.batch_seconds is not None and one.number >= WARM_SECONDS:
-            seconds.setdefault(one.number, {})[one.contender] = one.batch_seconds
-    return [one[OURS] / one[WITHOUT_GOAL] for one in seconds.values() if len(one) > 1]
+            by_number.setdefault(one.number, {})[one.contender] = one
+    return [(both[OURS], both[WITHOUT_GOAL]) for both in by_number.values() if len(both) > 1]
 
 
 def _held(run: Recorded) -> float | None:
@@ -116,10 +126,11 @@ def rows_of_report(
 
 def _row_of_turns(calm: Sequence[Second]) -> dict[str, Any]:
     ratios = ratios_of(calm)
-    low, high = np.quantile(ratios, (0.25, 0.75)).tolist() if ratios else (None, None)
+    low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75)).tolist() if ratios else (None,) * 3
     return {
         "setting": "calm, in turns",
         "pairs": len(ratios),
+        "ratio": middle,
         "ratio_low": low,
         "ratio_high": high,
         "seconds": [asdict(one) for one in calm],

@@ -41,6 +41,9 @@ class Told:
     #: Pairs still owed after it, and pairs made up for in it.
     owed: int = 0
     repaid: int = 0
+    #: Seconds that the goal took to keep, and processor time of all tasks.
+    goal_seconds: float = 0.0
+    task_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

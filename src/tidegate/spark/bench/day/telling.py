@@ -15,7 +15,7 @@ def told_by_tidegate(progress: Mapping[str, Any]) -> Told:
     shed = progress["shed"].get("join1", {})
     seconds = progress["balance"]["join1"]["seconds"]
     debts = progress.get("debts") or {}
-    fraction = shed.get("fraction")
+    fraction, timings = shed.get("fraction"), progress.get("timings", {})
     return Told(
         progress["batch"],
         progress["started"],
@@ -31,6 +31,8 @@ def told_by_tidegate(progress: Mapping[str, Any]) -> Told:
         imbalance=max(seconds) * len(seconds) / sum(seconds) if sum(seconds) else None,
         owed=int(debts.get("comparisons", 0)),
         repaid=int(debts.get("paid", {}).get("comparisons", 0)),
+        goal_seconds=timings.get("goal", 0.0) + timings.get("intake", 0.0),
+        task_seconds=sum(operator.get("cpu_seconds", 0.0) for operator in progress["operators"]),
     )
 
 

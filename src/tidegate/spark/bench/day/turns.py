@@ -9,7 +9,9 @@ when the last are taken.
     with a goal   ▓▓▓▓▓▓            ▓▓▓▓▓▓▓▓▓▓▓▓            ▓▓▓▓▓▓
     without             ▓▓▓▓▓▓▓▓▓▓▓▓            ▓▓▓▓▓▓▓▓▓▓▓▓
 
-The first batches after every start do not count: a run begins cold.
+The first batches after every start do not count: a run begins cold. Even so the turns of one query scatter by
+a tenth, so what a goal adds is told in parts (`bars.py`): the driver's, timed within these very batches, and
+the tasks', by their processor time for the same rows. The ratio of whole batches is told beside it.
 """
 
 from __future__ import annotations
@@ -43,6 +45,9 @@ class Second:
     number: int
     #: Of the batch that took them; None: it was cold, or they came in more than one.
     batch_seconds: float | None
+    #: Of it: what the goal took to keep; and processor time of its tasks.
+    goal_seconds: float = 0.0
+    task_seconds: float = 0.0
 
 
 def take_turns(day: Day, contenders: Mapping[str, Start], temp: Path | None, say: Say) -> list[Second]:
@@ -73,7 +78,8 @@ def seconds_of(contender: str, first: int, told: Sequence[Told], rows: Sequence[
             continue
         number = ends.index(taken)
         whole = batch.left_rows == rows[number] and number >= COLD_SECONDS
-        found.append(Second(contender, first + number, batch.ended - batch.began if whole else None))
+        seconds = batch.ended - batch.began if whole else None
+        found.append(Second(contender, first + number, seconds, batch.goal_seconds, batch.task_seconds))
     return found
 
 
