@@ -49,7 +49,7 @@ def tables(seed: int) -> list[pa.Table]:
         pa.table(
             {
                 "ts": pa.array(
-                    # Evenly: so few rows would lie where chance puts them, and no plan could know how many go.
+                    # Evenly: where chance puts so few rows, no plan could know how many of them go.
                     EPOCH_US + SECOND * second + SECOND * np.arange(rows) // rows,
                     pa.timestamp("us", tz="UTC"),
                 ),

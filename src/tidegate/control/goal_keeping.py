@@ -34,6 +34,7 @@ from tidegate.control.load_model import SOURCES, Took, uneven_seconds, wall_seco
 from tidegate.control.memory import piece_bytes
 from tidegate.control.one_goal import OneGoal
 from tidegate.control.planning import Operator
+from tidegate.control.shedding import Work
 from tidegate.values import Manifest, Plan, TaskReport
 from tidegate.window.nodes import Join
 
@@ -85,7 +86,7 @@ def learn(
         learnt[freshest.CONTROL] = freshest.learn(
             before, plan, ran.reports, after, operators, settings.freshest, decided.keep_share
         )
-    return learnt | _mechanisms(step, decided.levels)
+    return learnt | _mechanisms(step, decided.levels, prospects.works)
 
 
 def limits(manifest: Manifest) -> dict[str, int]:
@@ -141,7 +142,7 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: _Coming) -> BatchSe
     )
 
 
-def _mechanisms(step: Step, levels: Mapping[str, float]) -> dict[str, Any]:
+def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Work]) -> dict[str, Any]:
     """What every mechanism makes of its level."""
     settings, before, plan, ran, after = step.settings, step.before, step.plan, step.ran, step.after
     learnt: dict[str, Any] = {}
@@ -149,7 +150,16 @@ def _mechanisms(step: Step, levels: Mapping[str, float]) -> dict[str, Any]:
     if settings.overload is not None:
         time = overload.BatchTime(busy, measures_joins=True, cold=cold)
         learnt |= overload.learn(
-            settings.overload, before, plan, ran.reports, after, step.operators, time, ran.worth, levels
+            settings.overload,
+            before,
+            plan,
+            ran.reports,
+            after,
+            step.operators,
+            time,
+            ran.worth,
+            levels,
+            works,
         )
     if settings.sifting is not None:
         offered = sifting.Offered(ran.entered, busy, cold)

@@ -24,6 +24,7 @@ from tidegate.control.offers import (
     shut_offer,
     windows_offer,
 )
+from tidegate.control.shedding import Work
 from tidegate.window.nodes import Output, Source, Window
 
 
@@ -60,6 +61,11 @@ class Prospects:
             outputs = efforts[name].outputs * entered / passed if passed else 0.0
             full[name] = _times(Effort(entered, entered, outputs), self.growth)
         return full | {name: one.effort for name, one in self._joins.items()}
+
+    @property
+    def works(self) -> dict[str, Work]:
+        """By join that may skip work: stored rows that a new row will meet."""
+        return {name: one.met for name, one in self._joins.items()}
 
     def offers(self) -> list[Offer]:
         """What every mechanism can leave out."""

@@ -184,8 +184,7 @@ class Intake:
     def let_in(self, limits: Mapping[str, int]) -> float:
         """Rows of so many units, and of streams that cannot be limited."""
         return sum(
-            limits[name] * one.per_unit if name in limits else one.rows
-            for name, one in self._streams.items()
+            limits[name] * one.per_unit if name in limits else one.rows for name, one in self._streams.items()
         )
 
     def _whole(self, units: Mapping[str, float], rows: float) -> dict[str, int]:

@@ -26,6 +26,7 @@ from tidegate.control.overload import (
     values_by_age,
 )
 from tidegate.control.planning import Operator
+from tidegate.control.shedding import Work
 from tidegate.control.work_ahead import work_ahead
 from tidegate.values import LEFT, RIGHT, Manifest, Plan, TaskReport
 
@@ -41,6 +42,8 @@ class Foreseen:
     #: By cell of both windows: matches per comparison, and comparisons; None where nobody learns them.
     values: NDArray[np.float64] | None
     work: NDArray[np.float64]
+    #: Stored rows that a new row will meet, per window and age.
+    met: Work
     name: str = ""
     #: With r of the comparisons r ** bend of the matches are found, where rows choose by content.
     bend: float | None = None
@@ -78,5 +81,5 @@ def foreseen(
         read = sum(report.bytes_read for report in mine)
         effort = Effort(growth * sum(rows), float(work.sum()), outputs, growth * read)
         bend = bend_after(before, plan, reports, name) if name in settings.by_content else None
-        found[name] = Foreseen(effort, values, work, name, bend)
+        found[name] = Foreseen(effort, values, work, both, name, bend)
     return found

@@ -83,8 +83,8 @@ class _Measured:
 
 #: Instead of an operator: whatever reads rows and brings them to operators.
 SOURCES = "(sources)"
-#: Nothing is free: seconds that a row and a pair take at least, whatever noise makes of them. Where work is too
-#: short to be told from noise, leaving out more of it is still known to be faster. Far less than anything
+#: Nothing is free: seconds that a row and a pair take at least, whatever noise makes of them. Where work is
+#: too short to be told from noise, leaving out more of it is still known to be faster. Far less than anything
 #: takes (pairs are those within reach, and most of them are never touched), so that it is no price.
 _LEAST_RATES = np.array([1e-12, 1e-14, 0.0, 0.0])
 

@@ -13,8 +13,8 @@ because they seem to cost nothing.
 Before sizes differ, all of it is thought to be for rows that a batch without any takes less (one of those has
 mostly come before the first rows did; it may do less than others, so it says nothing once sizes differ): then
 neither twice as many are let in because they seem to cost nothing, nor is a batch that is too long taken for
-fate; and the next batch, which has another size for it, tells what is true. Rows that take less than a third of the overhead of the largest batches are
-not told from none.
+fate; and the next batch, which has another size for it, tells what is true. Rows that take less than a third
+of the overhead of the largest batches are not told from none.
 
 Guarantee: a function of what was observed; one slow batch changes little (medians); `snapshot` → `restore`
 gives the same answers.

@@ -26,7 +26,7 @@ from tidegate.control.memory import forget, piece_bytes
 from tidegate.control.planning import Operator
 from tidegate.control.rate import FixedRate, RateRule, batch_load, expected_rows
 from tidegate.control.selective import SelectivePolicy
-from tidegate.control.shedding import AgeCounts, Telemetry
+from tidegate.control.shedding import AgeCounts, Telemetry, Work
 from tidegate.control.work_ahead import newest, rows_a_second, work_ahead
 from tidegate.goals import Shed
 from tidegate.join.reach import cell_of, shares_by_age
@@ -141,10 +141,12 @@ def learn(
     time: BatchTime,
     worth: Worth | None = None,
     levels: Mapping[str, float] | None = None,
+    ahead: Mapping[str, Work] | None = None,
 ) -> dict[str, Any]:
     """What the controllers know after a batch: goes into its manifest.
 
-    `levels`: the rate of each join, where somebody else decides it.
+    `levels`: the rate of each join, where somebody else decides it; `ahead`: what rows of the next batch will
+    meet, where somebody else foresaw it.
     """
     given = {name: level for name, level in (levels or {}).items() if name in settings.joins}
     rule = rate_rule(settings.shed, known_of(settings, before, "rate"))
@@ -152,7 +154,7 @@ def learn(
     interval = max(settings.trigger_seconds, time.busy_seconds)
     next_rows = expected_rows(rows, before.control.get("began_us"), plan.now_us, interval)
     growth = next_rows / rows if rows else 0.0
-    works = {
+    works = ahead or {
         name: work_ahead(JoinShape(operators[name]), before, after, name, growth, reports)
         for name in settings.joins
     }

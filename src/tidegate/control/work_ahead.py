@@ -122,9 +122,7 @@ def _span(
     return begin, begin + int(growth * max(0, brought))
 
 
-def _span_behind(
-    before: Sequence[Piece], after: Sequence[Piece], name: str, side: int
-) -> tuple[int, int]:
+def _span_behind(before: Sequence[Piece], after: Sequence[Piece], name: str, side: int) -> tuple[int, int]:
     """When the last rows of a side lay: from the newest before them to the newest of them."""
     begin, end = newest(before, name, side), newest(after, name, side)
     if begin == BEGINNING_US:

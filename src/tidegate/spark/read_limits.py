@@ -37,7 +37,7 @@ from tidegate.control.intake import Taken
 
 #: Before anything is known: bytes of files, and rows, of a batch.
 _FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
-#: Limits that differ by no more than this part are the same: in calm, rows that fit differ a little every batch.
+#: Limits that differ by no more than this part are the same: in calm, what fits changes a little every batch.
 _NEARLY = 0.1
 #: How long Spark may take to set up the sources of a query, and how often it is asked.
 _SETUP_SECONDS, _ASK_SECONDS = 60.0, 0.001

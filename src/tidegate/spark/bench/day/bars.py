@@ -61,7 +61,7 @@ def back_after(run: Recorded, goal_seconds: float) -> float | None:
 
 
 def overhead(calm: Sequence[Second]) -> float | None:
-    """What a goal adds to a batch in which nothing has to be left out: of the driver's time and the tasks'."""
+    """What a goal adds to a batch that leaves nothing out: of the driver's time and of the tasks'."""
     pairs = _pairs(calm)
     if not pairs:
         return None

@@ -34,7 +34,8 @@ from tidegate.spark.bench.day.run import Say, session_of_bench
 TICKS = round(1 / TICK_SECONDS)
 #: Seconds of rows in a turn, and those at its beginning that do not count.
 TURN_SECONDS, COLD_SECONDS = 16, 5
-LOOK_SECONDS = 0.03
+#: Seldom: who looks takes time of the driver's, and is in its way.
+LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
