@@ -124,8 +124,9 @@ class LoadModel:
         """Seconds per row, comparison, output and byte of an operator."""
         if operator == SOURCES:
             return np.array([self._overhead.per_row, 0.0, 0.0, 0.0])
-        rates = self._models[operator].rates if operator in self._models else self._others.rates
-        return np.maximum(rates, _LEAST_RATES)
+        known = self._models[operator].rates if operator in self._models else self._others.rates
+        rates: NDArray[np.float64] = np.maximum(known, _LEAST_RATES)
+        return rates
 
     def observe(
         self, efforts: Mapping[str, Effort], busy_seconds: float, seconds: Mapping[str, Took]
