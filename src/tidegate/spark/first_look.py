@@ -26,8 +26,10 @@ from tidegate.spark.compiled import Compiled
 from tidegate.spark.layout import CODE, REPORT, TAG, TIME
 from tidegate.values import BEGINNING_US, Manifest
 
-#: A key with less than this part of a task's rows is not worth a word; and at most so many are told.
-SHARE, KEYS_MAX = 1e-3, 256
+#: A key with less than this part of a task's rows, or with fewer rows, is not worth a word; and at most so
+#: many are told. Pairs grow with the square of rows: where keys are a little uneven (Zipf 0.5), those with a
+#: few ten-thousandths of the rows make the heaviest instance a fifth heavier than an even share.
+SHARE, ROWS_LEAST, KEYS_MAX = 2e-4, 8, 1024
 #: Of a task's rows, so many are enough to know its keys by: a backlog of days must fit into its memory.
 ROWS_MAX = 4_000_000
 #: The time that rows cover, without the few whose clocks are wrong: the middle part of them, in per cent.
@@ -100,7 +102,7 @@ class _Counting:
 def _counted(codes: NDArray[np.uint64], times_us: NDArray[np.int64], partitions: int) -> dict[str, Any]:
     """The rows of one port that a task has."""
     keys, rows = np.unique(codes, return_counts=True)
-    heavy = np.flatnonzero(rows >= SHARE * codes.size)
+    heavy = np.flatnonzero(rows >= max(SHARE * codes.size, ROWS_LEAST))
     heavy = heavy[np.argsort(-rows[heavy], kind="stable")[:KEYS_MAX]]
     return {
         "partitions": np.bincount(partition_of(keys, partitions), rows, partitions).astype(int).tolist(),
