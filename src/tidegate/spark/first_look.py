@@ -9,7 +9,7 @@ is one batch, reading it twice costs more than it can save.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,7 +112,7 @@ def _counted(codes: NDArray[np.uint64], times_us: NDArray[np.int64], partitions:
 
 
 def _added_up(
-    told: list[Mapping[str, Mapping[str, Any]]], tags: set[int], partitions: int
+    told: Sequence[Mapping[str, Mapping[str, Any]]], tags: set[int], partitions: int
 ) -> dict[int, SideSeen]:
     """Over all tasks."""
     seen = {}

@@ -31,8 +31,8 @@ def test_keys_are_told_that_have_enough_rows_the_heaviest_first() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_keys_that_are_a_little_uneven_are_put_evenly_before_any_row_is_stored(seed: int) -> None:
     random = np.random.default_rng(seed)
-    weights = np.arange(1, KEYS + 1) ** -0.5
-    weights /= weights.sum()
+    popular = np.arange(1, KEYS + 1, dtype=np.float64) ** -0.5
+    weights: NDArray[np.float64] = popular / popular.sum()
     codes = mixed(np.arange(KEYS).astype(np.uint64), seed)
     told = []
     for _task in range(2):
