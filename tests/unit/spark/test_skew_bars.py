@@ -61,6 +61,16 @@ def test_throughputs_are_compared_within_a_round() -> None:
     assert bars["skew.zipf-1.0.moved_of_fastjoin"] == pytest.approx(9 / 4)
 
 
+def test_what_is_counted_does_not_depend_on_the_machine() -> None:
+    ours, theirs = run("auto", 1.0), run("fastjoin", 1.0)
+    slow = replace(ours, seconds=1.3 * ours.seconds)
+    bars = told({"auto": slow, "fastjoin": theirs})
+    assert not bars["skew.zipf-1.0.over_papers"][1]
+    assert bars["skew.zipf-1.0.counted_over_papers"] == (1.0, True)
+    uneven = replace(theirs, compared=theirs.compared * np.where(np.arange(theirs.compared.shape[1]), 1, 2))
+    assert told({"auto": slow, "fastjoin": uneven})["skew.zipf-1.0.counted_over_papers"] == (2.0, True)
+
+
 def test_where_fastjoin_moves_nothing_a_part_of_the_state_may_move() -> None:
     bars = told({"auto": run("auto", 1.3, 100), "fastjoin": run("fastjoin", 1.2)})
     assert not bars["skew.zipf-1.0.imbalance"][1]
