@@ -89,7 +89,7 @@ class ReadLimits:
         changed = []
         for stream, units in limits.items():
             source = self._sources.get(stream)
-            if source is not None and source.is_told(units):
+            if source is not None and source.takes(units):
                 changed.append(source)
         # The batch is done already: whatever Spark says to it, it must not fail now.
         with suppress(Py4JError):
@@ -158,8 +158,8 @@ class _Source:
         self.limit = _FIRST_ROWS
         return self.limited(limits)
 
-    def is_told(self, units: int) -> bool:
-        """Take this limit, unless it is nearly the one in force."""
+    def takes(self, units: int) -> bool:
+        """Take this limit, unless it is nearly the one in force; whether it was taken."""
         units = units if self.most is None else min(units, self.most)
         if self.limit is not None and abs(units - self.limit) <= _NEARLY * self.limit:
             return False

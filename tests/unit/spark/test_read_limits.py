@@ -96,3 +96,17 @@ def test_kafka_says_what_waits_by_its_offsets(
 ) -> None:
     topics = Topics(newest, ends)
     assert _Kafka(topics, None, None, topics).gave(300) == (300, waiting)
+
+
+def test_a_limit_that_is_nearly_the_one_in_force_is_not_written() -> None:
+    source = _Source(Strange(), 200, Strange())
+    assert [source.takes(units) for units in (100, 109, 91, 111, 100, 5_000, 7_000)] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert source.limit == 200, "what the user allows"
