@@ -66,7 +66,7 @@ def learn(
     decided = goal.adapt(seen, prospects.ahead(efforts, known.get("levels", {})), prospects.offers())
     # Sources that end do not say what waits, so their streams would be apart while batches grow.
     most = _RISE_MOST * goal.model.most_rows if settings.live else np.inf
-    fits = _fits(settings.goal, decided, coming.wanted, most, coming.intake.more)
+    fits = what_fits(settings.goal, decided, coming.wanted, most, coming.intake)
     limits = coming.intake.limits(fits) if seen.teaches and coming.wanted else {}
     if limits:
         goal.expect(decided, min(1.0, coming.intake.let_in(limits) / coming.wanted))
@@ -187,15 +187,17 @@ def _took(instances: Sequence[TaskReport], cores: int) -> Took:
     return Took.of(wall_seconds(cpu_seconds, cores), looking)
 
 
-def _fits(goal: GoalSettings, decided: Decided, rows: float, most: float, more: float) -> Fits:
+def what_fits(goal: GoalSettings, decided: Decided, rows: float, most: float, intake: Intake) -> Fits:
     """Rows that a batch has time for, from what so many are expected to take; `most`: further nobody saw.
 
-    `more`: so many times as many as follow from that.
+    Rows that are kept waiting are late for sure, and those of a batch that is a little long only perhaps: no
+    time is kept free for them before some wait.
     """
+    kept_free = decided.headroom / 2 if intake.waiting else 0.0
     # Where overhead takes nearly all the time, batches are longer: smaller ones would get through even less.
-    room = max((1 - decided.headroom / 2) * goal.batch_seconds - decided.fixed, decided.fixed / 2)
+    room = max((1 - kept_free) * goal.batch_seconds - decided.fixed, decided.fixed / 2)
     full, planned, deepest = (
-        more * rows * room / max(seconds - decided.fixed, 1e-6)
+        intake.more * rows * room / max(seconds - decided.fixed, 1e-6)
         for seconds in (decided.full, decided.expected, decided.deepest)
     )
     return Fits(min(most, full), min(most, planned), min(most, deepest), tried=planned > most)

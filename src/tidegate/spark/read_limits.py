@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 from py4j.clientserver import ClientServer
@@ -39,6 +40,9 @@ from tidegate.control.intake import Taken
 _FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
 #: Limits that differ by no more than this part are the same: in calm, what fits changes a little every batch.
 _NEARLY = 0.1
+#: Spark forgets which files it kept back where they are less than this part of the limit
+#: (`discardCachedInputRatio`), and looks for them anew.
+_LISTED = 0.2
 #: How long Spark may take to set up the sources of a query, and how often it is asked.
 _SETUP_SECONDS, _ASK_SECONDS = 60.0, 0.001
 
@@ -193,7 +197,14 @@ class _Files(_Source):
             # It would not look for new files before these are read, and nobody would know that more came.
             self._unread.set(self.java, None)
         taken = len(files.get()) if files is not None and files.isDefined() else 0
-        return taken, 0 if kept_back is None else kept_back.size()
+        return taken, self.unlisted(taken) if kept_back is None else kept_back.size()
+
+    def unlisted(self, taken: int) -> int:
+        """Files that wait, where none are listed: half of those that may, if all were taken that might be."""
+        limit = self.most if self.limit is None else self.limit
+        if limit is None or taken < limit:
+            return 0
+        return ceil(_LISTED * limit) // 2
 
     # Looked up once: every call into Java costs time, and there is a batch a second.
     @cached_property

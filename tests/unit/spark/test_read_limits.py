@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from tidegate.control.intake import Taken
-from tidegate.spark.read_limits import ReadLimits, _Kafka, _Source
+from tidegate.spark.read_limits import ReadLimits, _Files, _Kafka, _Source
 
 
 class Strange:
@@ -110,3 +110,22 @@ def test_a_limit_that_is_nearly_the_one_in_force_is_not_written() -> None:
         False,
     ]
     assert source.limit == 200, "what the user allows"
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "taken", "waiting"),
+    [
+        (20, None, 20, 2),
+        (20, None, 19, 0),
+        (None, 40, 40, 4),
+        (5, None, 5, 0),
+        (1, None, 1, 0),
+        (None, None, 9, 0),
+    ],
+)
+def test_files_that_spark_keeps_back_and_does_not_list_are_thought_to_be_some(
+    limit: int | None, most: int | None, taken: int, waiting: int
+) -> None:
+    source = _Files(Strange(), most, Strange(), limit=limit)
+    # Fewer than a fifth of the limit wait, or there would be a list.
+    assert source.unlisted(taken) == waiting

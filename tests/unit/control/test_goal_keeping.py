@@ -1,0 +1,47 @@
+"""How many rows fit into a batch, from what is expected of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.control.goal_keeping import what_fits
+from tidegate.control.goal_values import Decided, GoalSettings
+from tidegate.control.intake import Fits, Intake, Taken
+
+GOAL = GoalSettings(1.0)
+
+
+def decided(expected: float, headroom: float = 0.2) -> Decided:
+    """Of 80 rows: half a second is fixed, half of the rest may be left out."""
+    deepest = 0.5 + (expected - 0.5) / 2
+    return Decided({}, expected, expected, 0.5, deepest, {}, expected=expected, headroom=headroom)
+
+
+def sources(waiting: int) -> Intake:
+    intake = Intake()
+    intake.observe({"a": Taken(80, None, units=8, waiting=waiting, limit=8)})
+    return intake
+
+
+def fits(expected: float, waiting: int = 0, most: float = 1e9) -> Fits:
+    return what_fits(GOAL, decided(expected), 80, most, sources(waiting))
+
+
+def test_no_row_is_kept_waiting_by_time_that_is_kept_free() -> None:
+    # Headroom alone would leave 72 of them.
+    assert fits(0.95).decided == pytest.approx(80 * 0.5 / 0.45)
+    assert fits(1.1).decided == pytest.approx(80 * 0.5 / 0.6)
+
+
+def test_rows_that_wait_are_let_in_with_time_to_spare() -> None:
+    assert fits(0.95, waiting=3).decided == pytest.approx(80 * 0.4 / 0.45)
+
+
+def test_what_fits_with_all_left_out_is_more_and_no_more_than_was_seen() -> None:
+    assert fits(0.9).deepest == pytest.approx(2 * fits(0.9).full)
+    assert fits(0.6, most=100) == Fits(100, 100, 100, tried=True)
+
+
+def test_where_overhead_takes_all_the_time_batches_are_longer() -> None:
+    late = Decided({}, 1.6, 1.6, 1.2, 1.6, {}, expected=1.6)
+    assert what_fits(GOAL, late, 80, 1e9, sources(0)).decided == pytest.approx(80 * 0.6 / 0.4)
