@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files
 
 import tidegate as tg
-from tidegate.control.intake import Intake
+from tidegate.control.intake import Intake, Taken
 from tidegate.spark import read_limits
 from tidegate.spark.query import Query as RunningQuery
 
@@ -220,3 +220,20 @@ def test_what_the_user_allows_is_never_exceeded(spark: SparkSession, home: Path)
     assert sorted(sink.rows) == sorted(exact())
     offered = [one["offered"]["few"] for one in query.recent_progress if one["input_rows"]]
     assert max(offered) <= 8 * ROWS
+
+
+def test_files_of_a_batch_are_counted_though_spark_compacts_its_log_every_ten_batches(
+    spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Taken] = []
+    taken = read_limits.ReadLimits.taken
+
+    def noted(self: read_limits.ReadLimits, stream: str, rows: int, newest_us: int | None) -> Taken:
+        seen.append(taken(self, stream, rows, newest_us))
+        return seen[-1]
+
+    monkeypatch.setattr(read_limits.ReadLimits, "taken", noted)
+    query = start(spark, home, Sink(), "available now", maxFilesPerTrigger=2)
+    assert query.await_termination(PATIENCE_SECONDS)
+    assert len([one for one in seen if one.rows]) == 2 * FILES // 2
+    assert {one.units for one in seen if one.rows} == {2}

@@ -191,13 +191,21 @@ class _Files(_Source):
 
     def gave(self, rows: int) -> tuple[int, int | None]:
         at, kept_back = self._entry.get(self.java), self._unread.get(self.java)
-        files = self._log.get(at) if at != self._logged else None
+        taken = self._files(at) if at != self._logged else 0
         self._logged = at
         if kept_back is not None:
             # It would not look for new files before these are read, and nobody would know that more came.
             self._unread.set(self.java, None)
-        taken = len(files.get()) if files is not None and files.isDefined() else 0
         return taken, self.unlisted(taken) if kept_back is None else kept_back.size()
+
+    def _files(self, at: int) -> int:
+        """Files of one entry of the log, which is the last one."""
+        if (at + 1) % self._compacted:
+            files = self._log.get(at)
+            return len(files.get()) if files.isDefined() else 0
+        # Every so many entries one lists all files so far; a range of entries leaves out those of others.
+        last = self._log.getLatestBatchId()
+        return sum(len(entry._2()) for entry in self._log.get(last, last))
 
     def unlisted(self, taken: int) -> int:
         """Files that wait, where none are listed: half of those that may, if all were taken that might be."""
@@ -218,6 +226,10 @@ class _Files(_Source):
     @cached_property
     def _log(self) -> Any:
         return self._field("metadataLog").get(self.java)
+
+    @cached_property
+    def _compacted(self) -> int:
+        return int(self._log.compactInterval())
 
     def _field(self, name: str) -> Any:
         found = self.java.getClass().getDeclaredField(name)
