@@ -1,14 +1,14 @@
 """A join over skewed streams under every balancing strategy, on an embedded Spark.
 
-Each workload's rows are the same for all strategies, which take turns in one session, in rounds. Instances
-are Spark tasks whose processor time is measured; throughput is rows over the time of the heaviest instance,
-which is what as many one-core machines would give. The time of a batch on this machine is told beside it.
+Each workload's rows are the same for all strategies, which take turns in one session, two batches each.
+Instances are Spark tasks whose processor time is measured; throughput is rows over the time of the heaviest
+instance, which is what as many one-core machines would give. The time of a batch on this machine is told
+beside it.
 """
 
 from __future__ import annotations
 
 import argparse
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive_int,
         default=1,
         metavar="N",
-        help="of turns; ratios are told by their median (%(default)s)",
+        help="from the beginning; ratios are told by their median (%(default)s)",
     )
     add("--jump", type=positive_int, default=20, metavar="N", help="batches between jumps (%(default)s)")
     add_usual_arguments(parser)
@@ -99,14 +99,14 @@ def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str
                 rows = write(Path(folder), workload.batch_codes())
                 say(console, f"{name}: {len(rows)} batches of {rows[0]:,} rows")
                 strategies = arguments.strategies if name != "jump" else ["auto"]
-                # A machine's speed changes from minute to minute, so contenders take turns, there and back.
-                tried: dict[str, list[Run]] = {strategy: [] for strategy in strategies}
-                turns = [strategies[:: -1 if number % 2 else 1] for number in range(arguments.rounds)]
-                for strategy in chain.from_iterable(turns):
-                    one = play(session, Path(folder), name, strategy, arguments.instances, arguments.topology)
-                    tried[strategy].append(one)
-                    say(console, f"  {strategy}: {one.throughput:,.0f} rows/s, {one.steady_imbalance:.2f}×")
-                runs[name] = tried
+                settings = (strategies, arguments.instances, arguments.topology)
+                rounds = [
+                    play(session, Path(folder), name, len(rows), *settings) for _ in range(arguments.rounds)
+                ]
+            runs[name] = {strategy: [one[strategy] for one in rounds] for strategy in rounds[0]}
+            for strategy, some in runs[name].items():
+                told = ", ".join(f"{one.throughput:,.0f} rows/s {one.steady_imbalance:.2f}×" for one in some)
+                say(console, f"  {strategy}: {told}")
     finally:
         session.stop()
     return runs

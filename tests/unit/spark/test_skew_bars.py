@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidegate.spark.bench.skew.bars import rows_of_report, skew_bars
-from tidegate.spark.bench.skew.feed import Workload, write
+from tidegate.spark.bench.skew.feed import Workload, arrive, put_back, write
 from tidegate.spark.bench.skew.run import Run
 
 BATCHES, INSTANCES = 12, 4
@@ -47,6 +47,30 @@ def test_ours_is_held_against_an_even_share_the_better_paper_and_what_fastjoin_m
     assert bars["skew.zipf-1.0.imbalance"][1]
     assert np.isclose(bars["skew.zipf-1.0.over_papers"][0], 2.0)
     assert bars["skew.zipf-1.0.moved_of_fastjoin"] == (2.0, False)
+
+
+def test_strategies_are_compared_batch_by_batch() -> None:
+    # The machine becomes slower and slower, for all.
+    slower = 1.1 ** np.arange(BATCHES)[:, None]
+    auto, fastjoin = (
+        replace(run(name, 1.5), seconds=part * slower * run(name, 1.5).seconds)
+        for name, part in (("auto", 1.0), ("fastjoin", 1.02))
+    )
+    assert told({"auto": auto, "fastjoin": fastjoin})["skew.zipf-1.0.over_papers"][0] == pytest.approx(1.02)
+
+
+def test_where_nobody_moves_ours_may_be_as_far_from_the_papers_as_from_hash() -> None:
+    auto = run("auto", 1.0)
+    runs = {
+        "auto": auto,
+        **{name: replace(auto, seconds=0.99 * auto.seconds) for name in ("fastjoin", "hash")},
+    }
+    bars = told(runs, "zipf-0")
+    for name in ("skew.zipf-0.over_papers", "skew.uniform.over_hash"):
+        value, holds = bars[name]
+        assert value == pytest.approx(0.99)
+        assert holds
+    assert not told(runs, "zipf-0.5")["skew.zipf-0.5.over_papers"][1]
 
 
 def test_throughputs_are_compared_within_a_round() -> None:
@@ -103,9 +127,21 @@ def test_the_same_seed_writes_the_same_rows_and_more_skew_needs_fewer(tmp_path: 
         for copy in ("a", "b"):
             workload = Workload(name, pairs=1e4, batches=2, seed=3)
             rows[name] = write(tmp_path / copy / name, workload.batch_codes())
-        first, again = (pq.read_table(tmp_path / copy / name / "left/0001.parquet") for copy in ("a", "b"))
+        first, again = (
+            pq.read_table(tmp_path / copy / name / "waiting/left/0001.parquet") for copy in ("a", "b")
+        )
         assert first.equals(again)
     assert rows["zipf-0.5"][0] > rows["zipf-1.5"][0]
+
+
+def test_files_arrive_batch_by_batch_and_wait_again_for_another_round(tmp_path: Path) -> None:
+    write(tmp_path, Workload("zipf-1.0", pairs=1e3, batches=3).batch_codes())
+    for _ in range(2):
+        arrive(tmp_path, [0])
+        arrive(tmp_path, [1, 2])
+        assert len(list((tmp_path / "left").iterdir())) == len(list((tmp_path / "right").iterdir())) == 3
+        put_back(tmp_path)
+        assert not list((tmp_path / "left").iterdir())
 
 
 def test_a_jump_makes_all_keys_others() -> None:

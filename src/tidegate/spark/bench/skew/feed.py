@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from tidegate.papers.skew import Batch, ZipfStreams, city_streams, jumping_batches, zipf_batches
 
-SIDES = ("left", "right")
+SIDES, WAITING = ("left", "right"), "waiting"
 SCHEMA = "ts timestamp, k long, n long"
 KEYS = 100_000
 #: Batches that a row stays in the window, either way.
 WINDOW_BATCHES = 3
-ROWS_MIN, ROWS_MAX = 500, 60_000
+ROWS_MIN, ROWS_MAX = 500, 300_000
 _SECOND = 1_000_000
 _START_US = 1_700_000_000 * _SECOND
 
@@ -65,15 +65,34 @@ def _pairs(streams: ZipfStreams) -> float:
 
 
 def write(root: Path, batches: Iterable[Batch]) -> list[int]:
-    """The files of all batches; rows per batch."""
+    """The files of all batches, which wait; rows per batch."""
     rows = []
     for number, codes in enumerate(batches):
         for side, keys in zip(SIDES, codes, strict=True):
-            folder = root / side
-            folder.mkdir(parents=True, exist_ok=True)
-            pq.write_table(_table(keys, number), folder / f"{number:04d}.parquet")
+            waiting = root / WAITING / side
+            waiting.mkdir(parents=True, exist_ok=True)
+            (root / side).mkdir(exist_ok=True)
+            pq.write_table(_table(keys, number), waiting / _name(number))
         rows.append(sum(map(len, codes)))
     return rows
+
+
+def arrive(root: Path, batches: Iterable[int]) -> None:
+    """Let the files of some batches come in."""
+    for number in batches:
+        for side in SIDES:
+            (root / WAITING / side / _name(number)).rename(root / side / _name(number))
+
+
+def put_back(root: Path) -> None:
+    """All files wait again, for another round."""
+    for side in SIDES:
+        for file in (root / side).glob("*.parquet"):
+            file.rename(root / WAITING / side / file.name)
+
+
+def _name(batch: int) -> str:
+    return f"{batch:04d}.parquet"
 
 
 def _table(keys: NDArray[np.uint64], batch: int) -> pa.Table:

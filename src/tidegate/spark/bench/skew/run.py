@@ -3,10 +3,17 @@
 Instances are real Spark tasks, their processor time is measured. They run on fewer cores than there are
 instances, so the time of a batch on as many one-core machines is not seen but follows: it is that of the
 heaviest instance.
+
+    files that arrived   ▪▪        ▪▪▪▪           ▪▪▪▪▪▪
+    hash, …, auto         ─▶ ─▶ ─▶     ◀─ ◀─ ◀─          ─▶ ─▶ ─▶
+
+The same work takes a fifth more or less processor time from one minute to the next. So contenders go through
+a workload together, a few batches at a time, and batch 9 of one is held against batch 9 of the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -17,8 +24,10 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 import tidegate as tg
-from tidegate.spark.bench.skew.feed import SCHEMA, SIDES, WINDOW_BATCHES
-from tidegate.spark.query import Query
+from tidegate.spark.bench.skew.feed import SCHEMA, SIDES, WINDOW_BATCHES, arrive, put_back
+
+#: Batches of a turn.
+TURN_BATCHES = 2
 
 
 @dataclass(frozen=True)
@@ -61,16 +70,19 @@ class Run:
         return float(usual.max() / usual.mean())
 
     @property
-    def throughput(self) -> float:
-        """Rows a second on as many one-core machines as there are instances."""
-        rows = np.array(self.rows[self.settled()], np.float64)
-        return float(np.median(rows / self.seconds[self.settled()].max(axis=1)))
+    def heaviest(self) -> NDArray[np.float64]:
+        """Per settled batch: processor time of the heaviest instance."""
+        return np.asarray(self.seconds[self.settled()].max(axis=1))
 
     @property
-    def counted_throughput(self) -> float:
-        """Rows a comparison of the heaviest instance: the same however fast the machine is."""
-        rows = np.array(self.rows[self.settled()], np.float64)
-        return float(np.median(rows / np.maximum(self.compared[self.settled()].max(axis=1), 1.0)))
+    def heaviest_counted(self) -> NDArray[np.float64]:
+        """The same in comparisons, which do not depend on how fast the machine is."""
+        return np.asarray(np.maximum(self.compared[self.settled()].max(axis=1), 1.0))
+
+    @property
+    def throughput(self) -> float:
+        """Rows a second on as many one-core machines as there are instances."""
+        return float(np.median(np.array(self.rows[self.settled()], np.float64) / self.heaviest))
 
     @property
     def total_seconds(self) -> float:
@@ -87,39 +99,74 @@ class Run:
         return sum(rows > 0 for rows in self.moved)
 
 
-def play(
-    session: SparkSession, feed: Path, workload: str, strategy: str, instances: int, topology: str
-) -> Run:
-    """All batches of a workload, one after the other."""
-    left, right = (
-        tg.stream(
-            session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(feed / side)),
-            time="ts",
-            name=side,
+class Contender:
+    """A strategy at work: a query for every few batches, on one checkpoint."""
+
+    def __init__(
+        self, session: SparkSession, feed: Path, workload: str, strategy: str, instances: int, topology: str
+    ) -> None:
+        self._session, self._feed, self._workload, self._strategy = session, feed, workload, strategy
+        self._instances, self._topology = instances, topology
+        self._checkpoint = feed / f"checkpoint-{strategy}"
+        self._told: list[dict[str, Any]] = []
+
+    def go_on(self) -> None:
+        """Take what has arrived since, batch by batch."""
+        left, right = (
+            tg.stream(
+                self._session.readStream.schema(SCHEMA)
+                .option("maxFilesPerTrigger", 1)
+                .parquet(str(self._feed / side)),
+                time="ts",
+                name=side,
+            )
+            for side in SIDES
         )
-        for side in SIDES
-    )
-    joined = left.join(right, on="k", within=f"{WINDOW_BATCHES} seconds")
-    checkpoint = feed / f"checkpoint-{strategy}"
-    query = tg.start(
-        joined.write_to(_nowhere, name="pairs"),
-        checkpoint=str(checkpoint),
-        trigger="available now",
-        instances=instances,
-        partitions=8 * instances,
-        balance=tg.Balance(strategy=strategy, topology=topology),
-    )
-    query.await_termination()
-    rmtree(checkpoint)
-    return _measured(workload, strategy, query)
+        query = tg.start(
+            left.join(right, on="k", within=f"{WINDOW_BATCHES} seconds").write_to(_nowhere, name="pairs"),
+            checkpoint=str(self._checkpoint),
+            trigger="available now",
+            instances=self._instances,
+            partitions=8 * self._instances,
+            balance=tg.Balance(strategy=self._strategy, topology=self._topology),
+        )
+        query.await_termination()
+        self._told += [progress for progress in query.recent_progress if progress["input_rows"]]
+
+    def end(self) -> Run:
+        """What was measured; its state is removed."""
+        rmtree(self._checkpoint)
+        return _measured(self._workload, self._strategy, self._told)
+
+
+def play(
+    session: SparkSession,
+    feed: Path,
+    workload: str,
+    batches: int,
+    strategies: Sequence[str],
+    instances: int,
+    topology: str,
+) -> dict[str, Run]:
+    """All strategies once through a workload, a few batches at a time, there and back."""
+    contenders = {
+        strategy: Contender(session, feed, workload, strategy, instances, topology) for strategy in strategies
+    }
+    # One that is alone has nobody to take turns with.
+    leg = TURN_BATCHES if len(contenders) > 1 else batches
+    for number, first in enumerate(range(0, batches, leg)):
+        arrive(feed, range(first, min(first + leg, batches)))
+        for strategy in strategies[:: -1 if number % 2 else 1]:
+            contenders[strategy].go_on()
+    put_back(feed)
+    return {strategy: one.end() for strategy, one in contenders.items()}
 
 
 def _nowhere(rows: DataFrame, batch: int) -> None:
     """A sink that takes nothing: results are written by the tasks, and that is all that is measured."""
 
 
-def _measured(workload: str, strategy: str, query: Query) -> Run:
-    told: list[dict[str, Any]] = [p for p in query.recent_progress if p["input_rows"]]
+def _measured(workload: str, strategy: str, told: list[dict[str, Any]]) -> Run:
     balance = [progress["balance"]["join1"] for progress in told]
     return Run(
         workload,
