@@ -22,17 +22,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.control.first_look import SideSeen, heavy_keys, loads_ahead, rows_of_others
 from tidegate.errors import FlowError, explain
+from tidegate.join.within import Unbounded, Within
+from tidegate.route.assignment import Assignment
+from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash import partition_of
 from tidegate.route.load import Load, Work
 from tidegate.route.strategy import Memory, Strategy
 from tidegate.sim.join_costs import Done, Indexed, JoinCosts
 from tidegate.sim.join_trace import JoinBatch, JoinTrace, Share
-from tidegate.sim.key_counts import Arrivals, Window
+from tidegate.sim.key_counts import Arrivals, Counted, Window
 from tidegate.sim.placement import Migration, migration, place
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_SECOND_US = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,8 @@ class SkewedJoin:
     seconds_fixed: float = 0.0
     noise: float = 0.0
     seed: int = 7
+    #: The keys of the first batch are counted before any of its rows is stored, where a strategy asks for it.
+    first_look: bool = False
     #: Before this batch → the number of instances changes to that.
     rescale: Mapping[int, int] = field(default_factory=dict)
 
@@ -74,6 +82,9 @@ def simulate(arrivals: Arrivals, strategy: Strategy, join: SkewedJoin) -> JoinTr
     keys = arrivals.codes.size
     windows = tuple(Window(keys, batches) for batches in join.windows)
     groups = [_Group(strategy, arrivals.codes, join, number) for number in range(1 + join.biclique)]
+    if join.first_look and isinstance(strategy, Auto):
+        for group, load in zip(groups, _ahead(arrivals, join), strict=True):
+            group.begin(strategy.begin(load, group.assignment))
     batches: list[JoinBatch] = []
     for batch, sides in enumerate(arrivals.batches):
         new = np.stack([side.dense(keys) for side in sides])
@@ -88,6 +99,23 @@ def simulate(arrivals: Arrivals, strategy: Strategy, join: SkewedJoin) -> JoinTr
         pairs = int((did.seen * new[::-1]).sum())
         batches.append(JoinBatch(batch, int(new.sum()), int(stored.sum()), pairs, shares))
     return JoinTrace(tuple(batches))
+
+
+def _ahead(arrivals: Arrivals, join: SkewedJoin) -> tuple[Load, ...]:
+    """What a first look at the first batch tells the groups; a batch is a second."""
+    left, right = (_first_seen(arrivals.codes, side, join.partitions) for side in arrivals.batches[0])
+    # Of a side that is stored for n batches, new rows of the other meet n.
+    windows = [_SECOND_US * batches if batches else None for batches in join.windows]
+    ends = windows[0] is not None and windows[1] is not None
+    within = Within(windows[0] or 0, windows[1] or 0) if ends else Unbounded()
+    return loads_ahead((left, right), within, 1 + join.biclique)
+
+
+def _first_seen(codes: NDArray[np.uint64], new: Counted, partitions: int) -> SideSeen:
+    heavy = heavy_keys(new.rows)
+    rows = np.bincount(partition_of(codes[new.keys], partitions), new.rows, partitions).astype(np.int64)
+    keys = dict(zip(codes[new.keys[heavy]].tolist(), new.rows[heavy].tolist(), strict=True))
+    return SideSeen(rows, keys, (0, _SECOND_US), rows_of_others(new.rows, heavy))
 
 
 @dataclass(frozen=True)
@@ -120,6 +148,15 @@ class _Group:
         self._memory: Memory = {}
         self._placement = place(self._assignment, codes)
         self._moved: Migration | None = None
+
+    @property
+    def assignment(self) -> Assignment:
+        """In force."""
+        return self._assignment
+
+    def begin(self, assignment: Assignment) -> None:
+        """Another assignment before the first batch: nothing has to move for it."""
+        self._assignment, self._placement = assignment, place(assignment, self._codes)
 
     def _size(self, instances: int) -> int:
         """The first group gets the odd instance."""

@@ -20,16 +20,12 @@ from pyspark.sql import DataFrame
 
 from tidegate.control import balancing
 from tidegate.control.balancing import BalanceSettings
-from tidegate.control.first_look import SideSeen
+from tidegate.control.first_look import SideSeen, heavy_keys, rows_of_others
 from tidegate.route.hash import partition_of
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.layout import CODE, REPORT, TAG, TIME
 from tidegate.values import BEGINNING_US, Manifest
 
-#: A key with less than this part of a task's rows, or with fewer rows, is not worth a word; and at most so
-#: many are told. Pairs grow with the square of rows: where keys are a little uneven (Zipf 0.5), those with a
-#: few ten-thousandths of the rows make the heaviest instance a fifth heavier than an even share.
-SHARE, ROWS_LEAST, KEYS_MAX = 2e-4, 8, 1024
 #: Of a task's rows, so many are enough to know its keys by: a backlog of days must fit into its memory.
 ROWS_MAX = 4_000_000
 #: The time that rows cover, without the few whose clocks are wrong: the middle part of them, in per cent.
@@ -102,11 +98,11 @@ class _Counting:
 def _counted(codes: NDArray[np.uint64], times_us: NDArray[np.int64], partitions: int) -> dict[str, Any]:
     """The rows of one port that a task has."""
     keys, rows = np.unique(codes, return_counts=True)
-    heavy = np.flatnonzero(rows >= max(SHARE * codes.size, ROWS_LEAST))
-    heavy = heavy[np.argsort(-rows[heavy], kind="stable")[:KEYS_MAX]]
+    heavy = heavy_keys(rows)
     return {
         "partitions": np.bincount(partition_of(keys, partitions), rows, partitions).astype(int).tolist(),
         "keys": dict(zip(keys[heavy].tolist(), rows[heavy].tolist(), strict=True)),
+        "usual": rows_of_others(rows, heavy),
         "span_us": np.percentile(times_us, _MIDDLE, method="nearest").tolist(),
     }
 
@@ -126,5 +122,5 @@ def _added_up(
                 keys[int(code)] = keys.get(int(code), 0) + count
         spans = [one["span_us"] for one in mine]
         span = (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
-        seen[tag] = SideSeen(rows, keys, span)
+        seen[tag] = SideSeen(rows, keys, span, sum(one["usual"] for one in mine))
     return seen

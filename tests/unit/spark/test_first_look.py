@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tidegate.control.first_look import load_ahead
+from tidegate.control.first_look import ROWS_LEAST, SHARE, load_ahead
 from tidegate.join.selection import mixed
 from tidegate.join.within import Within
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash import partition_of
-from tidegate.spark.first_look import ROWS_LEAST, SHARE, _added_up, _counted
+from tidegate.spark.first_look import _added_up, _counted
 
 SECOND = 1_000_000
 KEYS, ROWS, PARTITIONS, INSTANCES, REACH_SECONDS = 100_000, 60_000, 64, 8, 3
