@@ -1,6 +1,6 @@
 """A join over skewed streams under every balancing strategy, on an embedded Spark.
 
-Each workload's rows are the same for all strategies, which take turns in one session, two batches each.
+Each workload's rows are the same for all strategies, which take turns in one session, a few batches each.
 Instances are Spark tasks whose processor time is measured; throughput is rows over the time of the heaviest
 instance, which is what as many one-core machines would give. The time of a batch on this machine is told
 beside it.
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--topology", default="together", choices=("together", "biclique"), help="(%(default)s)")
     add("--instances", type=positive_int, default=8, metavar="N", help="of the join (%(default)s)")
-    add("--batches", type=positive_int, default=16, metavar="N", help="of each run (%(default)s)")
+    add("--batches", type=positive_int, default=24, metavar="N", help="of each run (%(default)s)")
     add("--pairs", type=positive_number, default=4e6, metavar="N", help="a batch, about (%(default)g)")
     add(
         "--rounds",

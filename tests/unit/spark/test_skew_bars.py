@@ -49,14 +49,13 @@ def test_ours_is_held_against_an_even_share_the_better_paper_and_what_fastjoin_m
     assert bars["skew.zipf-1.0.moved_of_fastjoin"] == (2.0, False)
 
 
-def test_strategies_are_compared_batch_by_batch() -> None:
-    # The machine becomes slower and slower, for all.
-    slower = 1.1 ** np.arange(BATCHES)[:, None]
-    auto, fastjoin = (
-        replace(run(name, 1.5), seconds=part * slower * run(name, 1.5).seconds)
-        for name, part in (("auto", 1.0), ("fastjoin", 1.02))
-    )
-    assert told({"auto": auto, "fastjoin": fastjoin})["skew.zipf-1.0.over_papers"][0] == pytest.approx(1.02)
+def test_an_instance_that_is_slow_by_chance_is_not_the_heaviest() -> None:
+    auto = run("auto", 1.0)
+    slow = np.arange(BATCHES)[:, None] % INSTANCES == np.arange(INSTANCES)
+    noisy = replace(auto, seconds=np.where(slow, 2.0, 1.0) * auto.seconds)
+    assert noisy.imbalance.min() > 1.5
+    assert noisy.steady_imbalance == pytest.approx(1.0)
+    assert noisy.throughput == pytest.approx(auto.throughput)
 
 
 def test_where_nobody_moves_ours_may_be_as_far_from_the_papers_as_from_hash() -> None:

@@ -1,6 +1,6 @@
 """The figures that balancing was asked to reach on Spark, each with a fixed id.
 
-Strategies are compared batch by batch (`run.py`), and the median of these ratios is told, over all rounds.
+Strategies take turns in a round (`run.py`) and are compared within it; of several rounds the median is told.
 Comparisons of the heaviest instance are told beside its time (`counted_over_papers`): they do not depend on
 the machine.
 
@@ -11,12 +11,9 @@ may be of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tidegate.report.bars import at_least, at_most
 from tidegate.report.frame import Bar
@@ -61,19 +58,18 @@ def skew_bars(runs: Runs, jump: int) -> list[Bar]:
 
 
 def faster(ours: Rounds, other: Rounds) -> float:
-    """Throughput over that of another strategy, batch by batch."""
-    return _median_ratio((two.heaviest, one.heaviest) for one, two in zip(ours, other, strict=True))
+    """Throughput over that of another strategy, round by round."""
+    return median(
+        float(two.usual_seconds.max() / one.usual_seconds.max()) for one, two in zip(ours, other, strict=True)
+    )
 
 
 def fewer(ours: Rounds, other: Rounds) -> float:
     """The same, counted in comparisons of the heaviest instance."""
-    return _median_ratio(
-        (two.heaviest_counted, one.heaviest_counted) for one, two in zip(ours, other, strict=True)
+    return median(
+        float(two.usual_compared.max() / one.usual_compared.max())
+        for one, two in zip(ours, other, strict=True)
     )
-
-
-def _median_ratio(rounds: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> float:
-    return float(np.median(np.concatenate([theirs / ours for theirs, ours in rounds])))
 
 
 def _moving(workload: str, by_strategy: Mapping[str, Rounds], ours: Rounds) -> list[Bar]:
