@@ -85,18 +85,25 @@ class Story:
     unit: int = 1
     #: Of the time of a row: what is spent before it comes to a task, on reading and parsing.
     reading: float = 0.0
+    #: Seconds of a batch without rows, and how many times the usual rows come.
+    overhead: float = OVERHEAD_SECONDS
+    times: int = 1
 
 
 def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counter[Flat]]:
     """Batch after batch; what was found, and what there was to be found."""
-    goal = GoalSettings(1.0, 2.0, trigger_seconds=1.0)
+    # Nothing here lets in the freshest rows alone.
+    goal = GoalSettings(1.0, 2.0, trigger_seconds=1.0, freshest=frozenset())
     joins = OverloadSettings(Shed(), ("join1",), 1.0, 1.0)
     settings = KeepSettings(goal, 1.0, NETWORK, overload=joins)
     engine = PlainEngine([JOIN], {"a": 10**9, "b": 10**9}, partitions=1, instances=1)
     begin = max(story.behind.values())
     feeds = {
         name: Feed(
-            rate, story.unit, np.random.default_rng([seed, rate]), made_until=begin - story.behind[name]
+            story.times * rate,
+            story.unit,
+            np.random.default_rng([seed, rate]),
+            made_until=begin - story.behind[name],
         )
         for name, rate in RATES.items()
     }
@@ -120,7 +127,7 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
         engine.run(rows, now_us=now_us, skipping=skipping)
         reports = [_measured(report, story.reading) for report in engine.reports[first:]]
         reading = story.reading * ROW_SECONDS * sum(map(len, rows.values()))
-        seconds = OVERHEAD_SECONDS + reading + sum(report.cpu_seconds for report in reports)
+        seconds = story.overhead + reading + sum(report.cpu_seconds for report in reports)
         plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, skipping=skipping)
         taken = {name: one for name, (_, one) in given.items()}
         ran = Ran(reports, (), {}, seconds, len(done) < COLD_BATCHES, taken=taken)
@@ -193,3 +200,20 @@ def test_the_stream_that_is_behind_is_let_in_until_they_meet() -> None:
     # Only the one that is behind takes up the time: 360 rows and what comes meanwhile.
     assert together.now - done[0].now <= 25
     assert done[-1].waiting == 0
+
+
+@pytest.mark.parametrize("unit", [1, 5])
+@pytest.mark.parametrize("behind", [1.0, 10.0])
+def test_rows_that_come_are_let_in_though_a_batch_of_them_is_a_little_long(unit: int, behind: float) -> None:
+    """16 rows fit into a second and 20 come: batches of 1.2 s keep up, and ones of a second never would."""
+    story = Story(dict.fromkeys("ab", behind), 90.0, unit=unit, reading=0.95, overhead=0.6, times=2)
+    done, _, _ = play(story)
+    assert max(one.seconds for one in done) <= 2
+    settled = done[-20:]
+    assert max(one.behind for one in settled) <= 3.5
+    assert np.mean([one.seconds for one in settled]) <= 1.5
+
+
+def test_what_is_more_than_any_batch_keeps_up_with_makes_no_batch_endless() -> None:
+    done, _, _ = play(Story({"a": 1.0, "b": 1.0}, 60.0, reading=0.95, overhead=0.6, times=6))
+    assert max(one.seconds for one in done) <= 2.3

@@ -51,6 +51,8 @@ class Expected:
 
     rows: float
     behind_seconds: float
+    #: Rows a second that came twice in a row: what gathered while sources stood still comes once.
+    lasting_rate: float
     #: The part of these rows that later batches are expected to have as well.
     lasting: float = 1.0
 
@@ -66,6 +68,8 @@ class Arrivals:
         #: or changes (2, -2).
         self._last, self._rise, self._side = 0.0, 0.0, 0
         self._began_us: int | None = None
+        #: What was expected of the batch before.
+        self._rate = 0.0
 
     def observe(
         self, rows: float, now_us: int, busy_seconds: float, trigger_seconds: float, waiting: float = 0
@@ -79,12 +83,13 @@ class Arrivals:
         since = interval if self._began_us is None else (now_us - self._began_us) / 1e6
         last = rows / max(since, _SECONDS_LEAST)
         rate, lasting = self._expected_rate(last)
+        before, self._rate = self._rate, rate
         self._began_us, self._last = now_us, last
         if first:
             # The first batch has what gathered before it, nobody knows since when: no rate to remember.
             self._rates = []
         late = max(0.0, busy_seconds - trigger_seconds) if trigger_seconds else 0.0
-        return Expected(rate * interval, late + (waiting / rate if rate else 0.0), lasting)
+        return Expected(rate * interval, late + (waiting / rate if rate else 0.0), min(rate, before), lasting)
 
     def _expected_rate(self, last: float) -> tuple[float, float]:
         """The rate until the next batch, and the part of it that is expected to last."""
@@ -134,6 +139,7 @@ class Arrivals:
             "steps": self._steps,
             "last": [self._last, self._rise, self._side],
             "began_us": self._began_us,
+            "rate": self._rate,
         }
 
     @classmethod
@@ -142,4 +148,5 @@ class Arrivals:
         restored._rates, restored._steps = list(raw["rates"]), list(raw["steps"])
         restored._last, restored._rise, restored._side = raw["last"]
         restored._began_us = raw["began_us"]
+        restored._rate = raw.get("rate", 0.0)
         return restored

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.control import freshest, overload, sifting, window_dropping
-from tidegate.control.arrivals import Arrivals
+from tidegate.control.arrivals import Arrivals, Expected
 from tidegate.control.cost_model import Effort
 from tidegate.control.goal_prospects import Prospects, efforts_of
 from tidegate.control.goal_step import KeepSettings, Ran, Step
@@ -45,6 +45,10 @@ LIMITS = "limits"
 #: A batch has at most so many times the rows of the largest one that is remembered: what is learnt of small
 #: batches says little of large ones.
 _RISE_MOST = 4.0
+#: Batches take at most so many times as long as they may, where shorter ones would not keep up.
+_LONGEST = 2.0
+#: While rows wait, batches keep up with so much more than comes.
+_CATCH_UP = 0.2
 
 
 def learn(
@@ -66,7 +70,7 @@ def learn(
     decided = goal.adapt(seen, prospects.ahead(efforts, known.get("levels", {})), prospects.offers())
     # Sources that end do not say what waits, so their streams would be apart while batches grow.
     most = _RISE_MOST * goal.model.most_rows if settings.live else np.inf
-    fits = what_fits(settings.goal, decided, coming.wanted, most, coming.intake)
+    fits = what_fits(settings.goal, decided, coming, most)
     limits = coming.intake.limits(fits) if seen.teaches and coming.wanted else {}
     if limits:
         goal.expect(decided, min(1.0, coming.intake.let_in(limits) / coming.wanted))
@@ -95,7 +99,7 @@ def limits(manifest: Manifest) -> dict[str, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Coming:
+class Coming:
     """Rows of the next batch: what is known of sources, how many are wanted, and what that is of the last."""
 
     arrivals: Arrivals
@@ -103,11 +107,10 @@ class _Coming:
     rows: int
     wanted: float
     growth: float
-    behind_seconds: float
-    lasting: float
+    expected: Expected
 
 
-def _coming(step: Step, known: Mapping[str, Any]) -> _Coming:
+def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
     ran, settings = step.ran, step.settings
     arrivals = Arrivals.restore(known["arrivals"]) if known else Arrivals()
     intake = Intake.restore(known["intake"]) if known else Intake()
@@ -122,10 +125,10 @@ def _coming(step: Step, known: Mapping[str, Any]) -> _Coming:
     )
     wanted = intake.wanted(expected.rows, settings.live)
     growth = wanted / taken if taken else 0.0
-    return _Coming(arrivals, intake, rows, wanted, growth, expected.behind_seconds, expected.lasting)
+    return Coming(arrivals, intake, rows, wanted, growth, expected)
 
 
-def _seen(step: Step, efforts: Mapping[str, Effort], coming: _Coming) -> BatchSeen:
+def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSeen:
     """What the batch did, and how long that took."""
     ran, cores = step.ran, step.settings.parallelism
     joins = _reports_of_joins(step.settings, ran.reports)
@@ -134,11 +137,11 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: _Coming) -> BatchSe
         efforts,
         {name: _took(some, cores) for name, some in joins.items()},
         sum(uneven_seconds([one.cpu_seconds for one in some], cores) for some in joins.values()),
-        coming.behind_seconds,
+        coming.expected.behind_seconds,
         teaches=bool(coming.rows) and not ran.cold,
         empty=not coming.rows and not ran.cold,
         foreseeable=not step.plan.dropping,
-        lasting=coming.lasting,
+        lasting=coming.expected.lasting,
     )
 
 
@@ -187,20 +190,34 @@ def _took(instances: Sequence[TaskReport], cores: int) -> Took:
     return Took.of(wall_seconds(cpu_seconds, cores), looking)
 
 
-def what_fits(goal: GoalSettings, decided: Decided, rows: float, most: float, intake: Intake) -> Fits:
-    """Rows that a batch has time for, from what so many are expected to take; `most`: further nobody saw.
+def what_fits(goal: GoalSettings, decided: Decided, coming: Coming, most: float) -> Fits:
+    """Rows that a batch has time for, from what is expected of those that are wanted.
 
-    Rows that are kept waiting are late for sure, and those of a batch that is a little long only perhaps: no
-    time is kept free for them before some wait.
+    `most`: further nobody saw. Rows that are kept waiting are late for sure, and those of a batch that is a
+    little long only perhaps: no time is kept free for them before some wait.
     """
+    intake, rows, fixed = coming.intake, coming.wanted, decided.fixed
     kept_free = decided.headroom / 2 if intake.waiting else 0.0
+    room = (1 - kept_free) * goal.batch_seconds - fixed
     # Where overhead takes nearly all the time, batches are longer: smaller ones would get through even less.
-    room = max((1 - kept_free) * goal.batch_seconds - decided.fixed, decided.fixed / 2)
+    room = max(room, fixed / 2, _keeps_up(goal, decided, coming) - fixed)
     full, planned, deepest = (
-        intake.more * rows * room / max(seconds - decided.fixed, 1e-6)
+        intake.more * rows * room / max(seconds - fixed, 1e-6)
         for seconds in (decided.full, decided.expected, decided.deepest)
     )
     return Fits(min(most, full), min(most, planned), min(most, deepest), tried=planned > most)
+
+
+def _keeps_up(goal: GoalSettings, decided: Decided, coming: Coming) -> float:
+    """Seconds of the shortest batch that has time for all rows that come while it runs, and a few that wait.
+
+    With shorter ones ever more would wait. What no batch keeps up with, or only one that is far too long, is
+    not let in at once.
+    """
+    each = (decided.expected - decided.fixed) / max(coming.wanted, 1.0)
+    rate = (1 + _CATCH_UP * bool(coming.intake.waiting)) * coming.expected.lasting_rate
+    longest = _LONGEST * goal.batch_seconds
+    return min(longest, decided.fixed / (1 - each * rate)) if each * rate < 1 else longest
 
 
 def _told(settings: KeepSettings, decided: Decided, after: Manifest) -> dict[str, Any]:

@@ -101,3 +101,14 @@ def test_restored_it_expects_the_same() -> None:
     fed(arrivals, [1000.0, 1040.0, 980.0, 1010.0, 2000.0])
     restored = Arrivals.restore(json.loads(json.dumps(arrivals.snapshot())))
     assert fed(restored, [2100.0, 2200.0], 5) == fed(arrivals, [2100.0, 2200.0], 5)
+
+
+def test_what_comes_once_after_a_silence_is_not_what_lasts() -> None:
+    arrivals = Arrivals()
+    rates = [
+        arrivals.observe(rows, number * 10**6, 0.5, 1.0).lasting_rate
+        for number, rows in enumerate([100, 100, 0, 0, 900, 100, 300, 300, 300])
+    ]
+    assert rates[4] == 0
+    assert max(rates[:6]) == 100
+    assert rates[-1] == pytest.approx(300)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.control.goal_keeping import what_fits
+from tidegate.control.arrivals import Arrivals, Expected
+from tidegate.control.goal_keeping import Coming, what_fits
 from tidegate.control.goal_values import Decided, GoalSettings
 from tidegate.control.intake import Fits, Intake, Taken
 
@@ -23,8 +24,13 @@ def sources(waiting: int) -> Intake:
     return intake
 
 
+def coming(waiting: int = 0, rate: float = 40.0) -> Coming:
+    """80 rows are wanted, for which there is time; fewer come in a second."""
+    return Coming(Arrivals(), sources(waiting), 80, 80.0, 1.0, Expected(rate, 0.0, rate))
+
+
 def fits(expected: float, waiting: int = 0, most: float = 1e9) -> Fits:
-    return what_fits(GOAL, decided(expected), 80, most, sources(waiting))
+    return what_fits(GOAL, decided(expected), coming(waiting), most)
 
 
 def test_no_row_is_kept_waiting_by_time_that_is_kept_free() -> None:
@@ -44,4 +50,19 @@ def test_what_fits_with_all_left_out_is_more_and_no_more_than_was_seen() -> None
 
 def test_where_overhead_takes_all_the_time_batches_are_longer() -> None:
     late = Decided({}, 1.6, 1.6, 1.2, 1.6, {}, expected=1.6)
-    assert what_fits(GOAL, late, 80, 1e9, sources(0)).decided == pytest.approx(80 * 0.6 / 0.4)
+    assert what_fits(GOAL, late, coming(), 1e9).decided == pytest.approx(80 * 0.6 / 0.4)
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds"), [(40.0, 1.0), (80.0, 1.25), (110.0, 2.0), (1000.0, 2.0)], ids=str
+)
+def test_batches_are_long_enough_to_keep_up_with_what_comes(rate: float, seconds: float) -> None:
+    # 80 rows take 0.6 s, and half a second is fixed; two seconds is the most that is tried.
+    found = what_fits(GOAL, decided(1.1), coming(rate=rate), 1e9)
+    assert found.decided == pytest.approx(80 * (seconds - 0.5) / 0.6)
+
+
+def test_while_rows_wait_a_little_more_than_what_comes_is_let_in() -> None:
+    found = what_fits(GOAL, decided(1.1), coming(waiting=3, rate=80.0), 1e9)
+    # 80 come and 96 are kept up with, in 1.8 s.
+    assert found.decided == pytest.approx(80 * (0.5 / (1 - 0.6 / 80 * 96) - 0.5) / 0.6)
