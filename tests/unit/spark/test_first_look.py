@@ -59,3 +59,13 @@ def imbalance(assignment: Assignment, codes: NDArray[np.uint64], weights: NDArra
         work[key] = 0
     loads += np.bincount(places, work, INSTANCES)
     return float(loads.max() / loads.mean())
+
+
+def test_what_keys_have_in_the_mean_adds_up_over_tasks() -> None:
+    random = np.random.default_rng(5)
+    # Of 10,000 keys, most of which have no row in a task.
+    told = []
+    for _task in range(4):
+        codes = mixed(random.integers(0, 10_000, 5_000).astype(np.uint64), 1)
+        told.append({"0": _counted(codes, np.arange(codes.size), PARTITIONS)})
+    assert _added_up(told, {0}, PARTITIONS)[0].usual == pytest.approx(4 * 5_000 / 10_000, rel=0.05)
