@@ -119,7 +119,6 @@ def test_the_bars_have_fixed_names_and_fastjoin_wins_on_small_streams(bars: Outc
         "fastjoin.over_hash.biclique",
         "fastjoin.over_contrand.biclique",
         "fastjoin.imbalance",
-        "fastjoin.imbalance_most",
         "fastjoin.imbalance_held",
     ]
     gains = {bar.id: bar.value for bar in bars.bars if "over" in bar.id}
