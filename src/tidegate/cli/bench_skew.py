@@ -88,7 +88,8 @@ def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str
     from tidegate.spark.bench.skew.run import play
     from tidegate.spark.session import embedded_session
 
-    session = embedded_session("tidegate bench skew", cores=2, memory="4g")
+    # One task at a time: two that share a core's caches and units take longer than each by itself.
+    session = embedded_session("tidegate bench skew", cores=1, memory="4g")
     runs: dict[str, dict[str, list[Run]]] = {}
     try:
         for name in arguments.workloads:
