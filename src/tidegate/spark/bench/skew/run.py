@@ -8,9 +8,9 @@ heaviest instance.
     hash, …, auto         ─▶ ─▶ ─▶     ◀─ ◀─ ◀─          ─▶ ─▶ ─▶
 
 The same work takes a fifth more or less processor time from one minute to the next, so contenders go through
-a workload together, a few batches at a time. And of eight instances one is slow by chance in nearly every
-batch: the longest of a batch says more of the machine than of the strategy. So each instance counts with its
-median, and the heaviest is the one whose median is largest.
+a workload together, a few batches at a time. And of eight instances one is disturbed in nearly every batch:
+the longest time of a batch says more of the machine than of the strategy. Disturbance only ever adds, so each
+instance counts with the time that nine of ten of its batches exceed: what it takes when left alone.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from tidegate.spark.bench.skew.feed import SCHEMA, SIDES, WINDOW_BATCHES, arrive
 
 #: Batches of a turn.
 TURN_BATCHES = 4
+#: The part of the batches of an instance that are taken to be undisturbed.
+QUIET = 0.1
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,12 @@ class Run:
 
     @property
     def usual_seconds(self) -> NDArray[np.float64]:
-        """Each instance's median time: what is left without the noise of single batches."""
-        return np.asarray(np.median(self.seconds[self.settled()], axis=0))
+        """Each instance's time when nothing disturbs it."""
+        return np.asarray(np.quantile(self.seconds[self.settled()], QUIET, axis=0))
 
     @property
     def usual_compared(self) -> NDArray[np.float64]:
-        """The same in comparisons, which do not depend on how fast the machine is."""
+        """Each instance's comparisons, which do not depend on the machine, in the middle."""
         return np.maximum(np.median(self.compared[self.settled()], axis=0), 1.0)
 
     @property
