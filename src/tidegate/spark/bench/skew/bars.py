@@ -6,7 +6,8 @@ the machine.
 
 On even keys nobody has anything to move: both papers' strategies are hash routing then, and what all three
 do is the same to the last comparison. Ours also counts keys, and may be within two per cent of hash; so it
-may be of theirs.
+may be of theirs. Which of eight even instances comes out as the heaviest is chance, by more than that: there
+the mean instance is compared, and how even they are has a bar of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from tidegate.report.bars import at_least, at_most
 from tidegate.report.frame import Bar
@@ -48,8 +51,9 @@ def skew_bars(runs: Runs, jump: int) -> list[Bar]:
         bars.append(at_most(f"skew.{workload}.imbalance", imbalance, "x", EVEN))
         papers = [by_strategy[name] for name in PAPERS if name in by_strategy]
         if papers:
-            worst = min(faster(ours, one) for one in papers)
-            least = AS_GOOD_AS_HASH if workload == UNIFORM else AS_GOOD
+            even = workload == UNIFORM
+            worst = min(faster(ours, one, even) for one in papers)
+            least = AS_GOOD_AS_HASH if even else AS_GOOD
             bars.append(at_least(f"skew.{workload}.over_papers", worst, "x", least))
             worst = min(fewer(ours, one) for one in papers)
             bars.append(at_least(f"skew.{workload}.counted_over_papers", worst, "x", AS_GOOD))
@@ -57,10 +61,12 @@ def skew_bars(runs: Runs, jump: int) -> list[Bar]:
     return bars
 
 
-def faster(ours: Rounds, other: Rounds) -> float:
-    """Throughput over that of another strategy, round by round."""
+def faster(ours: Rounds, other: Rounds, even: bool = False) -> float:
+    """Throughput over that of another strategy, round by round; `even`: by the mean instance."""
+    heaviest = np.mean if even else np.max
     return median(
-        float(two.usual_seconds.max() / one.usual_seconds.max()) for one, two in zip(ours, other, strict=True)
+        float(heaviest(two.usual_seconds) / heaviest(one.usual_seconds))
+        for one, two in zip(ours, other, strict=True)
     )
 
 
@@ -77,7 +83,9 @@ def _moving(workload: str, by_strategy: Mapping[str, Rounds], ours: Rounds) -> l
         bars = [at_most("skew.uniform.migrations", float(max(one.migrations for one in ours)), "", 0)]
         if HASH in by_strategy:
             bars.append(
-                at_least("skew.uniform.over_hash", faster(ours, by_strategy[HASH]), "x", AS_GOOD_AS_HASH)
+                at_least(
+                    "skew.uniform.over_hash", faster(ours, by_strategy[HASH], even=True), "x", AS_GOOD_AS_HASH
+                )
             )
         return bars
     moved, theirs = (sum(sum(one.moved) for one in some) for some in (ours, by_strategy.get("fastjoin", ())))
