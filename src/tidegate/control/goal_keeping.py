@@ -222,6 +222,7 @@ def _keeps_up(goal: GoalSettings, decided: Decided, coming: Coming) -> float:
 
 def _told(settings: KeepSettings, decided: Decided, after: Manifest) -> dict[str, Any]:
     """For telemetry: what is expected, what is lost, and what cannot be kept."""
-    most_bytes = None if settings.overload is None else settings.overload.state_bytes
-    stored = state_warnings(sum(map(piece_bytes, after.pieces)), most_bytes)
-    return {**decided.told(), "warnings": [*warnings(settings.goal, decided), *stored]}
+    said = warnings(settings.goal, decided)
+    if settings.overload is not None and settings.overload.state_bytes is not None:
+        said += state_warnings(sum(map(piece_bytes, after.pieces)), settings.overload.state_bytes)
+    return {**decided.told(), "warnings": said}
