@@ -21,9 +21,9 @@ GUESSED_PAIRS = 8e8
 RUSH_SECONDS = 40.0
 #: What is compared from here on, when the window is full and the policy has settled.
 SETTLED_SECONDS = 25.0
-#: The part of what fits that calm takes. The step to four times the rows is sixteen times the pairs and just
-#: fits; the spike is six times too much. A larger part leaves too little time to make up for the spike.
-CALM_PART = 0.06
+#: The part of what fits that calm takes. The step to four times the rows is sixteen times the pairs, half of
+#: what fits; the spike is three times too much. With 0.06, making up for it takes longer than the day has left.
+CALM_PART = 0.03
 
 
 def calm_rate(seed: int, temp: Path | None, say: Callable[[str], None]) -> float:
