@@ -37,27 +37,27 @@ def beyond(options: Options) -> Outcome:
     """The best everywhere, and promises kept."""
     lines: list[Line] = []
     bars: list[Bar] = []
-    for within_spots in READINGS:
-        more_lines, more_bars = _under(options, within_spots)
+    for whole_normals in READINGS:
+        more_lines, more_bars = _under(options, whole_normals)
         lines += more_lines
         bars += more_bars
     return Outcome([*lines, *as_printed(options)], bars, [_plot(options), volume_plot(options)])
 
 
-def _under(options: Options, within_spots: bool) -> tuple[list[Line], list[Bar]]:
+def _under(options: Options, whole_normals: bool) -> tuple[list[Line], list[Bar]]:
     """Lines and bars of one reading."""
-    table_1, one = (over_best_everywhere(options, alphas, within_spots) for alphas in (TABLE_1, ONE))
+    table_1, one = (over_best_everywhere(options, alphas, whole_normals) for alphas in (TABLE_1, ONE))
     lines = [
-        *_lines(table_1, ALPHA_NAMES[TABLE_1], within_spots),
-        *_lines(one, ALPHA_NAMES[ONE], within_spots),
-        *promise_lines(options, within_spots),
+        *_lines(table_1, ALPHA_NAMES[TABLE_1], whole_normals),
+        *_lines(one, ALPHA_NAMES[ONE], whole_normals),
+        *promise_lines(options, whole_normals),
     ]
-    ending = id_ending(within_spots)
+    ending = id_ending(whole_normals)
     bars = [
         _worst(f"sifters.auto.worst_point{ending}", table_1),
         at_least(f"sifters.auto.mean{ending}", float(np.mean(_all(table_1))), "×", MEAN_TARGET),
         _worst(f"sifters.auto.worst_point.alpha_1{ending}", one),
-        *promise_bars(options, within_spots),
+        *promise_bars(options, whole_normals),
     ]
     return lines, bars
 
@@ -70,17 +70,17 @@ def over_best(points: Sequence[Position], seeds: Sequence[int]) -> list[float]:
 
 
 def over_best_everywhere(
-    options: Options, alphas: tuple[float, float], within_spots: bool
+    options: Options, alphas: tuple[float, float], whole_normals: bool
 ) -> dict[str, list[float]]:
     """By combination, at every point of figure 4."""
     return {
         title(points[0].source): over_best(points, options.seeds)
-        for points in every_point(options, alphas, within_spots=within_spots).values()
+        for points in every_point(options, alphas, whole_normals=whole_normals).values()
     }
 
 
-def _lines(found: dict[str, list[float]], alphas: str, within_spots: bool) -> list[Line]:
-    names = [title(workload_of(combination, within_spots)) for combination in told_apart(within_spots)]
+def _lines(found: dict[str, list[float]], alphas: str, whole_normals: bool) -> list[Line]:
+    names = [title(workload_of(combination, whole_normals)) for combination in told_apart(whole_normals)]
     return [
         percent_line("beyond", f"{name}, {alphas}: AUTO over the best of four, all points", "-", found[name])
         for name in names

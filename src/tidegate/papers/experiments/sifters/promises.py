@@ -52,13 +52,13 @@ FORESEEN_TARGET, VOLUME_TARGET = 0.02, 0.01
 Off = dict[tuple[str, str], list[float]]
 
 
-def promise_lines(options: Options, within_spots: bool) -> list[Line]:
+def promise_lines(options: Options, whole_normals: bool) -> list[Line]:
     """By partitioner: medians of the combinations, in the order of figure 4."""
     lines = []
-    reading = named(workload_of(("skew", "skew"), within_spots))
+    reading = named(workload_of(("skew", "skew"), whole_normals))
     for what, off in (
-        ("QoS of queries with data, off equation 9", _off(options, _quality_off, within_spots)),
-        ("share of rows that pass, off z = 0.5", _off(options, _volume_off, within_spots)),
+        ("QoS of queries with data, off equation 9", _off(options, _quality_off, whole_normals)),
+        ("share of rows that pass, off z = 0.5", _off(options, _volume_off, whole_normals)),
     ):
         for name in SIFTERS:
             by_combination = [median(values) for key, values in off.items() if key[1] == name]
@@ -68,13 +68,13 @@ def promise_lines(options: Options, within_spots: bool) -> list[Line]:
     return lines
 
 
-def promise_bars(options: Options, within_spots: bool) -> list[Bar]:
+def promise_bars(options: Options, whole_normals: bool) -> list[Bar]:
     """The worst combination decides; of the paper's partitioners the worst one as well."""
     return [
-        at_most(f"sifters.{promise}{ending}{id_ending(within_spots)}", _worst(off, names), "", target)
+        at_most(f"sifters.{promise}{ending}{id_ending(whole_normals)}", _worst(off, names), "", target)
         for promise, off, target in (
-            ("foreseen", _off(options, _quality_off, within_spots), FORESEEN_TARGET),
-            ("volume", _off(options, _volume_off, within_spots), VOLUME_TARGET),
+            ("foreseen", _off(options, _quality_off, whole_normals), FORESEEN_TARGET),
+            ("volume", _off(options, _volume_off, whole_normals), VOLUME_TARGET),
         )
         for ending, names in (("", PAPER), (".auto", (AUTO,)))
     ]
@@ -133,8 +133,8 @@ def _volume_off(one: Measured) -> float:
     return abs(one.passed - 0.5)
 
 
-def _off(options: Options, read: Callable[[Measured], float], within_spots: bool) -> Off:
-    points = [middle(options, combination, within_spots=within_spots) for combination in COMBINATIONS]
+def _off(options: Options, read: Callable[[Measured], float], whole_normals: bool) -> Off:
+    points = [middle(options, combination, whole_normals=whole_normals) for combination in COMBINATIONS]
     return {
         (title(point.source), name): found([point], name, options.seeds, read)[:, 0].tolist()
         for point in points

@@ -42,34 +42,34 @@ PAPER_BEST = {
 }
 
 
-def skew_claims(options: Options, within_spots: bool) -> list[Line]:
+def skew_claims(options: Options, whole_normals: bool) -> list[Line]:
     """All of them; those that do not name alphas have those of Table I."""
-    points, combinations = every_point(options, within_spots=within_spots), told_apart(within_spots)
+    points, combinations = every_point(options, whole_normals=whole_normals), told_apart(whole_normals)
     everywhere = [point for some in points.values() for point in some]
     return [
         *(
             line
             for alphas in ALPHA_NAMES
             for combination in combinations
-            for line in _gain_lines(options, combination, alphas, within_spots)
+            for line in _gain_lines(options, combination, alphas, whole_normals)
         ),
         *(_best_line(options, points[combination], paper) for combination, paper in PAPER_BEST.items()),
         _no_best(options, points),
         _worst_line(options, everywhere),
         _slightly(options, everywhere),
-        *(_grid_line(options, combination, within_spots) for combination in combinations),
-        *_proportional_claims(options, within_spots),
+        *(_grid_line(options, combination, whole_normals) for combination in combinations),
+        *_proportional_claims(options, whole_normals),
     ]
 
 
 def _gain_lines(
-    options: Options, combination: Combination, alphas: tuple[float, float], within_spots: bool
+    options: Options, combination: Combination, alphas: tuple[float, float], whole_normals: bool
 ) -> list[Line]:
     """Of the best over random dropping, along each axis; the paper tells both ends."""
     lines = []
     for axis in AXES:
         points, default = (
-            along(options, one, axis, alphas, within_spots=within_spots)
+            along(options, one, axis, alphas, whole_normals=whole_normals)
             for one in (combination, ("skew", "unif"))
         )
         told, other = (percent(best_gains(some, options.seeds)) for some in (points, default))
@@ -125,18 +125,18 @@ def _slightly(options: Options, points: Sequence[Position]) -> Line:
     return percent_line("4", claim, "slightly better", ratios, least=0.1, most=10)
 
 
-def _grid_line(options: Options, combination: Combination, within_spots: bool) -> Line:
+def _grid_line(options: Options, combination: Combination, whole_normals: bool) -> Line:
     """What is left of UGRID's gain as the space gets empty."""
-    points = along(options, combination, GLOBAL, within_spots=within_spots)
+    points = along(options, combination, GLOBAL, whole_normals=whole_normals)
     told = percent(gains(points, "ugrid", options.seeds))
     claim = f"{title(points[0].source)}: UGRID over random, {span(GLOBAL, points)}"
     return percents_line("4", claim, "degrades", told, agrees=told[-1] < told[0])
 
 
-def _proportional_claims(options: Options, within_spots: bool) -> list[Line]:
-    together = Workload("skew", "skew", same_normals=True, within_spots=within_spots)
+def _proportional_claims(options: Options, whole_normals: bool) -> list[Line]:
+    together = Workload("skew", "skew", same_normals=True, whole_normals=whole_normals)
     what = f"data and queries in the same normals{named(together)}"
-    uniform = [] if within_spots else _proportional_lines(options, Workload("unif", "unif"), "UNIF/UNIF")
+    uniform = [] if whole_normals else _proportional_lines(options, Workload("unif", "unif"), "UNIF/UNIF")
     return [*uniform, *_proportional_lines(options, together, what)]
 
 
