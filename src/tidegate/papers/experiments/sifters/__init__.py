@@ -21,6 +21,7 @@ throttler_figure.py    figure 8: QoS by throttler
 sensitivity_figures.py figures 9 and 10: gains by fairness threshold and side of queries
 beyond.py              `auto` against the best of the four
 promises.py            QoS and volume of fresh rows, against what was foreseen
+volume_picture.py      what passes beyond z, by z
 real_figure.py         the partitioners on pick-ups
 experiment.py          all of them by name
 """

@@ -2,14 +2,16 @@
 
 `papers/hot_spots.py` says what the readings are, and why skewed points lie within the hot spots by default.
 What is measured like that has the plain names; what is measured with whole normals has names that say so, in
-lines and in ids of bars, and comes second. Targets are the same for both. Where nothing is skewed the
-readings are one, and it is measured once.
+lines, in ids of bars and in pictures, and comes second. Targets are the same for both. Where nothing is
+skewed the readings are one, and it is told once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from tidegate.papers.experiments.experiment import Outcome
 from tidegate.papers.experiments.sifters.combinations import COMBINATIONS
 from tidegate.papers.experiments.sifters.scene import Source
 from tidegate.papers.sifters import Workload
@@ -20,6 +22,17 @@ Combination = tuple[str, str]
 READINGS = (False, True)
 #: The readings differ in these.
 SKEWED = tuple(combination for combination in COMBINATIONS if "skew" in combination)
+
+
+def under_both(measure: Callable[[bool], Outcome]) -> Outcome:
+    """What a figure gives under one reading after the other; `measure` is told whether normals are whole."""
+    found = [measure(whole_normals) for whole_normals in READINGS]
+    return Outcome(
+        [line for one in found for line in one.lines],
+        [bar for one in found for bar in one.bars],
+        [plot for one in found for plot in one.plots],
+        [row for one in found for row in one.rows],
+    )
 
 
 def workload_of(combination: Combination, whole_normals: bool, **settings: Any) -> Workload:
@@ -37,6 +50,26 @@ def id_ending(whole_normals: bool) -> str:
     return ".whole_normals" if whole_normals else ""
 
 
+def picture_ending(whole_normals: bool) -> str:
+    """Of the names of pictures."""
+    return "-whole-normals" if whole_normals else ""
+
+
+def kinds(combination: Combination) -> str:
+    """As the paper names combinations, data first."""
+    return "/".join(combination).upper()
+
+
+def words(whole_normals: bool) -> str:
+    """What a claim or a heading adds."""
+    return " with whole normals" if whole_normals else ""
+
+
+def legend(whole_normals: bool) -> str:
+    """What a picture says about where its points lie."""
+    return "skewed points may lie out of hot spots" if whole_normals else "skewed points within hot spots"
+
+
 def named(source: Source) -> str:
     """What a line adds to its claim."""
-    return " with whole normals" if isinstance(source, Workload) and source.whole_normals else ""
+    return words(isinstance(source, Workload) and source.whole_normals)

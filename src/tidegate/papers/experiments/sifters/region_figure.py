@@ -13,9 +13,7 @@ its bars even with thresholds made from the very rows that judge.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from itertools import product
 
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.sifters.combinations import PAPER, RANDOM
@@ -31,11 +29,11 @@ from tidegate.papers.experiments.sifters.gains_by_throttler import (
     told,
 )
 from tidegate.papers.experiments.sifters.readings import (
-    READINGS,
     SKEWED,
     Combination,
     id_ending,
-    named,
+    under_both,
+    words,
     workload_of,
 )
 from tidegate.papers.experiments.sifters.sweep import (
@@ -62,20 +60,23 @@ def region_counts(options: Options) -> tuple[int, ...]:
 
 def figure_5(options: Options) -> Outcome:
     """By number of regions."""
+    return under_both(partial(_under, options))
+
+
+def _under(options: Options, whole_normals: bool) -> Outcome:
     counts = region_counts(options)
-    lines, found = [], []
-    for whole_normals in READINGS:
-        workload = replace(default_workload(), whole_normals=whole_normals)
-        positions = partial(_positions, options, workload, counts)
-        found.append(measure(options, list(THROTTLERS), positions))
-        lines += _claims(counts, found[-1], named(workload))
-        lines += [_most(options, combination, whole_normals) for combination in SKEWED]
-    drawn = plot(options, "5", "number of sifter regions, l", counts, found[0])
-    return Outcome(lines, _bars(options), [drawn])
+    positions = partial(_positions, options, default_workload(whole_normals), counts)
+    found = measure(options, list(THROTTLERS), positions)
+    lines = [
+        *_claims(counts, found, whole_normals),
+        *(_most(options, combination, whole_normals) for combination in SKEWED),
+    ]
+    drawn = plot(options, "5", "number of sifter regions, l", counts, found, whole_normals)
+    return Outcome(lines, _bars(options, whole_normals), [drawn])
 
 
-def _claims(counts: Sequence[int], found: Gains, reading: str) -> list[Line]:
-    at_16 = counts.index(16)
+def _claims(counts: Sequence[int], found: Gains, whole_normals: bool) -> list[Line]:
+    at_16, reading = counts.index(16), words(whole_normals)
     heavy = found[DEDP][0.1]
     added = {z: changes[-1] - changes[at_16] for z, changes in found[DEDP].items()}
     return [
@@ -94,7 +95,7 @@ def _claims(counts: Sequence[int], found: Gains, reading: str) -> list[Line]:
             agrees=added[0.1] > LITTLE >= max(added[0.7], added[0.9]),
         ),
         _flattening(counts, heavy, reading),
-        *told("5", f"l = {counts[0]} to {counts[-1]}{reading}", found),
+        *told("5", f"l = {counts[0]} to {counts[-1]}", found, whole_normals),
     ]
 
 
@@ -118,7 +119,7 @@ def _most(options: Options, combination: Combination, whole_normals: bool) -> Li
     points = _heavy(options, combination, whole_normals)
     most = percent(known_gains(points, options.seeds))
     name = title(points[0].source)
-    claim = f"{name}, z = 0.1: the best over random, thresholds by the rows that judge, l = 16 and 100"
+    claim = f"{name}, z = 0.1, l = 16 and 100: the best, thresholds by the rows that judge"
     return percents_line("5", claim, "not told", most)
 
 
@@ -126,10 +127,10 @@ def _heavy(options: Options, combination: Combination, whole_normals: bool) -> l
     return _positions(options, workload_of(combination, whole_normals, alphas=ONE), list(TARGETS), 0.1)
 
 
-def _bars(options: Options) -> list[Bar]:
+def _bars(options: Options, whole_normals: bool) -> list[Bar]:
     """At high load, for the three combinations that have a skew."""
     bars: list[Bar] = []
-    for combination, whole_normals in product(SKEWED, READINGS):
+    for combination in SKEWED:
         points = _heavy(options, combination, whole_normals)
         run_all(points, (RANDOM, *PAPER), options.seeds)
         for point, (regions, target) in zip(points, TARGETS.items(), strict=True):

@@ -16,12 +16,21 @@ What we see differently:
 
 from __future__ import annotations
 
+from functools import partial
+
 from tidegate.papers.experiments.experiment import Options, Outcome
 from tidegate.papers.experiments.sifters.combinations import COMBINATIONS
 from tidegate.papers.experiments.sifters.gain_bars import gain_bars
 from tidegate.papers.experiments.sifters.judging_claims import judging_claims
 from tidegate.papers.experiments.sifters.reading_claims import reading_claims
-from tidegate.papers.experiments.sifters.readings import READINGS, id_ending
+from tidegate.papers.experiments.sifters.readings import (
+    id_ending,
+    legend,
+    picture_ending,
+    told_apart,
+    under_both,
+    words,
+)
 from tidegate.papers.experiments.sifters.skew_claims import skew_claims
 from tidegate.papers.experiments.sifters.skew_points import AXES, along, middle
 from tidegate.papers.experiments.sifters.sweep import (
@@ -39,26 +48,28 @@ TARGETS = {("unif", "skew"): 45, ("skew", "unif"): 45, ("skew", "skew"): 50, ("u
 
 def figure_4(options: Options) -> Outcome:
     """QoS by skew: α as in Table I, and α = 1; within the hot spots, and with whole normals."""
+    return under_both(partial(_under, options))
+
+
+def _under(options: Options, whole_normals: bool) -> Outcome:
     lines = [
         line
-        for whole_normals in READINGS
         for claims in (skew_claims, reading_claims, judging_claims)
         for line in claims(options, whole_normals)
     ]
-    plots = [_plot(options, alphas, whole_normals) for whole_normals in READINGS for alphas in ALPHA_NAMES]
-    return Outcome(lines, _bars(options), plots)
+    plots = [_plot(options, alphas, whole_normals) for alphas in ALPHA_NAMES]
+    return Outcome(lines, _bars(options, whole_normals), plots)
 
 
-def _bars(options: Options) -> list[Bar]:
+def _bars(options: Options, whole_normals: bool) -> list[Bar]:
     return [
         bar
-        for combination, target in TARGETS.items()
-        for whole_normals in READINGS
+        for combination in told_apart(whole_normals)
         for bar in gain_bars(
             "4",
             f"sifters.gain.{'_'.join(combination)}{id_ending(whole_normals)}",
             middle(options, combination, whole_normals=whole_normals),
-            target,
+            TARGETS[combination],
             options.seeds,
         )
     ]
@@ -79,12 +90,9 @@ def _plot(options: Options, alphas: tuple[float, float], whole_normals: bool) ->
     ]
     setting = setting_of(options)
     subtitle = (
-        f"l = {setting.regions}, z = {setting.z:g}, Δ = {setting.fairness:g}; the skew that is not on the "
-        f"axis is 4\n{options.seeds_text}, on {setting.fresh_rows:,} fresh rows"
+        f"{legend(whole_normals)}; l = {setting.regions}, z = {setting.z:g}, Δ = {setting.fairness:g}; "
+        f"the skew that is not on the axis is 4\n{options.seeds_text}, on {setting.fresh_rows:,} fresh rows"
     )
-    name = (
-        "figure-4" + ("" if alphas == TABLE_1 else "-alpha-1") + ("-whole-normals" if whole_normals else "")
-    )
-    skew = "skew with whole normals" if whole_normals else "skew"
-    heading = f"Figure 4: overall QoS by {skew}, {ALPHA_NAMES[alphas]}"
+    name = f"figure-4{'' if alphas == TABLE_1 else '-alpha-1'}{picture_ending(whole_normals)}"
+    heading = f"Figure 4: overall QoS by skew{words(whole_normals)}, {ALPHA_NAMES[alphas]}"
     return Plot(name, heading, subtitle, panels, same_height=True, columns=4, one_legend=True)
