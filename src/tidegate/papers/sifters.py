@@ -13,9 +13,10 @@ unless `same_normals` lets them go together.
 What the paper leaves open, and what we do:
 
 - A hot spot that reaches over the border of the space is cut off there; centres stay uniform.
-- Normals are whole: they may reach out of their hot spot, though not out of the data space; or, with
-  `within_spots`, they are drawn again until they lie in a hot spot. The paper can be read in both ways, and
-  its gains hang on it: `hot_spots.py` says how.
+- Normals have no end, and hot spots do: skewed points are drawn again until they lie in a hot spot, because
+  the paper says that data and queries are "located within these hot-spots". With `whole_normals`, its other
+  reading, they may reach out of the hot spots, though not out of the data space. Gains hang on it:
+  `hot_spots.py` says how.
 - Queries, too, end at the border of the space.
 
 Guarantee: the same settings give the same rows and queries. Hot spots, queries and each part of the data have
@@ -64,8 +65,8 @@ class Workload:
     hot_spots: int = 5
     #: Skewed queries lie in the normals of the data.
     same_normals: bool = False
-    #: Skewed rows and queries that lie in no hot spot are drawn again.
-    within_spots: bool = False
+    #: Skewed rows and queries may lie out of the hot spots; otherwise they are drawn again until they do not.
+    whole_normals: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -105,7 +106,7 @@ def spreads(workload: Workload) -> tuple[Spread, Spread]:
 
     def spread(kind: str) -> Spread:
         deviation = random.uniform(0.5, 1.0, shape) / (workload.local_skew * workload.global_skew)
-        return Spread(kind, low, high, random.uniform(low, high), deviation, workload.within_spots)
+        return Spread(kind, low, high, random.uniform(low, high), deviation, workload.whole_normals)
 
     data, queries = spread(workload.data), spread(workload.queries)
     return data, replace(data, kind=queries.kind) if workload.same_normals else queries

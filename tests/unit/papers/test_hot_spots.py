@@ -13,8 +13,8 @@ from tidegate.papers import hot_spots
 from tidegate.papers.hot_spots import Spread, draw_points, in_some_spot
 from tidegate.papers.sifters import Workload, draw_queries, draw_rows, spreads
 
-WHOLE = Workload("skew", "skew", local_skew=1.0, seed=4)
-WITHIN = replace(WHOLE, within_spots=True)
+WITHIN = Workload("skew", "skew", local_skew=1.0, seed=4)
+WHOLE = replace(WITHIN, whole_normals=True)
 
 
 def query_centres(workload: Workload) -> NDArray[np.float64]:
@@ -70,19 +70,29 @@ def test_sides_and_alphas_of_queries_are_the_same_in_both_readings() -> None:
 
 
 def test_what_is_uniform_is_the_same_in_both_readings() -> None:
-    whole = Workload("unif", "unif", seed=4)
-    within = replace(whole, within_spots=True)
+    within = Workload("unif", "unif", seed=4)
+    whole = replace(within, whole_normals=True)
     assert (draw_rows(whole, 1000) == draw_rows(within, 1000)).all()
     for end, other in zip(draw_queries(whole).boxes.extents, draw_queries(within).boxes.extents, strict=True):
         assert (end == other).all()
 
 
-def test_the_whole_normals_that_published_figures_were_taken_with_have_not_changed() -> None:
-    workload = Workload("skew", "skew")
-    assert draw_rows(workload, 2) == pytest.approx(
+def test_the_points_that_published_figures_were_taken_with_have_not_changed() -> None:
+    whole = Workload("skew", "skew", whole_normals=True)
+    assert draw_rows(whole, 2) == pytest.approx(
         np.array([[0.5956785559936131, 0.8494218740525474], [0.6890729460471154, 0.2009103123476801]])
     )
-    assert draw_queries(workload).alphas[:2] == pytest.approx([1.4491801040640397, 1.603834209596976])
+    within = Workload("skew", "skew")
+    # Of six rows the second lies in no hot spot at first.
+    assert draw_rows(whole, 6)[1] == pytest.approx([0.6488292438672674, 0.173501192253756])
+    assert draw_rows(within, 6)[1] == pytest.approx([0.711664516749225, 0.22239173006829752])
+    for one in (whole, within):
+        assert draw_queries(one).alphas[:2] == pytest.approx([1.4491801040640397, 1.603834209596976])
+
+
+def test_points_lie_within_the_hot_spots_unless_normals_are_asked_for_whole() -> None:
+    assert not Workload().whole_normals
+    assert (draw_rows(Workload(seed=4), 1000) != draw_rows(Workload(seed=4, whole_normals=True), 1000)).any()
 
 
 def test_points_that_find_no_hot_spot_are_an_error_and_no_endless_loop(
@@ -90,6 +100,6 @@ def test_points_that_find_no_hot_spot_are_an_error_and_no_endless_loop(
 ) -> None:
     monkeypatch.setattr(hot_spots, "REDRAWS_MOST", 3)
     far, near = np.array([[0.1, 0.1]]), np.array([[0.9, 0.9]])
-    lost = Spread("skew", far, far + 0.01, near, near / 100, within_spots=True)
+    lost = Spread("skew", far, far + 0.01, near, near / 100)
     with pytest.raises(FlowError, match=r"finds no place in the hot spots for some points\. Got: 7 points"):
         draw_points(lost, 7, np.random.default_rng(0))

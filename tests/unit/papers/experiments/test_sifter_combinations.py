@@ -70,7 +70,8 @@ def test_what_passes_beyond_z_is_dropped_by_the_server_and_wins_nothing(
 
 
 def test_auto_is_told_what_queries_are_worth_and_how_high_the_load_is() -> None:
-    there = scene(WORKLOAD, 1000, 10_000)
+    # Wide apart: with those of Table I the same cuts may be the best by chance.
+    there = scene(replace(WORKLOAD, alphas=(0.0, 4.0)), 1000, 10_000)
     heavy, light = (build(there, Setting(z=z), "auto").regions.to_json() for z in (0.1, 0.9))
     assert heavy != light
     deaf = PARTITIONERS["auto"](

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from tidegate.papers.experiments.sifters.skew_points import every_point
 from tidegate.papers.experiments.sifters.throttler_figure import figure_8
 
 QUICK = Options((0, 1), quick=True)
+#: What claims about data and queries in the same normals have in common.
+MEANS = "data and queries around the same means"
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +61,7 @@ def test_figure_3_tiles_the_space_and_shows_every_sample_row() -> None:
 
 def test_figure_4_has_all_contenders_in_all_panels_for_both_alphas(skew: Outcome) -> None:
     assert [plot.name for plot in skew.plots] == [
-        f"figure-4{alphas}{reading}" for reading in ("", "-within-spots") for alphas in ("", "-alpha-1")
+        f"figure-4{alphas}{reading}" for reading in ("", "-whole-normals") for alphas in ("", "-alpha-1")
     ]
     for plot in skew.plots:
         assert len(plot.panels) == 8
@@ -73,40 +76,62 @@ def test_figure_4_has_all_contenders_in_all_panels_for_both_alphas(skew: Outcome
 def test_sifters_gain_most_where_data_or_queries_are_skewed(skew: Outcome) -> None:
     bars = {bar.id.removeprefix("sifters.gain."): bar.value or 0.0 for bar in skew.bars}
     skewed = ["unif_skew", "skew_unif", "skew_skew"]
-    assert list(bars) == [
-        f"{one}{reading}{judge}"
-        for one in [*skewed, "unif_unif"]
-        for reading in ("", ".within_spots")
-        for judge in ("", ".bounded")
-    ]
-    for reading in ("", ".within_spots"):
+    plain, whole = [*skewed, "unif_unif"], [f"{one}.whole_normals" for one in skewed]
+    assert list(bars) == [f"{one}{judge}" for one in [*plain, *whole] for judge in ("", ".bounded")]
+    for reading in ("", ".whole_normals"):
         least = min(bars[f"{one}{reading}.bounded"] for one in skewed)
-        assert least > 25 > 15 > bars[f"unif_unif{reading}.bounded"] > 0
+        assert least > 25 > 15 > bars["unif_unif.bounded"] > 0
 
 
-def test_the_readings_differ_where_something_is_skewed_and_nowhere_else(skew: Outcome) -> None:
+def test_the_readings_have_the_same_targets_and_differ_where_something_is_skewed(skew: Outcome) -> None:
     found = {bar.id: bar for bar in skew.bars}
-    for id, bar in found.items():
-        if ".within_spots" in id:
-            whole = found[id.replace(".within_spots", "")]
-            assert bar.target == whole.target
-            assert (bar.value == whole.value) == ("unif_unif" in id)
+    whole = [bar for id, bar in found.items() if ".whole_normals" in id]
+    assert len(whole) == 6
+    for bar in whole:
+        within = found[bar.id.replace(".whole_normals", "")]
+        assert bar.target == within.target
+        assert bar.value != within.value
 
 
-def test_what_is_told_of_whole_normals_is_told_within_spots_but_for_uniform_data_and_queries(
-    skew: Outcome,
-) -> None:
-    claims = [line.claim for line in skew.lines]
-    within = [claim.replace(" within spots", "") for claim in claims if " within spots" in claim]
-    whole = [claim for claim in claims if " within spots" not in claim]
-    assert within == [claim for claim in whole if not claim.startswith("UNIF/UNIF")]
+def test_the_readings_are_one_where_nothing_is_skewed(skew: Outcome) -> None:
+    for within, whole in zip(skew.plots[:2], skew.plots[2:], strict=True):
+        same = [one.curves == other.curves for one, other in zip(within.panels, whole.panels, strict=True)]
+        assert same == 2 * [False, False, False, True]
+
+
+@pytest.mark.parametrize("figure", [figure_5, figure_8, figure_9, figure_10, beyond])
+def test_every_figure_tells_both_readings(figure: Callable[[Options], Outcome]) -> None:
+    outcome = figure(Options((0,), quick=True))
+    assert_told_twice(outcome)
+    names = [plot.name for plot in outcome.plots]
+    plain = [name for name in names if not name.endswith("-whole-normals")]
+    assert names == [*plain, *(f"{name}-whole-normals" for name in plain)]
+    for plot in outcome.plots:
+        whole = plot.name.endswith("-whole-normals")
+        assert ("with whole normals" in plot.title) == whole
+        assert ("within hot spots" in plot.subtitle) != whole
+
+
+def test_figure_4_tells_both_readings(skew: Outcome) -> None:
+    assert_told_twice(skew)
+
+
+def assert_told_twice(outcome: Outcome) -> None:
+    """First within the hot spots, then with whole normals; once where data and queries are uniform."""
+    claims = [line.claim for line in outcome.lines]
+    words = " with whole normals"
+    plain = [claim for claim in claims if words not in claim]
+    whole = [claim.replace(words, "") for claim in claims if words in claim]
+    assert whole == [claim for claim in plain if "UNIF/UNIF" not in claim or "UNIF/SKEW to" in claim]
     assert len(set(claims)) == len(claims)
 
 
-def test_uniform_data_and_skewed_queries_gain_more_than_the_reverse_within_spots_alone(skew: Outcome) -> None:
+def test_uniform_data_and_skewed_queries_gain_more_than_the_reverse_unless_normals_are_whole(
+    skew: Outcome,
+) -> None:
     judged = {claim: agrees for claim, agrees in agreeing(skew).items() if "gains more than" in claim}
     along_g = {claim: agrees for claim, agrees in judged.items() if "G = " in claim}
-    assert list(along_g.values()) == [False, True]
+    assert list(along_g.values()) == [True, False]
     assert len(judged) == 4
 
 
@@ -129,7 +154,7 @@ def test_how_one_judges_is_told_where_the_paper_leaves_it_open(skew: Outcome) ->
 
 
 def test_data_and_queries_that_go_together_leave_little_to_gain(skew: Outcome) -> None:
-    together = [line for line in skew.lines if line.claim.startswith(("UNIF/UNIF: ", "data and queries"))]
+    together = [line for line in skew.lines if line.claim.startswith("UNIF/UNIF: ") or MEANS in line.claim]
     judged = [line.agrees for line in together if line.paper in ("around +6 %", "little")]
     assert judged == [True] * 6
 
@@ -143,8 +168,8 @@ def test_more_regions_and_heavier_load_gain_more() -> None:
     assert last == sorted(last, reverse=True)
     assert [bar.id.removeprefix("sifters.gain_z01.") for bar in outcome.bars] == [
         f"{regions}.{combination}{reading}{judge}"
+        for reading in ("", ".whole_normals")
         for combination in ("unif_skew", "skew_unif", "skew_skew")
-        for reading in ("", ".within_spots")
         for regions in ("l16", "l100")
         for judge in ("", ".bounded")
     ]
@@ -201,11 +226,12 @@ def test_times_are_medians_over_the_seeds_by_number_of_regions() -> None:
 
 def test_quality_rises_fastest_at_high_load_unless_data_and_queries_go_together() -> None:
     outcome = figure_8(QUICK)
-    assert len(outcome.lines) == 12
+    assert len(outcome.lines) == 12 + 9
     assert all(line.agrees for line in outcome.lines)
-    for panel in outcome.plots[0].panels:
-        for curve in panel.curves:
-            assert list(curve.y) == sorted(curve.y)
+    for plot in outcome.plots:
+        for panel in plot.panels:
+            for curve in panel.curves:
+                assert list(curve.y) == sorted(curve.y)
 
 
 def test_a_wider_fairness_bound_gains_more_but_little_at_low_load() -> None:
@@ -233,7 +259,7 @@ def test_beyond_tells_how_auto_does_and_what_promises_are_worth() -> None:
     found = {bar.id: bar for bar in outcome.bars}
     assert list(found) == [
         f"sifters.{bar}{reading}"
-        for reading in ("", ".within_spots")
+        for reading in ("", ".whole_normals")
         for bar in (
             "auto.worst_point",
             "auto.mean",
@@ -244,7 +270,7 @@ def test_beyond_tells_how_auto_does_and_what_promises_are_worth() -> None:
             "volume.auto",
         )
     ]
-    for reading in ("", ".within_spots"):
+    for reading in ("", ".whole_normals"):
         assert found[f"sifters.auto.mean{reading}"].holds
         assert found[f"sifters.foreseen{reading}"].holds
         # Two seeds are luck.
@@ -264,7 +290,9 @@ def test_where_no_sifter_beats_random_dropping_no_gain_is_claimed(monkeypatch: p
             for claim, agrees in agreeing(outcome).items()
             if agrees and not claim.endswith("over the worst")
         }
-        assert set(judged) <= {"DEDP, z = 0.9: over random, Δ = 0.1 to 0.9"}
+        assert set(judged) <= {
+            f"DEDP{reading}, z = 0.9: over random, Δ = 0.1 to 0.9" for reading in ("", " with whole normals")
+        }
         assert not any(bar.holds for bar in outcome.bars)
     worse = beyond(QUICK)
     assert [bar.holds for bar in worse.bars] == 2 * [True, False, True, False, False, False, False]
@@ -288,5 +316,5 @@ def test_the_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     frame = json.loads(target.read_text())
     assert frame["command"] == "reproduce sifters"
     plots = [row["name"] for row in frame["rows"] if row["kind"] == "plot"]
-    assert plots == ["figure-3", "figure-8"]
+    assert plots == ["figure-3", "figure-8", "figure-8-whole-normals"]
     assert all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in plots)

@@ -3,7 +3,7 @@
 pickups.py             pick-ups of a real city in place of the paper's hot spots
 scene.py               sample, queries and fresh rows: what sifters are built from and judged by
 combinations.py        all partitioners and random dropping on one scene
-readings.py            normals whole, or within the hot spots: names and workloads of both
+readings.py            points within the hot spots, or whole normals: names and workloads of both
 sweep.py               what they do along one setting: curves and gains
 partition_pictures.py  figure 3: what partitionings look like
 skew_points.py         the points of figure 4
@@ -21,6 +21,7 @@ throttler_figure.py    figure 8: QoS by throttler
 sensitivity_figures.py figures 9 and 10: gains by fairness threshold and side of queries
 beyond.py              `auto` against the best of the four
 promises.py            QoS and volume of fresh rows, against what was foreseen
+volume_picture.py      what passes beyond z, by z
 real_figure.py         the partitioners on pick-ups
 experiment.py          all of them by name
 """

@@ -8,21 +8,28 @@ what they promise is told as well (`promises.py`). All of it under both readings
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from tidegate.papers.experiments.claims import percent_line
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.sifters.combinations import AUTO, COMBINATIONS, PAPER
-from tidegate.papers.experiments.sifters.promises import (
-    as_printed,
-    promise_bars,
-    promise_lines,
-    volume_plot,
+from tidegate.papers.experiments.sifters.promises import promise_bars, promise_lines
+from tidegate.papers.experiments.sifters.readings import (
+    id_ending,
+    kinds,
+    legend,
+    picture_ending,
+    told_apart,
+    under_both,
+    words,
+    workload_of,
 )
-from tidegate.papers.experiments.sifters.readings import READINGS, id_ending, told_apart, workload_of
 from tidegate.papers.experiments.sifters.skew_points import AXES, along, every_point
 from tidegate.papers.experiments.sifters.sweep import ALPHA_NAMES, ONE, TABLE_1, Position, medians, title
+from tidegate.papers.experiments.sifters.volume_picture import as_printed, volume_plot
 from tidegate.report.bars import at_least
 from tidegate.report.frame import Bar
 from tidegate.report.plots import Curve, Panel, Plot
@@ -35,31 +42,25 @@ Y_FROM = -5.0
 
 def beyond(options: Options) -> Outcome:
     """The best everywhere, and promises kept."""
-    lines: list[Line] = []
-    bars: list[Bar] = []
-    for within_spots in READINGS:
-        more_lines, more_bars = _under(options, within_spots)
-        lines += more_lines
-        bars += more_bars
-    return Outcome([*lines, *as_printed(options)], bars, [_plot(options), volume_plot(options)])
+    found = under_both(partial(_under, options))
+    return replace(found, lines=[*found.lines, *as_printed(options)])
 
 
-def _under(options: Options, within_spots: bool) -> tuple[list[Line], list[Bar]]:
-    """Lines and bars of one reading."""
-    table_1, one = (over_best_everywhere(options, alphas, within_spots) for alphas in (TABLE_1, ONE))
+def _under(options: Options, whole_normals: bool) -> Outcome:
+    table_1, one = (over_best_everywhere(options, alphas, whole_normals) for alphas in (TABLE_1, ONE))
     lines = [
-        *_lines(table_1, ALPHA_NAMES[TABLE_1], within_spots),
-        *_lines(one, ALPHA_NAMES[ONE], within_spots),
-        *promise_lines(options, within_spots),
+        *_lines(table_1, ALPHA_NAMES[TABLE_1], whole_normals),
+        *_lines(one, ALPHA_NAMES[ONE], whole_normals),
+        *promise_lines(options, whole_normals),
     ]
-    ending = id_ending(within_spots)
+    ending = id_ending(whole_normals)
     bars = [
         _worst(f"sifters.auto.worst_point{ending}", table_1),
         at_least(f"sifters.auto.mean{ending}", float(np.mean(_all(table_1))), "×", MEAN_TARGET),
         _worst(f"sifters.auto.worst_point.alpha_1{ending}", one),
-        *promise_bars(options, within_spots),
+        *promise_bars(options, whole_normals),
     ]
-    return lines, bars
+    return Outcome(lines, bars, [_plot(options, whole_normals), volume_plot(options, whole_normals)])
 
 
 def over_best(points: Sequence[Position], seeds: Sequence[int]) -> list[float]:
@@ -70,17 +71,17 @@ def over_best(points: Sequence[Position], seeds: Sequence[int]) -> list[float]:
 
 
 def over_best_everywhere(
-    options: Options, alphas: tuple[float, float], within_spots: bool
+    options: Options, alphas: tuple[float, float], whole_normals: bool
 ) -> dict[str, list[float]]:
     """By combination, at every point of figure 4."""
     return {
         title(points[0].source): over_best(points, options.seeds)
-        for points in every_point(options, alphas, within_spots=within_spots).values()
+        for points in every_point(options, alphas, whole_normals=whole_normals).values()
     }
 
 
-def _lines(found: dict[str, list[float]], alphas: str, within_spots: bool) -> list[Line]:
-    names = [title(workload_of(combination, within_spots)) for combination in told_apart(within_spots)]
+def _lines(found: dict[str, list[float]], alphas: str, whole_normals: bool) -> list[Line]:
+    names = [title(workload_of(combination, whole_normals)) for combination in told_apart(whole_normals)]
     return [
         percent_line("beyond", f"{name}, {alphas}: AUTO over the best of four, all points", "-", found[name])
         for name in names
@@ -95,21 +96,22 @@ def _all(found: dict[str, list[float]]) -> list[float]:
     return [ratio for ratios in found.values() for ratio in ratios]
 
 
-def _plot(options: Options) -> Plot:
+def _plot(options: Options, whole_normals: bool) -> Plot:
     panels = []
     for axis in AXES:
         for alphas, told in ALPHA_NAMES.items():
             curves = []
             for number, combination in enumerate(COMBINATIONS):
-                points = along(options, combination, axis, alphas)
+                points = along(options, combination, axis, alphas, whole_normals=whole_normals)
                 changes = [100 * (ratio - 1) for ratio in over_best(points, options.seeds)]
                 places = [point.at for point in points]
-                curves.append(Curve(title(points[0].source), places, changes, "points", colour=number))
+                curves.append(Curve(kinds(combination), places, changes, "points", colour=number))
             panels.append(Panel(axis, "AUTO over the best of four (%)", curves, title=told, y_from=Y_FROM))
     return Plot(
-        "beyond-auto",
-        "AUTO against the best of the paper's four partitioners",
-        f"overall QoS at every point of figure 4, the best of the four chosen at each\n{options.seeds_text}",
+        f"beyond-auto{picture_ending(whole_normals)}",
+        f"AUTO against the best of the paper's four partitioners{words(whole_normals)}",
+        "overall QoS at every point of figure 4, the best of the four chosen at each\n"
+        f"{legend(whole_normals)}; {options.seeds_text}",
         panels,
         same_height=True,
         columns=2,

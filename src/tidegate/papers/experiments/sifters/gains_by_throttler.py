@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tidegate.papers.experiments.experiment import Line, Options
 from tidegate.papers.experiments.sifters.combinations import AUTO, RANDOM
+from tidegate.papers.experiments.sifters.readings import legend, picture_ending, words
 from tidegate.papers.experiments.sifters.sweep import ONE, Position, gains, percent, percents_line, run_all
 from tidegate.papers.sifters import Workload
 from tidegate.report.plots import Curve, Panel, Plot
@@ -27,9 +28,9 @@ LITTLE = 5.0
 Gains = Mapping[str, Mapping[float, Sequence[float]]]
 
 
-def default_workload() -> Workload:
+def default_workload(whole_normals: bool) -> Workload:
     """SKEW data, UNIF queries, α = 1."""
-    return Workload(alphas=ONE)
+    return Workload(alphas=ONE, whole_normals=whole_normals)
 
 
 def measure(options: Options, throttlers: Sequence[float], along: Callable[[float], list[Position]]) -> Gains:
@@ -44,16 +45,25 @@ def measure(options: Options, throttlers: Sequence[float], along: Callable[[floa
     }
 
 
-def told(figure: str, span: str, found: Gains, names: Sequence[str] = SHOWN) -> list[Line]:
+def told(
+    figure: str, span: str, found: Gains, whole_normals: bool, names: Sequence[str] = SHOWN
+) -> list[Line]:
     """Every curve as a line; the paper's text says nothing about these."""
     return [
-        percents_line(figure, f"{name.upper()}, z = {z:g}: over random, {span}", "-", changes)
+        percents_line(figure, claim(name, z, span, whole_normals), "-", changes)
         for name in names
         for z, changes in found[name].items()
     ]
 
 
-def plot(options: Options, figure: str, label: str, places: Sequence[float], found: Gains) -> Plot:
+def claim(name: str, z: float, span: str, whole_normals: bool) -> str:
+    """What a line says about a curve."""
+    return f"{name.upper()}{words(whole_normals)}, z = {z:g}: over random, {span}"
+
+
+def plot(
+    options: Options, figure: str, label: str, places: Sequence[float], found: Gains, whole_normals: bool
+) -> Plot:
     """A panel per partitioner, a curve per throttler."""
     panels = [
         Panel(
@@ -69,6 +79,7 @@ def plot(options: Options, figure: str, label: str, places: Sequence[float], fou
         )
         for name, by_z in found.items()
     ]
-    heading = f"Figure {figure}: improvement in overall QoS by {label}"
-    subtitle = f"Data: Skew, Query: Unif, α = 1\n{options.seeds_text}"
-    return Plot(f"figure-{figure}", heading, subtitle, panels, same_height=True, one_legend=True)
+    heading = f"Figure {figure}: improvement in overall QoS{words(whole_normals)} by {label}"
+    subtitle = f"Data: Skew, Query: Unif, α = 1; {legend(whole_normals)}\n{options.seeds_text}"
+    name = f"figure-{figure}{picture_ending(whole_normals)}"
+    return Plot(name, heading, subtitle, panels, same_height=True, one_legend=True)

@@ -38,12 +38,12 @@ from tidegate.papers.experiments.sifters.sweep import (
 SHARES = (0.2, 0.5, 1.0)
 
 
-def judging_claims(options: Options, within_spots: bool) -> list[Line]:
+def judging_claims(options: Options, whole_normals: bool) -> list[Line]:
     """Three lines for each combination, where both skews are 4."""
     return [
         line
-        for combination in told_apart(within_spots)
-        for line in _lines(options, middle(options, combination, within_spots=within_spots))
+        for combination in told_apart(whole_normals)
+        for line in _lines(options, middle(options, combination, whole_normals=whole_normals))
     ]
 
 

@@ -12,28 +12,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidegate.papers.experiments.experiment import Line, Options
-from tidegate.papers.experiments.sifters.readings import named
+from tidegate.papers.experiments.sifters.readings import words
 from tidegate.papers.experiments.sifters.skew_claims import PAPER_GAINS, span
 from tidegate.papers.experiments.sifters.skew_points import AXES, along
 from tidegate.papers.experiments.sifters.sweep import best_gains, percent, title
 
 
-def reading_claims(options: Options, within_spots: bool) -> list[Line]:
+def reading_claims(options: Options, whole_normals: bool) -> list[Line]:
     """Three lines for each skew."""
-    return [line for axis in AXES for line in _lines(options, axis, within_spots)]
+    return [line for axis in AXES for line in _lines(options, axis, whole_normals)]
 
 
-def _lines(options: Options, axis: str, within_spots: bool) -> list[Line]:
+def _lines(options: Options, axis: str, whole_normals: bool) -> list[Line]:
     lines, ours, papers = [], [], []
     for combination, said in PAPER_GAINS.items():
-        points = along(options, combination, axis, within_spots=within_spots)
+        points = along(options, combination, axis, whole_normals=whole_normals)
         gains, paper = percent(best_gains(points, options.seeds)), said[AXES.index(axis)]
-        where, reading = span(axis, points), named(points[0].source)
+        where = span(axis, points)
         growth = f"{title(points[0].source)}: points that the gain grows by, {where}"
         lines.append(_signs(growth, [paper[1] - paper[0]], [gains[-1] - gains[0]]))
         ours.append(np.array([gains[0], gains[-1]]))
         papers.append(np.array(paper))
-    more = f"UNIF/SKEW{reading}: points that it gains more than SKEW/UNIF, {where}"
+    more = f"UNIF/SKEW{words(whole_normals)}: points that it gains more than SKEW/UNIF, {where}"
     return [*lines, _signs(more, (papers[0] - papers[1]).tolist(), (ours[0] - ours[1]).tolist())]
 
 

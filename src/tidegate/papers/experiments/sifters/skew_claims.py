@@ -14,7 +14,7 @@ import numpy as np
 from tidegate.papers.experiments.claims import percent_line
 from tidegate.papers.experiments.experiment import Line, Options
 from tidegate.papers.experiments.sifters.combinations import PAPER
-from tidegate.papers.experiments.sifters.readings import Combination, named, told_apart
+from tidegate.papers.experiments.sifters.readings import Combination, kinds, told_apart, words
 from tidegate.papers.experiments.sifters.skew_points import AXES, GLOBAL, along, every_point
 from tidegate.papers.experiments.sifters.sweep import (
     ALPHA_NAMES,
@@ -42,34 +42,34 @@ PAPER_BEST = {
 }
 
 
-def skew_claims(options: Options, within_spots: bool) -> list[Line]:
+def skew_claims(options: Options, whole_normals: bool) -> list[Line]:
     """All of them; those that do not name alphas have those of Table I."""
-    points, combinations = every_point(options, within_spots=within_spots), told_apart(within_spots)
+    points, combinations = every_point(options, whole_normals=whole_normals), told_apart(whole_normals)
     everywhere = [point for some in points.values() for point in some]
     return [
         *(
             line
             for alphas in ALPHA_NAMES
             for combination in combinations
-            for line in _gain_lines(options, combination, alphas, within_spots)
+            for line in _gain_lines(options, combination, alphas, whole_normals)
         ),
         *(_best_line(options, points[combination], paper) for combination, paper in PAPER_BEST.items()),
-        _no_best(options, points),
-        _worst_line(options, everywhere),
-        _slightly(options, everywhere),
-        *(_grid_line(options, combination, within_spots) for combination in combinations),
-        *_proportional_claims(options, within_spots),
+        _no_best(options, points, whole_normals),
+        _worst_line(options, everywhere, whole_normals),
+        _slightly(options, everywhere, whole_normals),
+        *(_grid_line(options, combination, whole_normals) for combination in combinations),
+        *_proportional_claims(options, whole_normals),
     ]
 
 
 def _gain_lines(
-    options: Options, combination: Combination, alphas: tuple[float, float], within_spots: bool
+    options: Options, combination: Combination, alphas: tuple[float, float], whole_normals: bool
 ) -> list[Line]:
     """Of the best over random dropping, along each axis; the paper tells both ends."""
     lines = []
     for axis in AXES:
         points, default = (
-            along(options, one, axis, alphas, within_spots=within_spots)
+            along(options, one, axis, alphas, whole_normals=whole_normals)
             for one in (combination, ("skew", "unif"))
         )
         told, other = (percent(best_gains(some, options.seeds)) for some in (points, default))
@@ -101,42 +101,43 @@ def _best_line(options: Options, points: Sequence[Position], paper: tuple[str, s
     return Line("4", claim, said, _counted(leading), agrees=leading[0][0] == paper[0])
 
 
-def _no_best(options: Options, points: Mapping[Combination, Sequence[Position]]) -> Line:
+def _no_best(options: Options, points: Mapping[Combination, Sequence[Position]], whole_normals: bool) -> Line:
     leaders = [_leaders(options, some).most_common(1)[0][0] for some in points.values()]
-    names = (title(some[0].source) for some in points.values())
-    measured = ", ".join(f"{name}: {leader.upper()}" for name, leader in zip(names, leaders, strict=True))
-    claim = f"one of the four that is best everywhere{_reading(points['skew', 'skew'])}"
+    measured = ", ".join(
+        f"{kinds(combination)}: {leader.upper()}" for combination, leader in zip(points, leaders, strict=True)
+    )
+    claim = f"one of the four that is best everywhere{words(whole_normals)}"
     return Line("4", claim, "none; left as future work", measured, agrees=len(set(leaders)) > 1)
 
 
-def _worst_line(options: Options, points: Sequence[Position]) -> Line:
+def _worst_line(options: Options, points: Sequence[Position], whole_normals: bool) -> Line:
     found = medians(points, options.seeds)
     worst = Counter(PAPER[number] for number in np.argmin([found[name] for name in PAPER], axis=0))
-    claim = f"the worst of the four at {len(points)} points{_reading(points)}"
+    claim = f"the worst of the four at {len(points)} points{words(whole_normals)}"
     return Line(
         "4", claim, "QEDP, always", _counted(worst.most_common()), agrees=worst["qedp"] == len(points)
     )
 
 
-def _slightly(options: Options, points: Sequence[Position]) -> Line:
+def _slightly(options: Options, points: Sequence[Position], whole_normals: bool) -> Line:
     """Medians over all points, seed by seed."""
     ratios = np.median(gains(points, "qedp", options.seeds), axis=1).tolist()
-    claim = f"QEDP over random, all points{_reading(points)}"
+    claim = f"QEDP over random, all points{words(whole_normals)}"
     return percent_line("4", claim, "slightly better", ratios, least=0.1, most=10)
 
 
-def _grid_line(options: Options, combination: Combination, within_spots: bool) -> Line:
+def _grid_line(options: Options, combination: Combination, whole_normals: bool) -> Line:
     """What is left of UGRID's gain as the space gets empty."""
-    points = along(options, combination, GLOBAL, within_spots=within_spots)
+    points = along(options, combination, GLOBAL, whole_normals=whole_normals)
     told = percent(gains(points, "ugrid", options.seeds))
     claim = f"{title(points[0].source)}: UGRID over random, {span(GLOBAL, points)}"
     return percents_line("4", claim, "degrades", told, agrees=told[-1] < told[0])
 
 
-def _proportional_claims(options: Options, within_spots: bool) -> list[Line]:
-    together = Workload("skew", "skew", same_normals=True, within_spots=within_spots)
-    what = f"data and queries in the same normals{named(together)}"
-    uniform = [] if within_spots else _proportional_lines(options, Workload("unif", "unif"), "UNIF/UNIF")
+def _proportional_claims(options: Options, whole_normals: bool) -> list[Line]:
+    together = Workload("skew", "skew", same_normals=True, whole_normals=whole_normals)
+    what = f"{title(together)}, data and queries around the same means"
+    uniform = [] if whole_normals else _proportional_lines(options, Workload("unif", "unif"), "UNIF/UNIF")
     return [*uniform, *_proportional_lines(options, together, what)]
 
 
@@ -159,11 +160,6 @@ def _leaders(options: Options, points: Sequence[Position]) -> Counter[str]:
 
 def _counted(names: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{name.upper()} at {count}" for name, count in names)
-
-
-def _reading(points: Sequence[Position]) -> str:
-    """Of points that begin with skewed ones."""
-    return named(points[0].source)
 
 
 def span(axis: str, points: Sequence[Position]) -> str:

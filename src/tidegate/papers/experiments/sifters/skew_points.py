@@ -31,10 +31,10 @@ def along(
     axis: str,
     alphas: tuple[float, float] = TABLE_1,
     *,
-    within_spots: bool = False,
+    whole_normals: bool = False,
 ) -> list[Position]:
     """Along one skew."""
-    workload = workload_of(combination, within_spots, alphas=alphas)
+    workload = workload_of(combination, whole_normals, alphas=alphas)
     skews = QUICK_SKEWS if options.quick else SKEWS
     setting = setting_of(options)
     workloads = [
@@ -44,20 +44,20 @@ def along(
     return [Position(skew, one, setting) for skew, one in zip(skews, workloads, strict=True)]
 
 
-def middle(options: Options, combination: Combination, *, within_spots: bool = False) -> Position:
+def middle(options: Options, combination: Combination, *, whole_normals: bool = False) -> Position:
     """Where both skews are 4."""
-    return Position(4.0, workload_of(combination, within_spots), setting_of(options))
+    return Position(4.0, workload_of(combination, whole_normals), setting_of(options))
 
 
 def every_point(
-    options: Options, alphas: tuple[float, float] = TABLE_1, *, within_spots: bool = False
+    options: Options, alphas: tuple[float, float] = TABLE_1, *, whole_normals: bool = False
 ) -> dict[Combination, list[Position]]:
     """All points of the figure; they are measured once this returns."""
     found = {
         combination: [
             point
             for axis in AXES
-            for point in along(options, combination, axis, alphas, within_spots=within_spots)
+            for point in along(options, combination, axis, alphas, whole_normals=whole_normals)
         ]
         for combination in COMBINATIONS
     }

@@ -19,7 +19,7 @@ from tidegate.papers.experiments.sifters.combinations import (
     Setting,
     measured,
 )
-from tidegate.papers.experiments.sifters.readings import named
+from tidegate.papers.experiments.sifters.readings import kinds, named
 from tidegate.papers.experiments.sifters.scene import Source
 from tidegate.papers.sifters import Workload
 from tidegate.report.plots import Curve
@@ -128,7 +128,7 @@ def qos_curves(positions: Sequence[Position], seeds: Sequence[int]) -> list[Curv
 def title(source: Source) -> str:
     """As the paper names combinations, data first; and the reading."""
     if isinstance(source, Workload):
-        return f"{source.data.upper()}/{source.queries.upper()}{named(source)}"
+        return f"{kinds((source.data, source.queries))}{named(source)}"
     return f"pick-ups, queries {source.queries}"
 
 
@@ -138,8 +138,14 @@ def percent(ratios: NDArray[np.float64]) -> list[float]:
 
 
 def percents_line(
-    figure: str, claim: str, paper: str, changes: Sequence[float], *, agrees: bool | None = None
+    figure: str,
+    claim: str,
+    paper: str,
+    changes: Sequence[float],
+    *,
+    agrees: bool | None = None,
+    digits: int = 0,
 ) -> Line:
     """What a setting does to a change in per cent as it grows."""
-    measured = " → ".join(f"{one:+.0f}" for one in changes) + " %"
+    measured = " → ".join(f"{one:+.{digits}f}" for one in changes) + " %"
     return Line(figure, claim, paper, measured, unit="%", samples=tuple(changes), agrees=agrees)

@@ -7,11 +7,22 @@ UNIF/UNIF rises in a line, as with random dropping. α as in Table I makes a QoS
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from tidegate.papers.experiments.experiment import Line, Options, Outcome
 from tidegate.papers.experiments.sifters.combinations import AUTO, COMBINATIONS
+from tidegate.papers.experiments.sifters.readings import (
+    Combination,
+    kinds,
+    legend,
+    picture_ending,
+    told_apart,
+    under_both,
+    words,
+    workload_of,
+)
 from tidegate.papers.experiments.sifters.sweep import (
     ALPHA_NAMES,
     ONE,
@@ -23,7 +34,6 @@ from tidegate.papers.experiments.sifters.sweep import (
     title,
     with_alphas,
 )
-from tidegate.papers.sifters import Workload
 from tidegate.report.plots import Curve, Panel, Plot
 
 THROTTLERS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -35,26 +45,33 @@ SAME = 0.1
 
 def figure_8(options: Options) -> Outcome:
     """QoS by z, and how much faster it rises where z is low."""
+    return under_both(partial(_under, options))
+
+
+def _under(options: Options, whole_normals: bool) -> Outcome:
     panels, lines = [], []
     for name, alphas in SHOWN:
+        what = f"{name.upper()}, {ALPHA_NAMES[alphas]}"
         curves = []
         for combination in COMBINATIONS:
-            points = _points(options, combination, alphas)
+            points = _points(options, combination, alphas, whole_normals)
             run_all(points, (name,), options.seeds)
             qos = np.median(found(points, name, options.seeds), axis=0).tolist()
-            label = title(points[0].source).title()
+            label = kinds(combination).title()
             curves.append(Curve(label, THROTTLERS, qos, "points", colour=COLOURS[combination]))
-            lines.append(_rise(f"{name.upper()}, {ALPHA_NAMES[alphas]}, {title(points[0].source)}", qos))
-        panel_title = f"{name.upper()}, {ALPHA_NAMES[alphas]}"
-        panels.append(Panel("throttle fraction, z", "overall QoS", curves, title=panel_title, y_from=-0.4))
-    heading, subtitle = "Figure 8: overall QoS by throttler", f"l = 16, Δ = 0.5\n{options.seeds_text}"
-    return Outcome(
-        lines, plots=[Plot("figure-8", heading, subtitle, panels, same_height=True, one_legend=True)]
-    )
+            if combination in told_apart(whole_normals):
+                lines.append(_rise(f"{what}, {title(points[0].source)}", qos))
+        panels.append(Panel("throttle fraction, z", "overall QoS", curves, title=what, y_from=-0.4))
+    heading = f"Figure 8: overall QoS by throttler{words(whole_normals)}"
+    subtitle = f"{legend(whole_normals)}; l = 16, Δ = 0.5\n{options.seeds_text}"
+    name = f"figure-8{picture_ending(whole_normals)}"
+    return Outcome(lines, plots=[Plot(name, heading, subtitle, panels, same_height=True, one_legend=True)])
 
 
-def _points(options: Options, combination: tuple[str, str], alphas: tuple[float, float]) -> list[Position]:
-    workload = Workload(*combination)
+def _points(
+    options: Options, combination: Combination, alphas: tuple[float, float], whole_normals: bool
+) -> list[Position]:
+    workload = workload_of(combination, whole_normals)
     return [with_alphas(Position(z, workload, setting_of(options, z=z)), alphas) for z in THROTTLERS]
 
 
