@@ -22,7 +22,7 @@ RUSH_SECONDS = 40.0
 #: What is compared from here on, when the window is full and the policy has settled.
 SETTLED_SECONDS = 25.0
 #: The part of what fits that calm takes. The step to four times the rows is sixteen times the pairs, half of
-#: what fits; the spike is three times too much. With 0.06, making up for it takes longer than the day has left.
+#: what fits; the spike is three times too much. With 0.06, making up for it takes longer than what is left.
 CALM_PART = 0.03
 
 
