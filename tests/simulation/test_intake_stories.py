@@ -88,6 +88,8 @@ class Story:
     #: Seconds of a batch without rows, and how many times the usual rows come.
     overhead: float = OVERHEAD_SECONDS
     times: int = 1
+    #: Sources say what waits.
+    says: bool = True
 
 
 def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counter[Flat]]:
@@ -129,7 +131,7 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
         reading = story.reading * ROW_SECONDS * sum(map(len, rows.values()))
         seconds = story.overhead + reading + sum(report.cpu_seconds for report in reports)
         plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, skipping=skipping)
-        taken = {name: one for name, (_, one) in given.items()}
+        taken = {name: one if story.says else replace(one, waiting=None) for name, (_, one) in given.items()}
         ran = Ran(reports, (), {}, seconds, len(done) < COLD_BATCHES, taken=taken)
         learnt = goal_keeping.learn(settings, previous, plan, ran, engine.manifest, engine.operators)
         engine.manifest = replace(engine.manifest, control=learnt)
@@ -217,3 +219,10 @@ def test_rows_that_come_are_let_in_though_a_batch_of_them_is_a_little_long(unit:
 def test_what_is_more_than_any_batch_keeps_up_with_makes_no_batch_endless() -> None:
     done, _, _ = play(Story({"a": 1.0, "b": 1.0}, 60.0, reading=0.95, overhead=0.6, times=6))
     assert max(one.seconds for one in done) <= 2.3
+
+
+def test_what_a_source_gives_is_not_what_comes_where_it_does_not_say_what_waits() -> None:
+    """Or all that is let in would have to be kept up with, and batches would become ever longer."""
+    done, _, _ = play(Story({"a": 60.0, "b": 60.0}, 40.0, reading=0.95, overhead=0.4, says=False))
+    assert any(one.waiting for one in done[10:])
+    assert max(one.seconds for one in done[10:]) <= 1.2

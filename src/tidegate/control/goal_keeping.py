@@ -18,7 +18,7 @@ controllers take. A query with one mechanism has one offer, and this is then its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -123,6 +123,10 @@ def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
     expected = arrivals.observe(
         arrived, step.plan.now_us, ran.busy_seconds, settings.trigger_seconds, intake.waiting
     )
+    # A source that does not say what waits tells what it gave, and that is not what comes.
+    says = all(one.waiting is not None for one in ran.taken.values() if one.units is not None)
+    if not (says and settings.live):
+        expected = replace(expected, lasting_rate=0.0)
     wanted = intake.wanted(expected.rows, settings.live)
     growth = wanted / taken if taken else 0.0
     return Coming(arrivals, intake, rows, wanted, growth, expected)
