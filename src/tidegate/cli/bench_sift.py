@@ -43,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rows", type=positive_int, default=16_000_000, metavar="N", help="of the scan (%(default)s)")
     add("--batch", type=positive_int, default=1_000_000, metavar="N", help="rows of a match (%(default)s)")
     add("--rounds", type=positive_int, default=7, metavar="N", help="of the scans (%(default)s)")
+    add(
+        "--whole-normals",
+        action="store_true",
+        help="rows may lie out of the hot spots, the other reading of the paper",
+    )
     add_usual_arguments(parser)
 
 
@@ -51,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.spark.bench.sift.bars import rows_of_report, sift_bars
     from tidegate.spark.bench.sift.lookups import lookups
 
-    workload = Workload(seed=arguments.seed)
+    workload = Workload(seed=arguments.seed, whole_normals=arguments.whole_normals)
     regions = arguments.regions
     with console_beside_spark(arguments.json) as console:
         looked_up = lookups(workload, regions, arguments.sift, arguments.rounds)
