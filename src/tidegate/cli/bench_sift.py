@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HEADS = ("contender", "rows", "rate", "seconds", "fastest", "slowest", "found")
 #: Files of the match benchmark: one a batch, the first ones on cold workers.
-MATCH_FILES = 9
+MATCH_FILES = 24
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from tidegate.flow import Join, Match, Node
 from tidegate.spark import ports, residual
@@ -46,6 +47,8 @@ from tidegate.windowed import Window
 
 #: What the tasks of each operator need to know in one batch.
 Works = Mapping[str, JoinBatch | MatchBatch | WindowBatch]
+#: What tasks return that stage their results; as a type, because Spark would parse a text in every batch.
+REPORTS = T.StructType([T.StructField(REPORT, T.StringType())])
 
 
 def build_pass(compiled: Compiled, given: DataFrame | None, works: Works, again: bool, known: Known) -> Pass:
@@ -137,7 +140,7 @@ def _run_join(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame
     placed = routed(rows, work)
     if join.candidates is not None:
         return residual.judged(placed, join, work)
-    schema = join.schema if work.stage_root is None else f"{REPORT} string"
+    schema = join.schema if work.stage_root is None else REPORTS
     return placed.mapInArrow(_task(work), schema)
 
 
@@ -195,7 +198,7 @@ def _run_window(
         if rows is not None
         else only_markers(compiled.spark, window, work)
     )
-    schema = window.schema if work.stage_root is None else f"{REPORT} string"
+    schema = window.schema if work.stage_root is None else REPORTS
     kind = CountWindowInstance if isinstance(work.layout.spec, RowsSpec) else WindowInstance
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -212,7 +215,7 @@ def _run_match(rows: DataFrame, match: CompiledMatch, work: MatchBatch) -> DataF
     """No shuffle: tasks take the rows as they come."""
     if work.sifter is not None:
         rows = sifted(rows, work) if match.node.mark is None else marked(rows, match.node.mark)
-    schema = match.schema if work.stage_root is None else f"{REPORT} string"
+    schema = match.schema if work.stage_root is None else REPORTS
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()

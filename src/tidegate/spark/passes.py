@@ -98,7 +98,7 @@ class Pass:
             boxes = boxes if isinstance(base, Refused) else []
         for box in boxes:
             frame = box.apply(frame)
-        return frame.select(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
+        return frame.selectExpr(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
 
     def worth(self, utility: Column) -> dict[str, dict[int, float]]:
         """Per join whose rows say where they were found: what was found there is worth, added up."""

@@ -111,8 +111,8 @@ def matching(session: SparkSession, folder: Path, queries: list[tg.Query], name:
     )
 
 
-#: Batches in which Java and Python still load and compile.
-COLD = 3
+#: Batches in which Java and Python still load and compile: they get faster up to the tenth or so.
+COLD = 10
 
 
 class _Nobody:
