@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--rows", type=positive_int, default=16_000_000, metavar="N", help="of the scan (%(default)s)")
     add("--batch", type=positive_int, default=1_000_000, metavar="N", help="rows of a match (%(default)s)")
-    add("--rounds", type=positive_int, default=7, metavar="N", help="of the scans (%(default)s)")
+    add("--rounds", type=positive_int, default=15, metavar="N", help="of the scans (%(default)s)")
     add(
         "--whole-normals",
         action="store_true",
