@@ -23,14 +23,12 @@ gives the same answers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import log2
+from math import inf, log2
+from statistics import fmean, median, quantiles
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-#: Fixed overhead is what three of four of the last batches did not exceed, without their rows.
-_KEPT, _QUANTILE = 8, 0.75
+#: Fixed overhead is what three of four of these last batches did not exceed, without their rows.
+_KEPT = 8
 #: Batches of a size that are remembered, and for how many batches after the last of them.
 _OF_A_SIZE, _REMEMBERED = 5, 60
 #: Sizes tell something when the largest is so many times the smallest.
@@ -61,18 +59,20 @@ class Overhead:
             return 0.0
         rows, seconds = self._middles()[-1]
         told = self._guessed(rows, seconds) if self._told is None else self._told
-        return float(told) if told * rows > _MATTERS * seconds else 0.0
+        return told if told * rows > _MATTERS * seconds else 0.0
 
     @property
     def most_rows(self) -> float:
         """Those of the largest batches that are remembered."""
-        return float(self._middles()[-1, 0]) if self._last else np.inf
+        return self._middles()[-1][0] if self._last else inf
 
     @property
     def fixed(self) -> float:
         per_row = self.per_row
         left = [seconds - per_row * rows for rows, seconds, _ in self._last]
-        return max(0.0, float(np.quantile(left, _QUANTILE))) if left else 0.0
+        if len(left) < 2:
+            return max([0.0, *left])
+        return max(0.0, quantiles(left, n=4, method="inclusive")[2])
 
     def observe(self, rows: float, seconds: float) -> None:
         """After a batch of so many rows."""
@@ -91,21 +91,29 @@ class Overhead:
 
     def _guessed(self, rows: float, seconds: float) -> float:
         """Seconds of a row, before sizes tell."""
-        without = float(np.median(self._empty)) if self._empty else 0.0
+        without = median(self._empty) if self._empty else 0.0
         return max(0.0, seconds - without) / max(rows, 1.0)
 
-    def _middles(self) -> NDArray[np.float64]:
+    def _middles(self) -> list[tuple[float, float]]:
         """Rows and seconds of the middle batch of each size, the smallest first."""
-        return np.array([np.median([one[:2] for one in some], axis=0) for some in self._sizes.values()])
+        # A handful of numbers, asked for several times a batch: arrays would take twenty times as long.
+        return [
+            (median(rows for rows, _, _ in some), median(seconds for _, seconds, _ in some))
+            for some in self._sizes.values()
+        ]
 
     def _tell(self) -> None:
         """A line through the sizes, each by its middle batch and as heavy as it has batches."""
-        rows, seconds = self._middles().T
-        if rows.max() < _APART * max(rows.min(), 1.0):
+        middles, weights = self._middles(), [len(some) for some in self._sizes.values()]
+        sizes = [rows for rows, _ in middles]
+        if max(sizes) < _APART * max(min(sizes), 1.0):
             return
-        weights = np.array([len(some) for some in self._sizes.values()], np.float64)
-        off = rows - np.average(rows, weights=weights)
-        self._told = max(0.0, float((weights * off) @ seconds / ((weights * off) @ off)))
+        mean = fmean(sizes, weights)
+        pulls = [weight * (rows - mean) for rows, weight in zip(sizes, weights, strict=True)]
+        rise = sum(pull * seconds for pull, (_, seconds) in zip(pulls, middles, strict=True))
+        self._told = max(
+            0.0, rise / sum(pull * (rows - mean) for pull, rows in zip(pulls, sizes, strict=True))
+        )
 
     def snapshot(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,8 @@ class Finder:
         #: New rows that look for partners, and those that are met by them.
         self._looking = [run for run in new if run.role & PROBE and not run.keyless]
         self._met = [run for run in new if run.role & (STORE | MEET) and not run.keyless]
+        #: Basic windows of runs, and what groups of the new rows at hand found there.
+        self._in_slots: list[tuple[int, NDArray[Any]]] = []
         self._together = Together()
         if together:
             self._looking, self._met = map(self._together.of_sides, (self._looking, self._met))
@@ -73,6 +75,7 @@ class Finder:
                 yield from self._meet(probing, other, self._looks(probing, other))
                 if chosen is not None:
                     yield from self._meet(probing, other, chosen.looks(probing, other))
+            self._tell_slots(probing)
         self._counts.spared += self._meeting.spared
         if self._work.watch_keys:
             self._together.tell_pairs()
@@ -197,10 +200,19 @@ class Finder:
         self, probing: Probing, other: Run, rows: NDArray[np.int64], matches: NDArray[np.int64] | None
     ) -> None:
         """New rows that found something in a run of one basic window, and how much each of them did."""
-        counts, groups = self._counts.looks[other.side], probing.by_slot
+        groups, slot_us = probing.by_slot, self._counts.looks[other.side].ages.slot_us
         found = np.bincount(groups.which[rows], matches, groups.own.size)
-        slot = np.array(other.first_us // counts.ages.slot_us)
-        np.add.at(counts.matches[0], counts.ages.numbers(groups.own, slot), found)
+        self._in_slots.append((other.first_us // slot_us, found))
+
+    def _tell_slots(self, probing: Probing) -> None:
+        """What was found in runs of one basic window, by age: of all runs at once, because they are many."""
+        if not self._in_slots:
+            return
+        counts = self._counts.looks[1 - probing.run.side]
+        slots, found = zip(*self._in_slots, strict=True)
+        ages = counts.ages.numbers(probing.by_slot.own, np.array(slots)[:, None])
+        counts.matches[0] += np.bincount(ages.ravel(), np.concatenate(found), counts.ages.count)
+        self._in_slots.clear()
 
     def _in_one_slot(self, other: Run) -> bool:
         slot_us = self._counts.looks[other.side].ages.slot_us

@@ -161,13 +161,24 @@ def test_repair_makes_up_for_what_is_overdue_and_says_when() -> None:
 def test_a_batch_that_repairs_must_not_be_late() -> None:
     short = found({20: 4})
     repaired = {**short, 40: (*short[40], (40, 4, 28))}
-    skipped = {20: 40.0}
+    skipped, repaid = {20: 40.0}, {40: 4.0}
     assert bar("union_exact_after_repair", run(batches(skipped=skipped), repaired)) == (1.0, True)
-    assert bar("repair_batches_over_goal", run(batches(skipped=skipped), repaired)) == (0.0, True)
-    late = batches(skipped=skipped, ended={40: START + 42.5})
+    assert bar("repair_batches_over_goal", run(batches(skipped=skipped, repaid=repaid), repaired)) == (
+        0.0,
+        True,
+    )
+    late = batches(skipped=skipped, repaid=repaid, ended={40: START + 42.5})
     assert bar("repair_batches_over_goal", run(late, repaired)) == (1.0, False)
     # Nothing was made up for: nothing can be said.
     assert bar("repair_batches_over_goal", run(batches(skipped=skipped), short)) == (None, False)
+
+
+def test_pairs_whose_second_row_comes_a_batch_later_are_no_repair() -> None:
+    # Nothing was left out: the right rows of a tick were let in late.
+    behind = found({20: 4})
+    moved = {**behind, 21: (*behind[21], (40, 4, 28))}
+    late = batches(ended={21: START + 23.5})
+    assert bar("repair_batches_over_goal", run(late, moved)) == (0.0, True)
 
 
 def test_overhead_compares_batches_of_the_same_rows_with_and_without_a_goal() -> None:
