@@ -460,11 +460,15 @@ class TaskReport:
     spared: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        # Keys are many, and `asdict` is slow: they become JSON by hand.
+        # By hand: `asdict` copies all there is, and every task would pay for that in every batch.
         return {
-            **asdict(replace(self, added=(), keys=())),
-            "added": [p.to_json() for p in self.added],
+            **vars(self),
+            "partitions": [vars(load) for load in self.partitions],
+            "added": [piece.to_json() for piece in self.added],
+            "matched": {name: vars(bits) for name, bits in self.matched.items()},
+            "looks": [vars(looks) for looks in self.looks],
             "keys": [vars(key) for key in self.keys],
+            "paid": vars(self.paid),
         }
 
     @classmethod

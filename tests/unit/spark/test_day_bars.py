@@ -240,6 +240,7 @@ def test_what_this_engine_tells_of_a_batch() -> None:
     assert (told.ended, told.left_rows, told.compared, told.imbalance) == (100.5, 10, 90, 1.5)
     assert (told.skipped, told.dropped, told.late) == (80, 5, 1)
     assert told_by_tidegate({**progress, "shed": {}}).fraction is None
+    assert told_by_tidegate({**progress, "goal": {"planned": 0.5}}).decided == {"planned": 0.5}
 
 
 def test_what_spark_tells_of_a_batch() -> None:

@@ -7,9 +7,10 @@ taken then: they waited at least so long. The first tick does not count: it came
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,8 @@ class Told:
     #: Seconds that the goal took to keep, and processor time of all tasks.
     goal_seconds: float = 0.0
     task_seconds: float = 0.0
+    #: What the controller foresaw and decided after it, where there is one.
+    decided: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ def told_by_tidegate(progress: Mapping[str, Any]) -> Told:
         repaid=int(debts.get("paid", {}).get("comparisons", 0)),
         goal_seconds=timings.get("goal", 0.0) + timings.get("intake", 0.0),
         task_seconds=sum(operator.get("cpu_seconds", 0.0) for operator in progress["operators"]),
+        decided=progress.get("goal") or {},
     )
 
 
