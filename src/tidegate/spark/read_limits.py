@@ -201,7 +201,8 @@ class _Files(_Source):
     def _files(self, at: int) -> int:
         """Files of one entry of the log, which is the last one."""
         if (at + 1) % self._compacted:
-            return len(self._log.get(at).get())
+            files = self._log.get(at)
+            return len(files.get()) if files.isDefined() else 0
         # Every so many entries one lists all files so far; a range of entries leaves out those of others.
         last = self._log.getLatestBatchId()
         return sum(len(entry._2()) for entry in self._log.get(last, last))
