@@ -17,6 +17,7 @@ from tidegate.balance import STRATEGIES as KNOWN
 from tidegate.cli.arguments import listed, name_among, positive_int, positive_number
 from tidegate.cli.bench_telling import add_usual_arguments, print_figures, tell_bars
 from tidegate.cli.quiet import console_beside_spark
+from tidegate.papers.skew import GROUPS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +42,8 @@ HEADS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    strategies, workloads = listed(name_among(*KNOWN)), listed(name_among("zipf-", "city", "jump"))
+    strategies = listed(name_among(*KNOWN))
+    workloads = listed(name_among("zipf-", "city", "jump", *GROUPS))
     add(
         "--strategies",
         type=strategies,
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=workloads,
         default=WORKLOADS,
         metavar="A,B",
-        help="zipf-EXPONENT, city, jump (%(default)s)",
+        help="zipf-EXPONENT, G00 to G22, city, jump (%(default)s)",
     )
     add("--topology", default="together", choices=("together", "biclique"), help="(%(default)s)")
     add("--instances", type=positive_int, default=8, metavar="N", help="of the join (%(default)s)")

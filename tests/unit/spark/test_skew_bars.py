@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,6 +137,13 @@ def test_the_same_seed_writes_the_same_rows_and_more_skew_needs_fewer(tmp_path: 
         )
         assert first.equals(again)
     assert rows["zipf-0.5"][0] > rows["zipf-1.5"][0]
+
+
+def test_a_group_is_as_skewed_as_its_name_says() -> None:
+    """G02: all keys about equally often on the left, one of them most of all on the right."""
+    (left, right), *_ = Workload("G02", pairs=1e6, batches=1, seed=3).batch_codes()
+    assert max(Counter(left.tolist()).values()) < 0.01 * left.size
+    assert max(Counter(right.tolist()).values()) > 0.5 * right.size
 
 
 def test_files_arrive_batch_by_batch_and_wait_again_for_another_round(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from tidegate.papers.skew import Batch, ZipfStreams, city_streams, jumping_batches, zipf_batches
+from tidegate.papers.skew import GROUPS, Batch, ZipfStreams, city_streams, jumping_batches, zipf_batches
 
 SIDES, WAITING = ("left", "right"), "waiting"
 SCHEMA = "ts timestamp, k long, n long"
@@ -30,7 +30,8 @@ _START_US = 1_700_000_000 * _SECOND
 
 @dataclass(frozen=True)
 class Workload:
-    """Streams by name: `zipf-1.0`, `jump` (a hot key that changes every so many batches), `city`."""
+    """Streams by name: `zipf-1.0`; `G12`, a group of the FastJoin paper (Zipf 1 on the left, 2 on the right);
+    `jump` (a hot key that changes every so many batches); `city`."""
 
     name: str
     #: Pairs that a batch is to give, about.
@@ -42,16 +43,19 @@ class Workload:
 
     def batch_codes(self) -> Iterator[Batch]:
         if self.name == "jump":
-            return jumping_batches(replace(self._zipf(1.5), seed=self.seed), self.jump)
+            return jumping_batches(self._zipf((1.5, 1.5)), self.jump)
         if self.name == "city":
             whole = city_streams()
             scale = sqrt(self.pairs / _pairs(whole))
             rows = (int(whole.rows[0] * scale), int(whole.rows[1] * scale))
             return zipf_batches(replace(whole, rows=rows, batches=self.batches, seed=self.seed))
-        return zipf_batches(self._zipf(float(self.name.removeprefix("zipf-"))))
+        if self.name in GROUPS:
+            return zipf_batches(self._zipf(GROUPS[self.name]))
+        exponent = float(self.name.removeprefix("zipf-"))
+        return zipf_batches(self._zipf((exponent, exponent)))
 
-    def _zipf(self, exponent: float) -> ZipfStreams:
-        one = ZipfStreams((exponent, exponent), KEYS, (1000, 1000), self.batches, self.seed)
+    def _zipf(self, exponents: tuple[float, float]) -> ZipfStreams:
+        one = ZipfStreams(exponents, KEYS, (1000, 1000), self.batches, self.seed)
         rows = int(min(ROWS_MAX, max(ROWS_MIN, 1000 * sqrt(self.pairs / _pairs(one)))))
         return replace(one, rows=(rows, rows))
 
