@@ -9,21 +9,21 @@ and a key with l left rows and r right ones will find
 where `span` is the time that the batch covers and `reach` how far apart two times may lie. Where the batch
 covers very little time (or windows never end) that would be too many to be true: at most `FULL_MOST` · l · r.
 
-Only heavy keys are counted one by one; of all others a balancer is told their rows, and no pairs. A key that
-is heavy on one side and not told on the other has some rows there as well, or none: it is taken to have what
-a key of that side has in the mean (`rows_of_others`), because all rows of its heavy side will look for them.
-Guarantee: a pure function of the counts, which do not depend on the order of rows.
+Only heavy keys are told one by one (`first_count.py`, by a sketch); of all others a balancer is told their
+rows, and no pairs. A key that is heavy on one side and not told on the other has some rows there as well, or
+none: it is taken to have what a key of that side has in the mean (`usual`), because all rows of its heavy
+side will look for them.
+Guarantee: a pure function of the counts.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.control.first_count import SideSeen
 from tidegate.control.loads import of_sides
 from tidegate.join.within import Tumbling, Within
 from tidegate.route.hash import partition_of
@@ -31,57 +31,10 @@ from tidegate.route.load import Load, Work
 from tidegate.values import LEFT, RIGHT
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidegate.join.within import Unbounded
 
 #: Windows may be this many times as long as the first batch: beyond it pairs outweigh all else anyway.
 FULL_MOST = 8.0
-#: A key with less than this part of the rows that are counted together, or with fewer rows, is not worth a
-#: word; and at most so many are told. Pairs grow with the square of rows: where keys are a little uneven
-#: (Zipf 0.5), those with a few ten-thousandths of the rows make the heaviest instance a fifth heavier than an
-#: even share.
-SHARE, ROWS_LEAST, KEYS_MAX = 2e-4, 8, 1024
-#: Newton's steps until a mean is known well enough, wherever it lies.
-_STEPS = 16
-
-
-def heavy_keys(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Which of the keys with so many rows are told one by one."""
-    heavy = np.flatnonzero(rows >= max(SHARE * float(rows.sum()), ROWS_LEAST))
-    return heavy[np.argsort(-rows[heavy], kind="stable")[:KEYS_MAX]]
-
-
-def rows_of_others(rows: NDArray[np.int64], heavy: NDArray[np.int64]) -> float:
-    """Rows of a key in the mean, without the heavy ones.
-
-    Keys that have no row were not counted. Were rows by chance one key's or another's, λ to a key, those with
-    rows would have λ / (1 - e^-λ) of them each, which is known.
-    """
-    count = rows.size - heavy.size
-    if not count:
-        return 0.0
-    each = (float(rows.sum()) - float(rows[heavy].sum())) / count
-    if each <= 1:
-        return 0.0
-    mean = each
-    for _ in range(_STEPS):
-        mean -= (mean - each * (1 - math.exp(-mean))) / (1 - each * math.exp(-mean))
-    return mean
-
-
-@dataclass(frozen=True)
-class SideSeen:
-    """The rows that the first batch has for one side of a join."""
-
-    #: Rows of each base partition; rows without a key count for nothing.
-    partitions: NDArray[np.int64]
-    #: Heavy keys and their rows.
-    keys: dict[int, int]
-    #: The time that the rows cover; None where there are none.
-    span_us: tuple[int, int] | None
-    #: Rows that a key which is not among the heavy ones has in the mean.
-    usual: float = 0.0
 
 
 def load_ahead(seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbounded) -> Load:

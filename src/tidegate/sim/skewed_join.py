@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.first_look import SideSeen, heavy_keys, loads_ahead, rows_of_others
+from tidegate.control.first_count import SideCount, SideSeen
+from tidegate.control.first_look import loads_ahead
 from tidegate.errors import FlowError, explain
 from tidegate.join.within import Unbounded, Within
 from tidegate.route.assignment import Assignment
@@ -112,10 +113,9 @@ def _ahead(arrivals: Arrivals, join: SkewedJoin) -> tuple[Load, ...]:
 
 
 def _first_seen(codes: NDArray[np.uint64], new: Counted, partitions: int) -> SideSeen:
-    heavy = heavy_keys(new.rows)
-    rows = np.bincount(partition_of(codes[new.keys], partitions), new.rows, partitions).astype(np.int64)
-    keys = dict(zip(codes[new.keys[heavy]].tolist(), new.rows[heavy].tolist(), strict=True))
-    return SideSeen(rows, keys, (0, _SECOND_US), rows_of_others(new.rows, heavy))
+    count = SideCount(partitions)
+    count.add_counted(codes[new.keys], new.rows, (0, _SECOND_US))
+    return count.seen()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from tidegate.control import (
 )
 from tidegate.control.balance_told import balance_told
 from tidegate.control.debts_told import debts_told
-from tidegate.control.first_look import SideSeen, loads_ahead
+from tidegate.control.first_count import SideSeen
+from tidegate.control.first_look import loads_ahead
 from tidegate.control.goal_step import Ran
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import Told, receipt_of

@@ -1,15 +1,16 @@
 """Counts the keys of a query's first rows before any of them is stored (`control/first_look.py` says why).
 
 One small job without a shuffle: each task tells how many rows of each port every partition gets, and which
-keys are heavy. The batch is kept for the pass that follows, so that sources are read once and what Spark
-observes of them is counted once. Only in a query that goes on, and only until there were rows: where there
-is one batch, reading it twice costs more than it can save.
+keys are heavy (`control/first_count.py`: in chunks, by a sketch). The batch is kept for the pass that
+follows, so that sources are read once and what Spark observes of them is counted once. Only in a query that
+goes on, and only until there were rows: where there is one batch, reading it twice costs more than it can
+save.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,14 @@ from pyspark.sql import DataFrame
 
 from tidegate.control import balancing
 from tidegate.control.balancing import BalanceSettings
-from tidegate.control.first_look import SideSeen, heavy_keys, rows_of_others
-from tidegate.route.hash import partition_of
+from tidegate.control.first_count import SideCount, SideSeen
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.layout import CODE, REPORT, TAG, TIME
 from tidegate.values import BEGINNING_US, Manifest
 
-#: Of a task's rows, so many are enough to know its keys by: a backlog of days must fit into its memory.
-ROWS_MAX = 4_000_000
-#: The time that rows cover, without the few whose clocks are wrong: the middle part of them, in per cent.
-_MIDDLE = (5.0, 95.0)
+#: Rows that are counted together. A task has any number of such chunks: a backlog of days need not fit into
+#: its memory.
+CHUNK_ROWS = 250_000
 
 
 class FirstLook:
@@ -78,49 +77,33 @@ class _Counting:
         self._tags, self._partitions = tags, partitions
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        taken, rows = [], 0
-        # All are read, so that Spark keeps all.
-        for batch in batches:
-            if batch.num_rows and rows < ROWS_MAX:
-                taken.append([np.asarray(batch.column(i)) for i in range(3)])
-                rows += batch.num_rows
-        told = {}
-        if taken:
-            tag, time_us, code = (np.concatenate(parts) for parts in zip(*taken, strict=True))
-            told = {
-                one: _counted(code[mine].view(np.uint64), time_us[mine], self._partitions)
-                for one in self._tags
-                if (mine := np.flatnonzero((tag == one) & (time_us != BEGINNING_US))).size
-            }
+        counts = {tag: SideCount(self._partitions) for tag in self._tags}
+        for tag, time_us, code in _chunks(batches):
+            for one, count in counts.items():
+                mine = np.flatnonzero((tag == one) & (time_us != BEGINNING_US))
+                count.add(code[mine].view(np.uint64), time_us[mine])
+        told = {tag: count.to_json() for tag, count in counts.items()}
         yield pa.RecordBatch.from_pydict({REPORT: [json.dumps(told)]})
 
 
-def _counted(codes: NDArray[np.uint64], times_us: NDArray[np.int64], partitions: int) -> dict[str, Any]:
-    """The rows of one port that a task has."""
-    keys, rows = np.unique(codes, return_counts=True)
-    heavy = heavy_keys(rows)
-    return {
-        "partitions": np.bincount(partition_of(keys, partitions), rows, partitions).astype(int).tolist(),
-        "keys": dict(zip(keys[heavy].tolist(), rows[heavy].tolist(), strict=True)),
-        "usual": rows_of_others(rows, heavy),
-        "span_us": np.percentile(times_us, _MIDDLE, method="nearest").tolist(),
-    }
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[NDArray[np.int64]]]:
+    """Tags, times and codes of a task's rows, so many at a time."""
+    taken: list[list[NDArray[np.int64]]] = []
+    for batch in batches:
+        taken.append([np.asarray(batch.column(i)) for i in range(3)])
+        if sum(len(tags) for tags, _, _ in taken) >= CHUNK_ROWS:
+            yield [np.concatenate(parts) for parts in zip(*taken, strict=True)]
+            taken = []
+    if taken:
+        yield [np.concatenate(parts) for parts in zip(*taken, strict=True)]
 
 
 def _added_up(
     told: Sequence[Mapping[str, Mapping[str, Any]]], tags: set[int], partitions: int
 ) -> dict[int, SideSeen]:
     """Over all tasks."""
-    seen = {}
-    for tag in tags:
-        mine = [one[str(tag)] for one in told if str(tag) in one]
-        rows = np.zeros(partitions, np.int64)
-        keys: dict[int, int] = {}
-        for one in mine:
-            rows += np.array(one["partitions"], np.int64)
-            for code, count in one["keys"].items():
-                keys[int(code)] = keys.get(int(code), 0) + count
-        spans = [one["span_us"] for one in mine]
-        span = (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
-        seen[tag] = SideSeen(rows, keys, span, sum(one["usual"] for one in mine))
-    return seen
+    counts = {tag: SideCount(partitions) for tag in tags}
+    for one in told:
+        for tag, count in counts.items():
+            count.merge(SideCount.from_json(one[str(tag)]))
+    return {tag: count.seen() for tag, count in counts.items()}

@@ -1,9 +1,10 @@
 """Which keys made the work of an instance: those that came often or were compared often, and those that have
 a place of their own.
 
-New rows are sorted by code, so a key is a range of rows, and counting takes no hashing. Only keys above a
-share of the instance's work are told, at most KEYS_MAX of them: a report stays small whatever the number of
-keys. A key that is missed lies below SHARE of the work in every slot it came in.
+Which keys that are is said by a sketch of constant size (`route/frequent_keys.py`): keys with SHARE of the
+instance's rows and comparisons are not missed, a few that are lighter may be told as well, and at most
+KEYS_MAX are, so a report stays small whatever the number of keys. What those few did is then counted exactly:
+rows are sorted by code, so a key is a range of rows, and counting takes no hashing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.route.frequent_keys import FrequentKeys
 from tidegate.route.targets import STORE
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.runs import NewRun, StoredRun
@@ -21,6 +23,8 @@ from tidegate.values import LEFT, RIGHT, KeyLoad
 #: A key with less of the work of an instance (its rows and comparisons together) is not worth a word.
 SHARE = 2e-3
 KEYS_MAX = 256
+#: The sketch errs by less than half of SHARE.
+_LG_SIZE = 12
 
 
 def key_loads(
@@ -30,7 +34,7 @@ def key_loads(
     if not work.watch_keys:
         return ()
     rows, pairs = sum(len(run.codes) for run in new), sum(int(run.pairs.sum()) for run in new)
-    heavy = _heaviest([run for run in new if not run.keyless], rows, pairs)
+    heavy = _heaviest([run for run in new if not run.keyless], rows + pairs)
     codes = np.union1d(heavy, _placed(work, instance))
     if not len(codes):
         return ()
@@ -60,20 +64,14 @@ def key_loads(
     )
 
 
-def _heaviest(runs: Sequence[NewRun], rows: int, pairs: int) -> NDArray[np.uint64]:
-    """Codes of the keys with the largest part of rows and pairs together."""
-    codes, weights = [np.zeros(0, np.uint64)], [np.zeros(0)]
+def _heaviest(runs: Sequence[NewRun], work: int) -> NDArray[np.uint64]:
+    """Codes of the keys that may have a share of so many rows and pairs, the heaviest first."""
+    keys = FrequentKeys(_LG_SIZE)
     for run in runs:
         starts = np.flatnonzero(np.diff(run.codes, prepend=~run.codes[:1]))
-        weight = (np.diff(starts, append=len(run.codes)) + np.add.reduceat(run.pairs, starts)) / (
-            rows + pairs
-        )
-        chosen = np.flatnonzero(weight >= SHARE)
-        codes.append(run.codes[starts[chosen]])
-        weights.append(weight[chosen])
-    unique, place = np.unique(np.concatenate(codes), return_inverse=True)
-    total = np.bincount(place, np.concatenate(weights), len(unique))
-    return unique[np.argsort(-total, kind="stable")[:KEYS_MAX]]
+        rows = np.diff(starts, append=len(run.codes))
+        keys.add(run.codes[starts], rows + np.add.reduceat(run.pairs, starts))
+    return keys.heaviest(SHARE * work, KEYS_MAX)[0]
 
 
 def _placed(work: JoinBatch, instance: int) -> NDArray[np.uint64]:

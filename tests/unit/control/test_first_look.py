@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 from tidegate.balance import BICLIQUE, Balance
 from tidegate.control import balancing
 from tidegate.control.balancing import Balanced, BalanceSettings
-from tidegate.control.first_look import (
-    FULL_MOST,
-    KEYS_MAX,
-    SideSeen,
-    heavy_keys,
-    load_ahead,
-    loads_ahead,
-    rows_of_others,
-)
+from tidegate.control.first_count import SideSeen
+from tidegate.control.first_look import FULL_MOST, load_ahead, loads_ahead
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
@@ -63,24 +56,6 @@ def test_a_key_that_only_one_side_tells_is_taken_to_be_usual_on_the_other() -> N
     hot, others = side(0, 500), replace(side(30, 0), usual=0.5)
     assert load_ahead((hot, others), NEAR).keys.matches.tolist() == [6 * 250]
     assert load_ahead((hot, replace(others, usual=0.0)), NEAR).keys.matches.tolist() == [0]
-
-
-@pytest.mark.parametrize("mean", [0.05, 0.8, 3.0, 40.0])
-def test_what_keys_have_in_the_mean_counts_those_that_have_nothing(mean: float) -> None:
-    rows = np.random.default_rng(3).poisson(mean, 20_000)
-    rows = np.append(rows[rows > 0], [10_000, 20_000])
-    heavy = np.array([rows.size - 2, rows.size - 1])
-    assert rows_of_others(rows, heavy) == pytest.approx(mean, rel=0.1)
-
-
-def test_there_are_no_others_where_all_keys_are_heavy() -> None:
-    assert rows_of_others(np.array([900]), np.array([0])) == 0
-    assert rows_of_others(np.ones(5, np.int64), np.zeros(0, np.int64)) == pytest.approx(0, abs=0.1)
-
-
-def test_only_so_many_keys_are_told_the_heaviest_of_them() -> None:
-    rows = np.arange(100, 100 + 2 * KEYS_MAX)
-    assert heavy_keys(rows).tolist() == list(range(2 * KEYS_MAX - 1, KEYS_MAX - 1, -1))
 
 
 def test_a_long_backlog_finds_no_more_than_windows_hold() -> None:

@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from tidegate.control.first_look import ROWS_LEAST, SHARE, load_ahead
+from tidegate.control.first_count import SideCount
+from tidegate.control.first_look import load_ahead
 from tidegate.join.selection import mixed
 from tidegate.join.within import Within
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash import partition_of
-from tidegate.spark.first_look import _added_up, _counted
+from tidegate.spark import first_look
+from tidegate.spark.first_look import _added_up, _Counting
+from tidegate.values import BEGINNING_US
 
 SECOND = 1_000_000
 KEYS, ROWS, PARTITIONS, INSTANCES, REACH_SECONDS = 100_000, 60_000, 64, 8, 3
 
 
-def test_keys_are_told_that_have_enough_rows_the_heaviest_first() -> None:
-    rows = np.array([30, 9, 8, 7, 1])
-    codes = np.repeat(np.arange(5).astype(np.uint64) << np.uint64(60), rows)
-    told = _counted(codes, np.arange(rows.sum()), 16)
-    assert list(told["keys"].values()) == [30, 9, 8]
-    assert sum(told["partitions"]) == rows.sum()
-    many = np.repeat(np.arange(2).astype(np.uint64), [10, int(2 * ROWS_LEAST / SHARE)])
-    assert list(_counted(many, np.arange(many.size), 16)["keys"]) == [1]
+def test_a_task_counts_its_rows_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = np.repeat(np.arange(5) << 59, [30, 9, 8, 7, 1])
+    tags, times = np.resize([0, 1, 2], codes.size), np.arange(codes.size)
+    times[-1] = BEGINNING_US  # A heartbeat, not a row.
+    sent = pa.RecordBatch.from_pydict({"tag": tags, "time": times, "code": codes})
+    batches = [sent.slice(at, 10) for at in range(0, codes.size, 10)]
+    told = []
+    for rows in (1_000, 20, 1):
+        monkeypatch.setattr(first_look, "CHUNK_ROWS", rows)
+        (report,) = _Counting(frozenset({0, 1}), PARTITIONS)(iter(batches))
+        told.append(_added_up([json.loads(report.column(0)[0].as_py())], {0, 1}, PARTITIONS))
+    for seen in told:
+        assert {tag: sum(one.partitions) for tag, one in seen.items()} == {0: 18, 1: 18}
+        assert (
+            [one.keys for one in seen.values()]
+            == [one.keys for one in told[0].values()]
+            == [{0: 10}, {0: 10}]
+        )
+
+
+def counted(codes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> dict[str, Any]:
+    count = SideCount(PARTITIONS)
+    count.add(codes, times_us)
+    return count.to_json()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -38,7 +61,7 @@ def test_keys_that_are_a_little_uneven_are_put_evenly_before_any_row_is_stored(s
     for _task in range(2):
         sides = [codes[random.choice(KEYS, ROWS // 2, p=weights)] for _side in range(2)]
         times = np.linspace(0, SECOND, ROWS // 2).astype(np.int64)
-        told.append({str(tag): _counted(side, times, PARTITIONS) for tag, side in enumerate(sides)})
+        told.append({str(tag): counted(side, times) for tag, side in enumerate(sides)})
     seen = _added_up(told, {0, 1}, PARTITIONS)
     auto = Auto()
     hashed = auto.first(PARTITIONS, INSTANCES)
@@ -59,13 +82,3 @@ def imbalance(assignment: Assignment, codes: NDArray[np.uint64], weights: NDArra
         work[key] = 0
     loads += np.bincount(places, work, INSTANCES)
     return float(loads.max() / loads.mean())
-
-
-def test_what_keys_have_in_the_mean_adds_up_over_tasks() -> None:
-    random = np.random.default_rng(5)
-    # Of 10,000 keys, most of which have no row in a task.
-    told = []
-    for _task in range(4):
-        codes = mixed(random.integers(0, 10_000, 5_000).astype(np.uint64), 1)
-        told.append({"0": _counted(codes, np.arange(codes.size), PARTITIONS)})
-    assert _added_up(told, {0}, PARTITIONS)[0].usual == pytest.approx(4 * 5_000 / 10_000, rel=0.05)

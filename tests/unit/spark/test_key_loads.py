@@ -43,6 +43,17 @@ def test_a_key_that_makes_much_of_the_work_is_told_exactly(rows: list[tuple[int,
             assert (key.arrived, key.stored, key.comparisons) == ((came, 0), (came, 0), compared)
 
 
+def test_a_key_that_is_light_in_every_run_is_told_where_it_is_heavy_in_all() -> None:
+    """Twelve runs of a thousand keys: a key with 0.1 % of one and 0.2 % of another has enough of both."""
+    runs = []
+    for number in range(12):
+        codes = [77] * (4 if number % 2 else 1) + list(range(1000, 2000))
+        runs.append(run(codes, [0] * len(codes), side=number % 2))
+    told = {key.code: key for key in key_loads(batch(), 0, [], runs)}  # type: ignore[arg-type]
+    assert told[77].arrived == (6, 24)
+    assert len(told) == 1
+
+
 def test_rows_that_are_only_borrowed_do_not_count_as_arrived() -> None:
     (key,) = key_loads(batch(), 0, [], [run([5, 5], [3, 4], side=1, role=PROBE)])  # type: ignore[arg-type]
     assert (key.arrived, key.comparisons) == ((0, 0), 7)
