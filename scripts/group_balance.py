@@ -4,9 +4,9 @@
     scripts/group_balance.py      (with the Python that has Tidegate)
 
 Counted cost of an indexed join, so it repeats exactly: 16 instances that hold both sides, windows of 8
-batches, both streams over the same 5,000 keys. *Heaviest*: work of the heaviest instance over an even share,
-the mean of all batches but the first four. *Moved*: rows that changed their owner, over the rows of a full
-state. Means of three seeds.
+batches, both streams over the same 5,000 keys, about 4 million pairs a batch. *Heaviest*: work of the
+heaviest instance over an even share, the mean of all batches but the first four. *Moved*: rows that changed
+their owner, over the rows of a full state. Means of six seeds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidegate.papers.skew import GROUPS, ZipfStreams, zipf_batches
+from tidegate.papers.skew import GROUPS, ZipfStreams, with_pairs, zipf_batches
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
@@ -23,9 +23,9 @@ from tidegate.route.strategy import Strategy
 from tidegate.sim.key_counts import count_arrivals
 from tidegate.sim.skewed_join import SkewedJoin, simulate
 
-#: Rows of a side and batch that keep the pairs of a batch below 20 million, by the sum of both exponents.
-ROWS = {0: 4_000, 1: 4_000, 2: 2_500, 3: 2_000, 4: 1_000}
-BATCHES, WARM, SEEDS = 24, 4, range(3)
+#: Pairs of a batch, about; both streams have as many rows as that takes.
+PAIRS = 4e6
+BATCHES, WARM, SEEDS, WINDOW = 24, 4, range(6), 8
 #: FastJoin watches all keys, as it wants it; auto those with a two-thousandth of the rows.
 CONTENDERS: dict[str, tuple[Strategy, float]] = {
     "hash": (HashOnly(), 0.5),
@@ -38,10 +38,9 @@ def measured(
     group: tuple[float, float], strategy: Strategy, watch_share: float
 ) -> Iterator[tuple[float, float]]:
     """Per seed: heaviest, and moved."""
-    rows = ROWS[round(sum(group))]
     for seed in SEEDS:
-        streams = ZipfStreams(group, keys=5_000, rows=(rows, rows), batches=BATCHES, seed=seed)
-        join = SkewedJoin(16, 256, (8, 8), watch_share=watch_share, first_look=True)
+        streams = with_pairs(ZipfStreams(group, keys=5_000, batches=BATCHES, seed=seed), PAIRS, 2 * WINDOW)
+        join = SkewedJoin(16, 256, (WINDOW, WINDOW), watch_share=watch_share, first_look=True)
         trace = simulate(count_arrivals(zipf_batches(streams)), strategy, join)
         heaviest = float(trace.series("overload")[WARM:].mean())
         yield heaviest, float(trace.series("moved_rows").sum()) / trace.batches[-1].stored

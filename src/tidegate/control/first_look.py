@@ -19,7 +19,7 @@ Guarantee: a pure function of the counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from tidegate.route.load import Load, Work
 from tidegate.values import LEFT, RIGHT
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tidegate.join.within import Unbounded
 
 #: Windows may be this many times as long as the first batch: beyond it pairs outweigh all else anyway.
@@ -42,14 +44,23 @@ def load_ahead(seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbo
     pairs = _full(seen, within)
     arrived = np.stack([side.partitions for side in seen])
     codes = np.array(sorted({*seen[LEFT].keys, *seen[RIGHT].keys}), np.uint64)
-    of_keys = np.array([[side.keys.get(code, 0) for code in codes.tolist()] for side in seen], np.int64)
-    likely = [np.where(rows > 0, rows, side.usual) for rows, side in zip(of_keys, seen, strict=True)]
+    likely = np.array([[side.keys.get(code, side.usual) for code in codes.tolist()] for side in seen])
     matches = np.rint(likely[LEFT] * likely[RIGHT] * pairs).astype(np.int64)
     homes = partition_of(codes, arrived.shape[1])
     found = np.bincount(homes, matches, arrived.shape[1]).astype(np.int64)
-    # Rows that look at stored rows of one side are new rows of the other.
-    base, keys = Work(arrived, arrived[::-1], found), Work(of_keys, of_keys[::-1], matches)
+    base, keys = _work(arrived, found, pairs), _work(likely, matches, pairs)
     return Load(0, base, codes=codes, homes=homes, keys=keys)
+
+
+def _work(new: NDArray[Any], found: NDArray[np.int64], pairs: float) -> Work:
+    """Of so many new rows of each side: half of the pairs are found in stored rows of either.
+
+    Stored rows of full windows, and rows that may come: both say how far a key's work will swing, and one
+    that swings is better split.
+    """
+    stored, rows = np.rint(new * pairs / 2).astype(np.int64), np.ceil(new).astype(np.int64)
+    # Rows that look at stored rows of one side are new rows of the other.
+    return Work(stored, rows[::-1], found)
 
 
 def loads_ahead(

@@ -15,8 +15,9 @@ Guarantee: the same settings give the same batches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,19 @@ class ZipfStreams:
 
 
 Batch = tuple["NDArray[np.uint64]", "NDArray[np.uint64]"]
+
+
+def with_pairs(streams: ZipfStreams, pairs: float, batches_met: int) -> ZipfStreams:
+    """The same streams, both with so many times their rows that a batch has about so many pairs.
+
+    `batches_met`: batches of the other stream that new rows meet, those of both streams together. A hot key's
+    pairs grow with the square of its rows, so more skew takes far fewer rows.
+    """
+    ranks = np.arange(streams.keys) + 1.0 + streams.centre
+    left, right = (ranks**-exponent for exponent in streams.exponents)
+    together = float((left / left.sum()) @ (right / right.sum()))
+    times = math.sqrt(pairs / (batches_met * streams.rows[0] * streams.rows[1] * together))
+    return replace(streams, rows=(int(times * streams.rows[0]), int(times * streams.rows[1])))
 
 
 def key_codes(numbers: NDArray[Any], seed: int = 0) -> NDArray[np.uint64]:

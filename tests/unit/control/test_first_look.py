@@ -17,6 +17,7 @@ from tidegate.control.first_look import FULL_MOST, load_ahead, loads_ahead
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
+from tidegate.route.auto.work_costs import price
 from tidegate.route.hash import partition_of
 from tidegate.values import ByteRange, Manifest, Piece
 
@@ -58,6 +59,17 @@ def test_a_key_that_only_one_side_tells_is_taken_to_be_usual_on_the_other() -> N
     assert load_ahead((hot, replace(others, usual=0.0)), NEAR).keys.matches.tolist() == [0]
 
 
+def test_it_is_foreseen_how_far_the_work_of_a_key_swings() -> None:
+    """Four rows of one side, by chance, meet thousands of the other: four give or take two."""
+    hot, others = side(0, 1500), replace(side(30, 0), usual=4.0)
+    load = load_ahead((hot, others), NEAR)
+    costs = price(load.keys, np.array([0.0, 0.0, 1.0, 0.0, 0.0]), both=True)
+    # In stored rows of three seconds, and as many again that come while the four are stored.
+    drawn = np.random.default_rng(3).poisson(4.0, 20_000) * 3 * 1500
+    assert costs.whole.tolist() == [pytest.approx(2 * drawn.mean(), rel=0.05)]
+    assert costs.chance.tolist() == [pytest.approx(drawn.var(), rel=0.05)]
+
+
 def test_a_long_backlog_finds_no_more_than_windows_hold() -> None:
     day = side(0, 1000, (0, 86_400 * SECOND))
     assert load_ahead((day, day), NEAR).keys.matches.tolist() == [round(1000 * 1000 * 6 / 86_400)]
@@ -65,9 +77,12 @@ def test_a_long_backlog_finds_no_more_than_windows_hold() -> None:
 
 def test_new_rows_of_one_side_look_at_the_other() -> None:
     load = load_ahead((side(2, 20), side(3, 10)), NEAR)
-    assert load.partitions.stored.sum(axis=1).tolist() == [2 * PARTITIONS + 20, 3 * PARTITIONS + 10]
-    assert load.partitions.probes.sum(axis=1).tolist() == [3 * PARTITIONS + 10, 2 * PARTITIONS + 20]
-    assert (load.keys.stored.tolist(), load.keys.probes.tolist()) == ([[20], [10]], [[10], [20]])
+    rows = [2 * PARTITIONS + 20, 3 * PARTITIONS + 10]
+    assert load.partitions.probes.sum(axis=1).tolist() == rows[::-1]
+    assert load.keys.probes.tolist() == [[10], [20]]
+    # A row stays for three seconds, and the batch covers one.
+    assert load.partitions.stored.sum(axis=1).tolist() == [3 * one for one in rows]
+    assert load.keys.stored.tolist() == [[60], [30]]
     assert load.homes.tolist() == [5]
 
 
@@ -75,7 +90,7 @@ def test_in_the_biclique_each_side_finds_half_of_the_pairs() -> None:
     left, right = loads_ahead((side(2, 20), side(3, 10)), NEAR, groups=2)
     assert left.keys.matches.sum() == right.keys.matches.sum() == 600
     assert (left.partitions.stored[1].sum(), right.partitions.stored[0].sum()) == (0, 0)
-    assert left.partitions.stored[0].sum() == 2 * PARTITIONS + 20
+    assert left.partitions.stored[0].sum() == 3 * (2 * PARTITIONS + 20)
 
 
 def test_a_batch_without_rows_foresees_nothing() -> None:

@@ -1,14 +1,12 @@
 """Skewed streams as files: one pair of files a batch, keys as the routing papers draw them.
 
-The number of rows follows from the skew, so that a batch gives about so many pairs: a hot key's pairs grow
-with the square of its rows.
+The number of rows follows from the skew, so that a batch gives about so many pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from tidegate.papers.skew import GROUPS, Batch, ZipfStreams, city_streams, jumping_batches, zipf_batches
+from tidegate.papers.skew import (
+    GROUPS,
+    Batch,
+    ZipfStreams,
+    city_streams,
+    jumping_batches,
+    with_pairs,
+    zipf_batches,
+)
 
 SIDES, WAITING = ("left", "right"), "waiting"
 SCHEMA = "ts timestamp, k long, n long"
@@ -45,10 +51,8 @@ class Workload:
         if self.name == "jump":
             return jumping_batches(self._zipf((1.5, 1.5)), self.jump)
         if self.name == "city":
-            whole = city_streams()
-            scale = sqrt(self.pairs / _pairs(whole))
-            rows = (int(whole.rows[0] * scale), int(whole.rows[1] * scale))
-            return zipf_batches(replace(whole, rows=rows, batches=self.batches, seed=self.seed))
+            city = city_streams(batches=self.batches, seed=self.seed)
+            return zipf_batches(with_pairs(city, self.pairs, 2 * WINDOW_BATCHES))
         if self.name in GROUPS:
             return zipf_batches(self._zipf(GROUPS[self.name]))
         exponent = float(self.name.removeprefix("zipf-"))
@@ -56,16 +60,8 @@ class Workload:
 
     def _zipf(self, exponents: tuple[float, float]) -> ZipfStreams:
         one = ZipfStreams(exponents, KEYS, (1000, 1000), self.batches, self.seed)
-        rows = int(min(ROWS_MAX, max(ROWS_MIN, 1000 * sqrt(self.pairs / _pairs(one)))))
-        return replace(one, rows=(rows, rows))
-
-
-def _pairs(streams: ZipfStreams) -> float:
-    """Pairs of a batch once windows are full: each side meets so many batches of the other."""
-    ranks = np.arange(streams.keys) + 1.0 + streams.centre
-    left, right = (ranks**-exponent for exponent in streams.exponents)
-    together = float((left / left.sum()) @ (right / right.sum()))
-    return (2 * WINDOW_BATCHES) * streams.rows[0] * streams.rows[1] * together
+        rows = with_pairs(one, self.pairs, 2 * WINDOW_BATCHES).rows[0]
+        return replace(one, rows=(min(ROWS_MAX, max(ROWS_MIN, rows)),) * 2)
 
 
 def write(root: Path, batches: Iterable[Batch]) -> list[int]:
