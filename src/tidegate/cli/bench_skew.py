@@ -17,6 +17,7 @@ from tidegate.balance import STRATEGIES as KNOWN
 from tidegate.cli.arguments import listed, name_among, positive_int, positive_number
 from tidegate.cli.bench_telling import add_usual_arguments, print_figures, tell_bars
 from tidegate.cli.quiet import console_beside_spark
+from tidegate.cli.real_data import add_real_argument, data_folder
 from tidegate.papers.skew import GROUPS
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ HEADS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     strategies = listed(name_among(*KNOWN))
-    workloads = listed(name_among("zipf-", "city", "jump", *GROUPS))
+    workloads = listed(name_among("zipf-", "city", "jump", "taxis", *GROUPS))
     add(
         "--strategies",
         type=strategies,
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=workloads,
         default=WORKLOADS,
         metavar="A,B",
-        help="zipf-EXPONENT, G00 to G22, city, jump (%(default)s)",
+        help="zipf-EXPONENT, G00 to G22, city, jump, or taxis, which are real (%(default)s)",
     )
     add("--topology", default="together", choices=("together", "biclique"), help="(%(default)s)")
     add("--instances", type=positive_int, default=8, metavar="N", help="of the join (%(default)s)")
@@ -70,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="from the beginning; ratios are told by their median (%(default)s)",
     )
     add("--jump", type=positive_int, default=20, metavar="N", help="batches between jumps (%(default)s)")
+    add_real_argument(parser, "taxis: San Francisco's")
     add_usual_arguments(parser)
 
 
@@ -97,7 +99,8 @@ def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str
         for name in arguments.workloads:
             # Enough batches for two jumps.
             batches = 3 * arguments.jump if name == "jump" else arguments.batches
-            workload = Workload(name, arguments.pairs, batches, arguments.seed, arguments.jump)
+            real = data_folder(arguments.real) if name == "taxis" else None
+            workload = Workload(name, arguments.pairs, batches, arguments.seed, arguments.jump, real)
             with TemporaryDirectory(prefix="tidegate-skew-", dir=arguments.temp) as folder:
                 rows = write(Path(folder), workload.batch_codes())
                 say(console, f"{name}: {len(rows)} batches of {rows[0]:,} rows")

@@ -9,7 +9,6 @@ with the paper: the table says that, line by line.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.arguments import positive_int, whole_number
+from tidegate.cli.real_data import add_real_argument, data_folder
 from tidegate.errors import FlowError, explain
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tidegate.papers.experiments.experiment import Experiment, Figure, Line, Options
     from tidegate.report.frame import Bar
 
-#: The folder with real data, where --real does not name one.
-DATA_VARIABLE = "TIDEGATE_DATA"
 NAMES = ("selective-join", "sifters", "fastjoin", "ls-stream", "window-drop")
 QUICK_SEEDS = 1
 HEADS = ("figure", "what", "paper said", "we measured", "")
@@ -53,13 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="short runs at low rates: the shape of things, no figures to quote",
     )
-    add(
-        "--real",
-        nargs="?",
-        const="",
-        metavar="FOLDER",
-        help=f"on real data from this folder (from the environment variable {DATA_VARIABLE})",
-    )
+    add_real_argument(parser, "on real data")
     add("--spark", action="store_true", help="window-drop: on Spark, by the clock (the figures that can be)")
     add("--out", type=Path, metavar="DIR", help="where the plots go (./reproduce-NAME)")
     add("--json", metavar="FILE", help="write all figures and samples; - for standard output")
@@ -108,19 +100,7 @@ def _options(arguments: argparse.Namespace, asked: Experiment) -> Options:
 
     number = arguments.seeds or (QUICK_SEEDS if arguments.quick else asked.seeds)
     seeds = tuple(range(arguments.seed, arguments.seed + number))
-    return Options(seeds, arguments.quick, None if arguments.real is None else _data_folder(arguments.real))
-
-
-def _data_folder(given: str) -> Path:
-    folder = given or os.environ.get(DATA_VARIABLE, "")
-    if not folder:
-        raise FlowError(
-            explain(
-                "Real data do not come with Tidegate, and no folder was given",
-                do=f"Give --real FOLDER or set {DATA_VARIABLE}; without --real the workload is generated",
-            )
-        )
-    return Path(folder)
+    return Options(seeds, arguments.quick, None if arguments.real is None else data_folder(arguments.real))
 
 
 def _figures(asked: Experiment, names: list[str] | None, options: Options, spark: bool) -> list[Figure]:

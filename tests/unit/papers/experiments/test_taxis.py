@@ -12,6 +12,7 @@ import pytest
 from tidegate.cli.main import main
 from tidegate.errors import FlowError
 from tidegate.papers.experiments.taxis import FILES, TaxiStreams, taxi_batches
+from tidegate.spark.bench.skew.feed import Workload
 
 START_US = 1_212_735_600_000_000
 ROWS = 2_400
@@ -56,6 +57,11 @@ def test_another_seed_is_another_hash_of_the_same_rows(folder: Path) -> None:
     one, other = (next(taxi_batches(TaxiStreams(folder, seed=seed)))[0] for seed in (0, 1))
     assert not np.intersect1d(one, other).size
     assert np.unique(one, return_inverse=True)[1].max() == np.unique(other, return_inverse=True)[1].max()
+
+
+def test_they_are_a_workload_of_the_skew_benchmark(folder: Path) -> None:
+    workload = Workload("taxis", batches=6, seed=2, real=folder)
+    assert sum(left.size for left, _ in workload.batch_codes()) == ROWS - 1
 
 
 def test_missing_files_are_named_with_what_to_do(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tidegate.papers.experiments.taxis import TaxiStreams, taxi_batches
 from tidegate.papers.skew import (
     GROUPS,
     Batch,
@@ -37,7 +38,7 @@ _START_US = 1_700_000_000 * _SECOND
 @dataclass(frozen=True)
 class Workload:
     """Streams by name: `zipf-1.0`; `G12`, a group of the FastJoin paper (Zipf 1 on the left, 2 on the right);
-    `jump` (a hot key that changes every so many batches); `city`."""
+    `jump` (a hot key that changes every so many batches); `city`; `taxis`, which are real ones."""
 
     name: str
     #: Pairs that a batch is to give, about.
@@ -46,6 +47,8 @@ class Workload:
     seed: int = 0
     #: `jump`: batches until another key is hot.
     jump: int = 20
+    #: `taxis`: the folder that has them. They have as many pairs as they have.
+    real: Path | None = None
 
     def batch_codes(self) -> Iterator[Batch]:
         if self.name == "jump":
@@ -53,6 +56,8 @@ class Workload:
         if self.name == "city":
             city = city_streams(batches=self.batches, seed=self.seed)
             return zipf_batches(with_pairs(city, self.pairs, 2 * WINDOW_BATCHES))
+        if self.real is not None:
+            return taxi_batches(TaxiStreams(self.real, batches=self.batches, seed=self.seed))
         if self.name in GROUPS:
             return zipf_batches(self._zipf(GROUPS[self.name]))
         exponent = float(self.name.removeprefix("zipf-"))
