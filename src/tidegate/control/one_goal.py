@@ -116,7 +116,7 @@ class OneGoal:
         # And what did not gather during a short one, back to back, is no reason to go back.
         settled = prospect.times(usual)
         planned = settled.seconds(self._levels)
-        if self._patience.eases(planned / target):
+        if self._patience.eases(planned / target, settled.seconds(prospect.nothing) / target):
             self._levels = self._not_too_fast(prospect, settled.fit(target, easier=self._levels).levels)
         else:
             self._mix(settled, planned)

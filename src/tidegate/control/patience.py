@@ -5,12 +5,16 @@ makes the next one wait twice as long; after a good while without, all is forgiv
 trial: the rush is over, and then a few batches are enough. What a batch will use swings with its rows, so a
 mean is judged that follows slowly: one that used a little more must not begin the wait anew.
 
+Where there would be time for everything, nothing is gained by leaving anything out, however little time that
+is: the rush is over as well. That is judged by each batch as it comes, because a mean remembers the rush.
+
 Guarantee: on steady input, whatever the noise, easing becomes as rare as once in `most` batches.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from tidegate.errors import FlowError, explain
@@ -19,6 +23,8 @@ from tidegate.errors import FlowError, explain
 _TOO_EARLY, _FORGIVEN = 25, 60
 #: A little time to spare must last so many times as long as more of it; below this part used, it is much.
 _LITTLE, _MUCH = 3, 0.75
+#: A rush is over at the latest when so many batches in a row would have had time for everything.
+_OVER = 6
 #: Weight of the last batch in the mean that is judged.
 _NEWS = 0.3
 
@@ -53,6 +59,8 @@ class Patience:
         self._needed = self.settings.first
         #: Batches in a row with time to spare, with a little of it, and with a better mix at hand.
         self._spare, self._little, self._regretted = 0, 0, 0
+        #: Batches in a row that would have had time for everything.
+        self._fitted = 0
         #: Batches since levels were eased.
         self._since = _FORGIVEN
         #: What batches use, since levels last changed; None: nothing is known yet.
@@ -63,11 +71,12 @@ class Patience:
         if self._since < _TOO_EARLY:
             self._needed = min(self.settings.most, 2 * self._needed)
         self._since = max(self._since, _TOO_EARLY)
-        self._spare, self._little, self._used = 0, 0, None
+        self._spare, self._little, self._fitted, self._used = 0, 0, 0, None
 
-    def eases(self, used: float) -> bool:
-        """Whether to ease, now that a batch will use this part of the target."""
+    def eases(self, used: float, whole: float = inf) -> bool:
+        """Whether to ease: a batch will use this part of the target, and with nothing left out that one."""
         self._since += 1
+        self._fitted = self._fitted + 1 if whole < self.settings.keep_above else 0
         used = used if self._used is None else self._used + _NEWS * (used - self._used)
         self._used = used
         if self._since > _FORGIVEN:
@@ -75,9 +84,10 @@ class Patience:
         self._spare = self._spare + 1 if used < self.settings.keep_above else 0
         self._little = self._little + 1 if used < self.settings.rest_above else 0
         needed = self.settings.first if used < _MUCH else self._needed
-        if self._spare < needed and self._little < _LITTLE * self._needed:
+        waits = self._spare < needed and self._little < _LITTLE * self._needed
+        if waits and self._fitted < min(self._needed, _OVER):
             return False
-        self._spare, self._little, self._since, self._used = 0, 0, 0, None
+        self._spare, self._little, self._fitted, self._since, self._used = 0, 0, 0, 0, None
         return True
 
     def remixes(self, better: bool) -> bool:
@@ -90,7 +100,7 @@ class Patience:
 
     def snapshot(self) -> dict[str, Any]:
         counts = [self._needed, self._spare, self._little, self._regretted, self._since]
-        return {"counts": counts, "used": self._used}
+        return {"counts": counts, "fitted": self._fitted, "used": self._used}
 
     @classmethod
     def restore(cls, raw: Any, settings: PatienceSettings | None = None) -> Patience:
@@ -98,5 +108,5 @@ class Patience:
         restored._needed, restored._spare, restored._little, restored._regretted, restored._since = raw[
             "counts"
         ]
-        restored._used = raw["used"]
+        restored._fitted, restored._used = raw.get("fitted", 0), raw["used"]
         return restored

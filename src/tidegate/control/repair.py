@@ -38,8 +38,11 @@ FILLED_IDLE, LEAST_IDLE = 0.9, 0.25
 #: Batches whose longest stands for the next. More: a rush that has just ended is remembered longer.
 ORDINARY_KEPT = 4
 #: Comparisons that are taken on before anything is known, and at least when nothing arrives: milliseconds, or
-#: a tenth of a second where a Python function judges. From a batch to the next at most so many times as many.
-FIRST_COMPARISONS, RISE_MAX = 500_000.0, 4.0
+#: a tenth of a second where a Python function judges.
+FIRST_COMPARISONS = 500_000.0
+#: From a batch to the next at most so many times as many; more where even that many times the time that the
+#: last ones took would fill no more than so much of what is spare, but never more than the last.
+RISE_MAX, RISE_FILLS, RISE_FAR = 4.0, 0.5, 64.0
 #: Debts of one batch: each takes some calls over all stored runs, however little it owes.
 DEBTS_PER_BATCH_MAX = 32
 
@@ -81,9 +84,13 @@ def choose(settings: RepairSettings, manifest: Manifest, skipping: Mapping[str, 
         return {}
     ordinary = max(known.get("ordinary", ()), default=settings.batch_seconds)
     spare = (FILLED_IDLE if idle else FILLED) * settings.batch_seconds - ordinary
+    seconds = max(spare, LEAST_IDLE * settings.batch_seconds) if idle else spare
+    if seconds <= 0:
+        return {}
+    rise = min(RISE_FAR, max(RISE_MAX, RISE_FILLS * seconds / (known.get("seconds") or seconds)))
     room = Room(
-        max(spare, LEAST_IDLE * settings.batch_seconds) if idle else spare,
-        max(FIRST_COMPARISONS, RISE_MAX * known.get("comparisons", 0)),
+        seconds,
+        max(FIRST_COMPARISONS, rise * known.get("comparisons", 0)),
         FIRST_COMPARISONS if idle else 0.0,
     )
     return _grouped(_most_valuable(manifest.debts, _model(known), room))
@@ -100,16 +107,20 @@ def learn(
     """What is remembered after a batch that took so long, not counting what it made up for."""
     known = before.control.get(CONTROL, {})
     model, comparisons = _model(known), known.get("comparisons", 0)
+    seconds = known.get("seconds")
     debts = sum(len(payments) for payments in plan.payments.values())
     # Where everything is paid in a pass of its own, the plan does not say how much that is.
     if debts and not plan.pay_all and not cold:
         comparisons = sum(report.paid.comparisons for report in reports)
         matches = sum(report.paid.matches for report in reports)
-        model.observe(Effort(debts, comparisons, matches), paid_seconds(reports, settings.parallelism))
+        seconds = paid_seconds(reports, settings.parallelism)
+        model.observe(Effort(debts, comparisons, matches), seconds)
     return {
         "rows": sum(sum(report.offered) for report in reports),
         "ordinary": [*known.get("ordinary", ()), ordinary_seconds][-ORDINARY_KEPT:],
+        # Of the last batch that paid.
         "comparisons": comparisons,
+        "seconds": seconds,
         "model": model.snapshot(),
     }
 

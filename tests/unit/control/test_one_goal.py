@@ -313,6 +313,23 @@ def test_each_easing_that_is_taken_back_makes_the_next_one_wait_longer() -> None
     assert next(n for n in range(1, 100) if patience.eases(0.5)) == 2, "the rush is over"
 
 
+def test_where_there_is_time_for_everything_the_rush_is_over_whatever_was_used_in_it() -> None:
+    """The mean remembers the rush, and little time is gained by what is left out: no reason to go on."""
+
+    def wait(patience: Patience, whole: float) -> int:
+        for _ in range(5):
+            patience.eases(1.15, 1.6)
+        return next(n for n in range(1, 100) if patience.eases(0.83, whole))
+
+    assert wait(Patience(), 1.2) > 5
+    assert wait(Patience(), 0.87) == 2
+    patience, waits = Patience(), []
+    for _ in range(4):
+        patience.deepened()
+        waits.append(wait(patience, 0.87))
+    assert waits == [2, 4, 6, 6], "where that had to be taken back, it is judged more carefully"
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -29,6 +29,7 @@ def chosen(
     ordinary: float = 0.5,
     rows: int = 10,
     known: float = 10**9,
+    took: float | None = None,
     per_comparison: float = 0.0,
     skipping: Skipping = ALL,
     settings: RepairSettings = SETTINGS,
@@ -37,7 +38,7 @@ def chosen(
     model = CostModel()
     model.costs[2] = per_comparison
     control: dict[str, Any] = {"rows": rows, "ordinary": [0.1, ordinary], "comparisons": known}
-    control["model"] = model.snapshot()
+    control |= {"seconds": took, "model": model.snapshot()}
     paid = choose(settings, replace(manifest(*debts), control={repair.CONTROL: control}), {"near": skipping})
     return [
         (one.batch, cell.age, cell.since, cell.until) for one in paid.get("near", ()) for cell in one.cells
@@ -85,6 +86,16 @@ def test_a_model_that_knows_little_is_not_believed_at_once() -> None:
     assert later[3] == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize(
+    ("took", "rise"),
+    [(0.5, repair.RISE_MAX), (0.05, 10.0), (1e-6, repair.RISE_FAR), (0.0, repair.RISE_MAX)],
+)
+def test_what_took_next_to_no_time_is_multiplied_sooner(took: float, rise: float) -> None:
+    """There is a second to spare: as many times as many as would fill half of it."""
+    (paid,) = chosen(owing(1, (10**9, 1.0)), known=10**6, took=took)
+    assert paid[3] == pytest.approx(rise * 1e-3)
+
+
 def test_cells_for_which_nothing_was_counted_are_paid_too() -> None:
     assert chosen(owing(1, (0, 0.0)), per_comparison=1.0) == [(1, 0, 0.0, 1.0)]
 
@@ -116,7 +127,7 @@ def test_what_paying_costs_is_learnt_and_survives_json() -> None:
     # Two instances that take a second each, on two cores: a second.
     model = CostModel.restore(learnt["model"])
     assert model.predict(Effort(1, 6000, 20)) == pytest.approx(3.0, rel=0.1)
-    assert learnt["comparisons"] == 1000
+    assert (learnt["comparisons"], learnt["seconds"]) == (1000, 0.5)
     assert learnt["ordinary"] == [0.3] * repair.ORDINARY_KEPT
 
 
