@@ -107,6 +107,11 @@ def test_where_fastjoin_moves_nothing_a_part_of_the_state_may_move() -> None:
     assert bars["skew.zipf-1.0.moved_of_state"] == (0.02, True)
 
 
+def test_what_follows_a_city_that_changes_has_no_bar_for_moving() -> None:
+    bars = told({"auto": run("auto", 1.0, 900), "fastjoin": run("fastjoin", 1.2, 1)}, "taxis")
+    assert set(bars) == {"skew.taxis.imbalance", "skew.taxis.over_papers", "skew.taxis.counted_over_papers"}
+
+
 def test_even_keys_must_not_move_at_all() -> None:
     bars = told({"auto": run("auto", 1.0, 1), "hash": run("hash", 1.0)}, "zipf-0")
     assert bars["skew.uniform.migrations"] == (1.0, False)
