@@ -5,8 +5,8 @@ makes the next one wait twice as long; after a good while without, all is forgiv
 trial: the rush is over, and then a few batches are enough. What a batch will use swings with its rows, so a
 mean is judged that follows slowly: one that used a little more must not begin the wait anew.
 
-Where there would be time for everything, nothing is gained by leaving anything out, however little time that
-is: the rush is over as well. That is judged by each batch as it comes, because a mean remembers the rush.
+Where there would be time for everything, the rush is over as well, however little is left out for how little
+time. That is judged by each batch as it comes, because a mean remembers the rush.
 
 Guarantee: on steady input, whatever the noise, easing becomes as rare as once in `most` batches.
 """
@@ -76,7 +76,7 @@ class Patience:
     def eases(self, used: float, whole: float = inf) -> bool:
         """Whether to ease: a batch will use this part of the target, and with nothing left out that one."""
         self._since += 1
-        self._fitted = self._fitted + 1 if whole < self.settings.keep_above else 0
+        self._fitted = self._fitted + 1 if whole < self.settings.rest_above else 0
         used = used if self._used is None else self._used + _NEWS * (used - self._used)
         self._used = used
         if self._since > _FORGIVEN:

@@ -322,11 +322,11 @@ def test_where_there_is_time_for_everything_the_rush_is_over_whatever_was_used_i
         return next(n for n in range(1, 100) if patience.eases(0.83, whole))
 
     assert wait(Patience(), 1.2) > 5
-    assert wait(Patience(), 0.87) == 2
+    assert wait(Patience(), 0.95) == 2
     patience, waits = Patience(), []
     for _ in range(4):
         patience.deepened()
-        waits.append(wait(patience, 0.87))
+        waits.append(wait(patience, 0.95))
     assert waits == [2, 4, 6, 6], "where that had to be taken back, it is judged more carefully"
 
 
