@@ -9,6 +9,7 @@ beside it.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from tidegate.papers.skew import GROUPS
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tidegate.spark.bench.skew.feed import Workload
     from tidegate.spark.bench.skew.run import Run
 
 STRATEGIES = "hash,fastjoin,ls-stream,contrand,auto"
@@ -78,17 +80,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from tidegate.spark.bench.skew.bars import rows_of_report, skew_bars
 
+    workloads = _workloads(arguments)
     with console_beside_spark(arguments.json) as console:
-        runs = _runs(arguments, console)
+        runs = _runs(arguments, workloads, console)
     rows, bars = rows_of_report(runs), skew_bars(runs, arguments.jump)
     print_figures(console, "heaviest instance over an even share, and what follows", HEADS, rows, left=2)
     tell_bars(console, "bench skew", arguments, rows, bars)
     return 0
 
 
-def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str, list[Run]]]:
+def _workloads(arguments: argparse.Namespace) -> list[Workload]:
+    """All of them, before anything runs: real data may not be there."""
+    from tidegate.spark.bench.skew.feed import TAXIS, Workload
+
+    found = []
+    for name in arguments.workloads:
+        # Enough batches for two jumps.
+        batches = 3 * arguments.jump if name == "jump" else arguments.batches
+        real = data_folder(arguments.real) if name == TAXIS else None
+        found.append(Workload(name, arguments.pairs, batches, arguments.seed, arguments.jump, real))
+    return found
+
+
+def _runs(
+    arguments: argparse.Namespace, workloads: Sequence[Workload], console: Console
+) -> dict[str, dict[str, list[Run]]]:
     from tidegate.report.outcome import say
-    from tidegate.spark.bench.skew.feed import Workload, write
+    from tidegate.spark.bench.skew.feed import write
     from tidegate.spark.bench.skew.run import play
     from tidegate.spark.session import embedded_session
 
@@ -96,11 +114,8 @@ def _runs(arguments: argparse.Namespace, console: Console) -> dict[str, dict[str
     session = embedded_session("tidegate bench skew", cores=1, memory="4g")
     runs: dict[str, dict[str, list[Run]]] = {}
     try:
-        for name in arguments.workloads:
-            # Enough batches for two jumps.
-            batches = 3 * arguments.jump if name == "jump" else arguments.batches
-            real = data_folder(arguments.real) if name == "taxis" else None
-            workload = Workload(name, arguments.pairs, batches, arguments.seed, arguments.jump, real)
+        for workload in workloads:
+            name = workload.name
             with TemporaryDirectory(prefix="tidegate-skew-", dir=arguments.temp) as folder:
                 rows = write(Path(folder), workload.batch_codes())
                 say(console, f"{name}: {len(rows)} batches of {rows[0]:,} rows")

@@ -4,8 +4,9 @@ What is counted is all that `first_look.py` foresees a batch from: rows of every
 sketch of `route/frequent_keys.py`), rows that all other keys have in the mean, and the time that rows cover.
 Counts of several tasks add up.
 
-Guarantee: partitions are exact. A heavy key is told with no more rows than it has, and with fewer by at most
-1 / 16384 of all while the sketch has room (12,000 keys that heavy); none with `SHARE` of the rows is missed.
+Guarantee: partitions are exact. While the sketch has room (for 12,000 keys with 1 / 16384 of the rows), a
+heavy key is told with no more rows than it has and with fewer by at most six tenths of `SHARE`, and none with
+`SHARE` of the rows is missed; where a task has more keys than it may send, by what the next one had as well.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
 #: (Zipf 0.5), those with a few ten-thousandths of the rows make the heaviest instance a fifth heavier than an
 #: even share.
 SHARE, ROWS_LEAST, KEYS_MAX = 2e-4, 8, 1024
-#: The sketch has room for three quarters of 2 ** this: far more keys than can have `SHARE` of the rows.
-_LG_SIZE = 14
+#: The sketch has room for three quarters of 2 ** this: far more keys than can have `SHARE` of the rows. Of
+#: those, a task sends at most so many, and none with less than this part of `SHARE`: reports of thousands of
+#: tasks have to fit into the driver.
+_LG_SIZE, _SENT_MAX, _SENT_PART = 14, 2 * KEYS_MAX, 0.25
+#: Rows of a chunk that are enough to tell wrong clocks from the others.
+_ENOUGH = 20
 #: The time that rows cover, without the few whose clocks are wrong: the middle part of them, in per cent.
 _MIDDLE = (5.0, 95.0)
 #: Newton's steps until a mean is known well enough, wherever it lies.
@@ -56,7 +61,9 @@ class SideCount:
     def __init__(self, partitions: int) -> None:
         self._partitions: NDArray[np.int64] = np.zeros(partitions, np.int64)
         self._keys = FrequentKeys(_LG_SIZE)
+        #: The time that rows cover, and rows of the largest chunk that says so.
         self._span_us: tuple[int, int] | None = None
+        self._span_rows = 0
         self._usual = 0.0
 
     def add(self, codes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> None:
@@ -73,8 +80,14 @@ class SideCount:
         self._partitions += np.bincount(homes, rows, self._partitions.size).astype(np.int64)
         self._keys.add(keys, rows)
         # Means of chunks add up, as rows do.
-        self._usual += rows_of_others(rows[rows < _least(float(rows.sum()))])
-        self._cover(span_us)
+        total = int(rows.sum())
+        self._usual += rows_of_others(rows[rows < _least(total)])
+        self._cover(span_us, total)
+
+    @property
+    def rows(self) -> int:
+        """All of them."""
+        return self._keys.total
 
     def merge(self, other: SideCount) -> None:
         """Add what another task counted."""
@@ -82,23 +95,31 @@ class SideCount:
         self._keys.merge(other._keys)
         self._usual += other._usual
         if other._span_us is not None:
-            self._cover(other._span_us)
+            self._cover(other._span_us, other._span_rows)
 
-    def _cover(self, span_us: tuple[int, int]) -> None:
-        first, last = self._span_us or span_us
+    def _cover(self, span_us: tuple[int, int], rows: int) -> None:
+        """Few rows, of which one may have any time, say nothing where more have spoken."""
+        enough, known = rows >= _ENOUGH, self._span_rows >= _ENOUGH
+        if known and not enough:
+            return
+        first, last = span_us if self._span_us is None or enough > known else self._span_us
         self._span_us = min(first, span_us[0]), max(last, span_us[1])
+        self._span_rows = max(self._span_rows, rows)
 
     def seen(self) -> SideSeen:
         """What is told of all that was counted."""
-        codes, rows = self._keys.heaviest(_least(self._keys.total), KEYS_MAX)
+        least = _least(self._keys.total)
+        codes, rows = self._keys.heaviest(least, KEYS_MAX)
         keys = dict(zip(codes.tolist(), rows.tolist(), strict=True))
-        return SideSeen(self._partitions, keys, self._span_us, self._usual)
+        # Keys that were light in every chunk may be heavy in all: a key that is not told has fewer rows.
+        return SideSeen(self._partitions, keys, self._span_us, min(self._usual, least))
 
     def to_json(self) -> dict[str, Any]:
         return {
             "partitions": self._partitions.tolist(),
-            "keys": self._keys.to_json(),
+            "keys": self._keys.to_json(_SENT_PART * SHARE * self._keys.total, _SENT_MAX),
             "span_us": self._span_us,
+            "span_rows": self._span_rows,
             "usual": self._usual,
         }
 
@@ -106,9 +127,9 @@ class SideCount:
     def from_json(cls, raw: Mapping[str, Any]) -> SideCount:
         restored = cls(0)
         restored._partitions = np.array(raw["partitions"], np.int64)
-        restored._keys = FrequentKeys.from_json(raw["keys"])
+        restored._keys = FrequentKeys.from_json(raw["keys"], _LG_SIZE)
         restored._span_us = None if raw["span_us"] is None else (raw["span_us"][0], raw["span_us"][1])
-        restored._usual = raw["usual"]
+        restored._span_rows, restored._usual = raw["span_rows"], raw["usual"]
         return restored
 
 

@@ -8,6 +8,8 @@ and a key with l left rows and r right ones will find
 
 where `span` is the time that the batch covers and `reach` how far apart two times may lie. Where the batch
 covers very little time (or windows never end) that would be too many to be true: at most `FULL_MOST` · l · r.
+So many rows are then stored, too. Where few rows of one side meet many stored ones of the other, the work of
+a key swings with the luck of those few (`route/auto/work_costs.py`), and such a key is better split.
 
 Only heavy keys are told one by one (`first_count.py`, by a sketch); of all others a balancer is told their
 rows, and no pairs. A key that is heavy on one side and not told on the other has some rows there as well, or
@@ -19,7 +21,7 @@ Guarantee: a pure function of the counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,26 +43,16 @@ FULL_MOST = 8.0
 
 def load_ahead(seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbounded) -> Load:
     """The load of a batch like this one, once windows are full, of both sides together."""
-    pairs = _full(seen, within)
+    held = _batches_held(seen, within)
     arrived = np.stack([side.partitions for side in seen])
     codes = np.array(sorted({*seen[LEFT].keys, *seen[RIGHT].keys}), np.uint64)
     likely = np.array([[side.keys.get(code, side.usual) for code in codes.tolist()] for side in seen])
-    matches = np.rint(likely[LEFT] * likely[RIGHT] * pairs).astype(np.int64)
+    matches = np.rint(likely[LEFT] * likely[RIGHT] * held.sum()).astype(np.int64)
     homes = partition_of(codes, arrived.shape[1])
     found = np.bincount(homes, matches, arrived.shape[1]).astype(np.int64)
-    base, keys = _work(arrived, found, pairs), _work(likely, matches, pairs)
-    return Load(0, base, codes=codes, homes=homes, keys=keys)
-
-
-def _work(new: NDArray[Any], found: NDArray[np.int64], pairs: float) -> Work:
-    """Of so many new rows of each side: half of the pairs are found in stored rows of either.
-
-    Stored rows of full windows, and rows that may come: both say how far a key's work will swing, and one
-    that swings is better split.
-    """
-    stored, rows = np.rint(new * pairs / 2).astype(np.int64), np.ceil(new).astype(np.int64)
     # Rows that look at stored rows of one side are new rows of the other.
-    return Work(stored, rows[::-1], found)
+    base, keys = (Work(new * held, new[::-1], pairs) for new, pairs in ((arrived, found), (likely, matches)))
+    return Load(0, base, codes=codes, homes=homes, keys=keys)
 
 
 def loads_ahead(
@@ -80,10 +72,16 @@ def _group(load: Load, sides: Sequence[int]) -> Load:
     return Load(load.batch, next(halves), codes=load.codes, homes=load.homes, keys=next(halves))
 
 
-def _full(seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbounded) -> float:
-    """Pairs that a batch finds in full windows, over left rows times right rows of a key."""
+def _batches_held(
+    seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbounded
+) -> NDArray[np.float64]:
+    """Shape (2, 1): batches like this one that either side will hold, and rows of the other will meet."""
     spans = [side.span_us for side in seen if side.span_us is not None]
     span_us = max(1, max(last for _, last in spans) - min(first for first, _ in spans)) if spans else 1
     if isinstance(within, Within):
-        return min(FULL_MOST, (within.left_us + within.right_us + 1) / span_us)
-    return min(FULL_MOST, within.size_us / span_us) if isinstance(within, Tumbling) else FULL_MOST
+        # Rows of the very same time meet as well.
+        held = np.array([[within.left_us + 0.5], [within.right_us + 0.5]]) / span_us
+    else:
+        size = within.size_us / span_us if isinstance(within, Tumbling) else FULL_MOST
+        held = np.full((2, 1), size / 2)
+    return np.asarray(held * min(1.0, FULL_MOST / held.sum()))

@@ -23,8 +23,6 @@ from tidegate.errors import FlowError, explain
 _TOO_EARLY, _FORGIVEN = 25, 60
 #: A little time to spare must last so many times as long as more of it; below this part used, it is much.
 _LITTLE, _MUCH = 3, 0.75
-#: A rush is over at the latest when so many batches in a row would have had time for everything.
-_OVER = 6
 #: Weight of the last batch in the mean that is judged.
 _NEWS = 0.3
 
@@ -85,7 +83,7 @@ class Patience:
         self._little = self._little + 1 if used < self.settings.rest_above else 0
         needed = self.settings.first if used < _MUCH else self._needed
         waits = self._spare < needed and self._little < _LITTLE * self._needed
-        if waits and self._fitted < min(self._needed, _OVER):
+        if waits and self._fitted < self._needed:
             return False
         self._spare, self._little, self._fitted, self._since, self._used = 0, 0, 0, 0, None
         return True

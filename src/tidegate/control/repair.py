@@ -40,9 +40,11 @@ ORDINARY_KEPT = 4
 #: Comparisons that are taken on before anything is known, and at least when nothing arrives: milliseconds, or
 #: a tenth of a second where a Python function judges.
 FIRST_COMPARISONS = 500_000.0
-#: From a batch to the next at most so many times as many; more where even that many times the time that the
-#: last ones took would fill no more than so much of what is spare, but never more than the last.
-RISE_MAX, RISE_FILLS, RISE_FAR = 4.0, 0.5, 64.0
+#: From a batch to the next at most so many times as many: more would be trusting a model that knows little.
+RISE_MAX = 4.0
+#: What took next to no time may rise faster: until as many times its time would fill this part of what is
+#: spare, and at most so many times.
+RISE_FILLS, RISE_FAR = 0.5, 64.0
 #: Debts of one batch: each takes some calls over all stored runs, however little it owes.
 DEBTS_PER_BATCH_MAX = 32
 
@@ -87,7 +89,9 @@ def choose(settings: RepairSettings, manifest: Manifest, skipping: Mapping[str, 
     seconds = max(spare, LEAST_IDLE * settings.batch_seconds) if idle else spare
     if seconds <= 0:
         return {}
-    rise = min(RISE_FAR, max(RISE_MAX, RISE_FILLS * seconds / (known.get("seconds") or seconds)))
+    # A clock that saw nothing pass says nothing.
+    took = known.get("seconds") or seconds
+    rise = min(RISE_FAR, max(RISE_MAX, RISE_FILLS * seconds / took))
     room = Room(
         seconds,
         max(FIRST_COMPARISONS, rise * known.get("comparisons", 0)),

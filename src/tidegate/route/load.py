@@ -1,6 +1,7 @@
 """What balancers are told: what each partition, each heavy key and each instance had to do in one batch.
 
-All figures are counts of the batch that just ran, except `seconds`, which was measured. A join has two
+All figures are counts of the batch that just ran (or what is likely of the first, which did not run yet),
+except `seconds`, which was measured. A join has two
 directions: new left rows look at stored right rows, and the other way round. `stored[s]` are the rows of
 side s that lie in the state, `probes[s]` the new rows of the *other* side that looked at them. In the
 biclique a group of instances serves one direction, and the other row of these arrays is zero.
@@ -9,7 +10,7 @@ biclique a group of instances serves one direction, and the other row of these a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +23,9 @@ class Work:
     """What each of n partitions (or keys) had to do: arrays of one length."""
 
     #: Shape (2, n): rows of side s in the state after the batch.
-    stored: NDArray[np.int64]
+    stored: NDArray[Any]
     #: Shape (2, n): new rows of the other side that looked for partners among them.
-    probes: NDArray[np.int64]
+    probes: NDArray[Any]
     #: Shape (n,): pairs found.
     matches: NDArray[np.int64]
 

@@ -82,7 +82,7 @@ class _Counting:
             for one, count in counts.items():
                 mine = np.flatnonzero((tag == one) & (time_us != BEGINNING_US))
                 count.add(code[mine].view(np.uint64), time_us[mine])
-        told = {tag: count.to_json() for tag, count in counts.items()}
+        told = {tag: count.to_json() for tag, count in counts.items() if count.rows}
         yield pa.RecordBatch.from_pydict({REPORT: [json.dumps(told)]})
 
 
@@ -104,6 +104,6 @@ def _added_up(
     """Over all tasks."""
     counts = {tag: SideCount(partitions) for tag in tags}
     for one in told:
-        for tag, count in counts.items():
-            count.merge(SideCount.from_json(one[str(tag)]))
+        for tag, raw in one.items():
+            counts[int(tag)].merge(SideCount.from_json(raw))
     return {tag: count.seen() for tag, count in counts.items()}

@@ -55,6 +55,27 @@ def test_heavy_keys_of_many_rows_are_told_nearly_exactly() -> None:
     assert (off <= FLOOR * truth.sum()).all()
 
 
+def test_a_report_of_a_task_stays_small() -> None:
+    """Thousands of keys that are all a little too heavy to be left out: the next ones count as not known."""
+    made = SideCount(PARTITIONS)
+    made.add_counted(np.arange(9_000).astype(np.uint64), np.full(9_000, 50), (0, 1))
+    raw = made.to_json()
+    assert len(json.dumps(raw)) < 60_000
+    assert len(SideCount.from_json(raw).seen().keys) == KEYS_MAX
+
+
+def test_a_key_that_is_not_told_has_no_more_rows_than_one_that_is() -> None:
+    """Light in every one of many small tasks, heavy in all of them together."""
+    made, random = SideCount(PARTITIONS), np.random.default_rng(2)
+    for _ in range(32):
+        task = SideCount(PARTITIONS)
+        task.add(random.integers(0, 300, 1_500).astype(np.uint64), np.arange(1_500))
+        made.merge(task)
+    seen = made.seen()
+    assert len(seen.keys) == 300
+    assert seen.usual <= max(SHARE * made.rows, ROWS_LEAST)
+
+
 def test_only_so_many_keys_are_told_the_heaviest_of_them() -> None:
     made = SideCount(PARTITIONS)
     rows = np.arange(100, 100 + 2 * KEYS_MAX)
@@ -69,6 +90,12 @@ def test_clocks_that_are_wrong_do_not_stretch_the_time_that_rows_cover() -> None
     made.add(np.zeros(1000, np.uint64), times)
     made.add(np.zeros(0, np.uint64), times[:0])
     assert made.seen().span_us == (50, 950)
+    few = SideCount(PARTITIONS)
+    few.add(np.zeros(3, np.uint64), np.array([7, 8, 10**13]))
+    assert few.seen().span_us == (7, 10**13)
+    made.merge(few)
+    few.merge(made)
+    assert made.seen().span_us == few.seen().span_us == (50, 950)
     assert SideCount(PARTITIONS).seen().span_us is None
 
 

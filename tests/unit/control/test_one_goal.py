@@ -327,7 +327,15 @@ def test_where_there_is_time_for_everything_the_rush_is_over_whatever_was_used_i
     for _ in range(4):
         patience.deepened()
         waits.append(wait(patience, 0.95))
-    assert waits == [2, 4, 6, 6], "where that had to be taken back, it is judged more carefully"
+    assert waits == [2, 4, 8, 16], "where that had to be taken back, it is a trial like any other"
+
+
+def test_a_checkpoint_of_before_remembers_what_it_knew() -> None:
+    patience = Patience()
+    patience.eases(0.85, 0.9)
+    known = patience.snapshot()
+    del known["fitted"]
+    assert Patience.restore(known).eases(0.85, 0.9)
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,13 @@ def counted(chunks: list[Chunk], lg_size: int = SMALL) -> FrequentKeys:
     return keys
 
 
-def check(keys: FrequentKeys, chunks: list[Chunk]) -> None:
-    """The promises, against counts of every key."""
+def check(keys: FrequentKeys, chunks: list[Chunk], of_all: float = 0.0) -> None:
+    """The promises, against counts of every key; `of_all`: what may not have been sent."""
     truth: Counter[int] = Counter()
     for chunk in chunks:
         truth.update(chunk)
     assert keys.total == truth.total()
-    assert keys.error <= (FLOOR + PURGED) * keys.total + 1
+    assert keys.error <= (FLOOR + PURGED) * keys.total + 1 + of_all
     told = dict(zip(*(part.tolist() for part in keys.heaviest(0, 10_000)), strict=True))
     for code, weight in told.items():
         assert truth[code] - keys.error <= weight <= truth[code]
@@ -51,8 +51,19 @@ def test_no_heavy_key_is_missed_and_no_weight_is_too_large(chunks: list[Chunk]) 
 @settings(max_examples=40)
 def test_sketches_add_up_and_can_be_sent(mine: list[Chunk], theirs: list[Chunk]) -> None:
     keys = counted(mine)
-    keys.merge(FrequentKeys.from_json(json.loads(json.dumps(counted(theirs).to_json()))))
+    sent = json.loads(json.dumps(counted(theirs).to_json(0, 10_000)))
+    keys.merge(FrequentKeys.from_json(sent, SMALL))
     check(keys, [*mine, *theirs])
+
+
+@given(CHUNKS, st.integers(0, 300), st.integers(0, 20))
+@settings(max_examples=60)
+def test_what_is_not_sent_counts_as_not_known(chunks: list[Chunk], least: int, most: int) -> None:
+    keys = counted(chunks)
+    sent = keys.to_json(least, most)
+    assert len(sent["codes"]) <= most
+    assert min(sent["weights"], default=least) >= least
+    check(FrequentKeys.from_json(sent, SMALL), chunks, of_all=max(least, keys.heaviest(0, most + 1)[1].sum()))
 
 
 def zipf(exponent: float, keys: int, rows: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -69,12 +80,12 @@ def test_memory_does_not_grow_with_the_number_of_keys(exponent: float) -> None:
         order = np.random.default_rng(1).permutation(number)
         for chunk in np.array_split(order, 20):
             keys.add(codes[chunk], weights[chunk])
-        sizes.append(len(keys.to_json()["sketch"]))
+        sizes.append(len(keys.heaviest(0, number)[0]))
         least = 2e-3 * keys.total
         assert keys.error < least
         heavy = codes[weights >= least]
         assert set(heavy.tolist()) <= set(keys.heaviest(least, 256)[0].tolist())
-    assert max(sizes) <= 4 / 3 * 16 * 0.75 * 2**12 + 100
+    assert max(sizes) <= 0.75 * 2**12
 
 
 def test_the_heaviest_come_first_and_no_more_than_asked_for() -> None:
@@ -87,7 +98,7 @@ def test_the_heaviest_come_first_and_no_more_than_asked_for() -> None:
 
 def test_codes_above_the_signed_range_stay_what_they_are() -> None:
     code = 2**64 - 3
-    keys = FrequentKeys.from_json(counted([{code: 9}]).to_json())
+    keys = FrequentKeys.from_json(counted([{code: 9}]).to_json(0, 5), SMALL)
     assert keys.heaviest(1, 1)[0].tolist() == [code]
 
 

@@ -44,7 +44,7 @@ def test_a_key_that_makes_much_of_the_work_is_told_exactly(rows: list[tuple[int,
 
 
 def test_a_key_that_is_light_in_every_run_is_told_where_it_is_heavy_in_all() -> None:
-    """Twelve runs of a thousand keys: a key with 0.1 % of one and 0.2 % of another has enough of both."""
+    """Twelve runs of a thousand keys: a key with 0.1 % of some and 0.4 % of others has enough of all."""
     runs = []
     for number in range(12):
         codes = [77] * (4 if number % 2 else 1) + list(range(1000, 2000))

@@ -118,6 +118,13 @@ def test_even_keys_must_not_move_at_all() -> None:
     assert bars["skew.uniform.over_hash"] == (1.0, True)
 
 
+def test_the_even_group_is_held_against_hash_like_other_even_keys() -> None:
+    bars = told({"auto": run("auto", 1.0), "hash": run("hash", 1.0), "fastjoin": run("fastjoin", 0.9)}, "G00")
+    assert bars["skew.G00.migrations"] == (0.0, True)
+    assert bars["skew.G00.over_hash"][1]
+    assert "skew.G00.over_papers" not in bars
+
+
 def test_after_a_jump_batches_are_counted_until_the_work_is_even() -> None:
     jumped = run("auto", 1.0)
     jumped.compared[4:6, 0] *= 9

@@ -14,10 +14,10 @@ def require(folder: Path, files: Sequence[str], what: str, *, why: str, made_of:
     if missing:
         raise FlowError(
             explain(
-                f"{what} for --real are not there",
+                f"{what} are not there",
                 got=f"no {' and no '.join(missing)} in {folder}",
                 why=why,
                 do=f"Name the folder that has them (--real FOLDER or TIDEGATE_DATA), {made_of}; "
-                f"or leave --real out: {instead}",
+                f"or do without real data: {instead}",
             )
         )

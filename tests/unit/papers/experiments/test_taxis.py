@@ -64,8 +64,22 @@ def test_they_are_a_workload_of_the_skew_benchmark(folder: Path) -> None:
     assert sum(left.size for left, _ in workload.batch_codes()) == ROWS - 1
 
 
+def test_the_skew_benchmark_says_what_is_missing_before_it_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TIDEGATE_DATA", raising=False)
+    asked = ["bench", "skew", "--workloads", "zipf-0,taxis"]
+    assert main(asked) == 2
+    assert main([*asked, "--real", str(tmp_path)]) == 2
+    without, wrong = capsys.readouterr().err.splitlines()
+    assert "set TIDEGATE_DATA" in without
+    assert "no sf_taxi_orders.parquet" in wrong
+
+
 def test_missing_files_are_named_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(FlowError, match=r"no sf_taxi_orders\.parquet and no sf_taxi_tr.*leave --real out"):
+    with pytest.raises(
+        FlowError, match=r"no sf_taxi_orders\.parquet and no sf_taxi_tr.*do without real data"
+    ):
         TaxiStreams(tmp_path)
 
 

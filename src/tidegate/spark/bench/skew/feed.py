@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tidegate.errors import FlowError, explain
 from tidegate.papers.experiments.taxis import TaxiStreams, taxi_batches
 from tidegate.papers.skew import (
     GROUPS,
@@ -28,6 +29,7 @@ from tidegate.papers.skew import (
 SIDES, WAITING = ("left", "right"), "waiting"
 SCHEMA = "ts timestamp, k long, n long"
 KEYS = 100_000
+TAXIS = "taxis"
 #: Batches that a row stays in the window, either way.
 WINDOW_BATCHES = 3
 ROWS_MIN, ROWS_MAX = 500, 300_000
@@ -50,18 +52,27 @@ class Workload:
     #: `taxis`: the folder that has them. They have as many pairs as they have.
     real: Path | None = None
 
+    def __post_init__(self) -> None:
+        if self.name == TAXIS:
+            self._taxis()  # Files that are not there are told of before anything runs.
+
     def batch_codes(self) -> Iterator[Batch]:
         if self.name == "jump":
             return jumping_batches(self._zipf((1.5, 1.5)), self.jump)
         if self.name == "city":
             city = city_streams(batches=self.batches, seed=self.seed)
             return zipf_batches(with_pairs(city, self.pairs, 2 * WINDOW_BATCHES))
-        if self.real is not None:
-            return taxi_batches(TaxiStreams(self.real, batches=self.batches, seed=self.seed))
+        if self.name == TAXIS:
+            return taxi_batches(self._taxis())
         if self.name in GROUPS:
             return zipf_batches(self._zipf(GROUPS[self.name]))
         exponent = float(self.name.removeprefix("zipf-"))
         return zipf_batches(self._zipf((exponent, exponent)))
+
+    def _taxis(self) -> TaxiStreams:
+        if self.real is None:
+            raise FlowError(explain(f"{TAXIS} are real ones", do="Name the folder that has them"))
+        return TaxiStreams(self.real, batches=self.batches, seed=self.seed)
 
     def _zipf(self, exponents: tuple[float, float]) -> ZipfStreams:
         one = ZipfStreams(exponents, KEYS, (1000, 1000), self.batches, self.seed)
