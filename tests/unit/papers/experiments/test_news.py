@@ -73,7 +73,7 @@ def test_rates_are_scaled_to_the_items_that_there_are() -> None:
 
 
 def test_missing_files_are_named_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(FlowError, match=r"no reuters21578_news\.parquet.*leave --real out"):
+    with pytest.raises(FlowError, match=r"no reuters21578_news\.parquet.*do without real data"):
         News(tmp_path)
 
 
