@@ -106,14 +106,13 @@ class Auto:
     def begin(self, load: Load, first: Assignment) -> Assignment:
         """The assignment of the first batch, where its keys were counted before any row is stored.
 
-        Nothing has to move for it, so only what scattering costs is weighed against the makespan.
+        Nothing has to move for it, so only what scattering costs is weighed against the makespan, and an
+        instance need not be too heavy beyond chance: where it was chance, nothing is lost.
         """
         stay = plan_of(load, first, _PAIR_SECONDS * COUNTED, min(self.alone, *self.pieces) / 2)
-        if not stay.fair > 0:
+        if not stay.makespan > self.trigger * stay.fair:
             return first
-        shares = stay.loads / stay.fair
-        heavy = too_heavy(observe({}, shares), shares, stay.noise() / stay.fair, self.trigger)
-        return replace(self, reluctance=0.0)._best(stay, 1).assignment(first) if heavy else first
+        return replace(self, reluctance=0.0)._best(stay, 1).assignment(first)
 
     def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
         counts = counts_per_instance(load, current)
