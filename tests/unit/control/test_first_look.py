@@ -100,6 +100,13 @@ def test_in_the_biclique_each_side_finds_half_of_the_pairs() -> None:
     assert left.partitions.stored[0].sum() == pytest.approx(3 * (2 * PARTITIONS + 20), rel=1e-3)
 
 
+def test_a_hot_key_is_split_at_first_even_where_chance_might_explain_it() -> None:
+    """Nothing has to move for it. Sixty left rows of a key meet six right ones, give or take two."""
+    left, _ = loads_ahead((side(2, 60), side(2, 6)), NEAR, groups=2)
+    auto = Auto(scattering=0.0)
+    assert auto.begin(left, auto.first(PARTITIONS, 2)).keys == {HOT: (0, 1)}
+
+
 def test_a_batch_without_rows_foresees_nothing() -> None:
     first = Auto().first(PARTITIONS, INSTANCES)
     assert Auto().begin(load_ahead((side(0, 0, None), side(0, 0, None)), NEAR), first) is first
