@@ -81,9 +81,9 @@ def outputs(spark: SparkSession, home: Path, out: str = "out") -> list[tg.Output
     return [flow.write_to("parquet", str(home / out / name), name=name) for name, flow in flows.items()]
 
 
-def unforeseen(plan: Plan) -> Plan:
+def unforeseen(plan: Plan, chance: random.Random | None = None) -> Plan:
     """The plan with what it leaves out drawn anew."""
-    chance = random.SystemRandom()
+    chance = chance or random.SystemRandom()
     return replace(
         plan,
         skipping={name: _skipping(chance, one, plan.batch) for name, one in plan.skipping.items()},
