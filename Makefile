@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Touched after a complete installation; older than its two sources means: install again.
+# Touched after a complete installation; older than its sources means: install again.
 INSTALLED := $(VENV)/.installed
 # More arguments for the command behind a target: make demo ARGS="--seed 3"
 ARGS ?=
@@ -19,7 +19,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name does; do \
 		printf '  make %-12s %s\n' "$$name" "$$does"; done
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml lab/pyproject.toml constraints.txt
 	@scripts/ensure-venv "$(PYTHON)" $(VENV)
 	@touch $@
 

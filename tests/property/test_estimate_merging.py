@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.sim.estimated_windows import AGGREGATES, merged
 from tidegate.window.horvitz_thompson import bounds, estimate
+from tidegate_lab.simulate.windows.estimated_windows import AGGREGATES, merged
 
 #: So many rows can be cut evenly into one to four batches.
 ROWS = 120

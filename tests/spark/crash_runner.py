@@ -32,11 +32,11 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tests.spark import shedding_flow
 from tests.spark.crash_flow import failing_at_first, joined
 from tests.spark.restless import Restless
 
 import tidegate as tg
+from tests.spark import shedding_flow
 from tidegate.control import balancing, repair
 from tidegate.spark import engine as engine_module
 from tidegate.spark import linked

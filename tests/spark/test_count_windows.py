@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
-from tests.spark import test_window_collections as lists
-from tests.spark import test_window_drop as drops
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 from tests.spark.test_windows import SCHEMA, aggregates, frame_of, rides
 
 import tidegate as tg
+from tests.spark import test_window_collections as lists
+from tests.spark import test_window_drop as drops
 from tidegate.spark.layout import TIME
 from tidegate.spark.window_frames import row_sql
 

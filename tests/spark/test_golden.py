@@ -24,13 +24,13 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark import shedding_flow
 from tests.spark.crash_chain import Kill, run_and_kill, run_to_the_end
 from tests.spark.crash_flow import source
 from tests.spark.crash_input import WHERE, WITHIN_US, Size, prepare
 from tests.spark.flows import PATIENCE_SECONDS
 
 import tidegate as tg
+from tests.spark import shedding_flow
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.values import BEGINNING_US
 

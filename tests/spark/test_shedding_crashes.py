@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark import shedding_flow
 from tests.spark.crash_chain import Kill, check_checkpoint, run_and_kill, run_to_the_end
 from tests.spark.crash_input import Size, prepare
 from tests.spark.crash_runner import STEPS
@@ -19,6 +18,7 @@ from tests.spark.flows import PATIENCE_SECONDS
 from tests.spark.shedding_flow import OUTPUTS, exact, written
 
 import tidegate as tg
+from tests.spark import shedding_flow
 
 FOLDERS = [f"out/{name}" for name in OUTPUTS]
 

@@ -1,7 +1,8 @@
 """The command `tidegate`: finds the command asked for, runs it, and turns a known error into one line.
 
-Each command is a module of this folder with `add_arguments(parser)` and `run(arguments) -> exit code`; its
-docstring is its description. Only the one asked for is imported, so `tidegate --help` answers at once.
+Each command is a module with `add_arguments(parser)` and `run(arguments) -> exit code`; its docstring is its
+description. Other packages add commands through the entry point group `tidegate.commands`, as the lab does.
+Only the command asked for is imported, so `tidegate --help` answers at once.
 
 Exit codes: 0 done; 1 done, but the outcome is not what it must be; 2 wrong use or a known error, said in
 one line without a traceback; 130 stopped by Ctrl-C.
@@ -11,18 +12,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 
 from tidegate import __version__
 from tidegate.errors import TidegateError
 
+ENTRY_POINTS = "tidegate.commands"
 COMMANDS = {
     "demo": "join two streams of a made-up city on an embedded Spark, with live progress",
-    "bench": "speed next to other engines, in one run",
-    "reproduce": "a paper's figures again: what it said, what we measured, and plots",
     "sift": "a sifter on an edge node, without Spark: rows in, the rows worth carrying out",
     "inspect": "what is in a checkpoint: batches, plans, routing, segments, receipts, debts",
+}
+#: Commands of the lab, which is not part of the package: known by name, so that asking for one without the
+#: lab is answered with how to get it.
+LAB_COMMANDS = {
+    "bench": "speed next to other engines, in one run",
+    "reproduce": "a paper's figures again: what it said, what we measured, and plots",
 }
 
 WRONG_USE = 2
@@ -32,7 +39,12 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; argparse itself leaves with code 2 on wrong arguments and 0 on --help."""
     given = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parser(given).parse_args(given)
+    asked = _asked(given)
+    added = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+    if asked in LAB_COMMANDS and asked not in added:
+        print(_without_lab(asked), file=sys.stderr)
+        return WRONG_USE
+    arguments = _parser(asked, added).parse_args(given)
     try:
         return int(arguments.run(arguments))
     except TidegateError as error:
@@ -43,20 +55,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    """All commands by name; the arguments of the one asked for."""
-    # No option before the command takes a value, so the first plain word is the command.
-    asked = next((word for word in given if not word.startswith("-")), None)
+def _asked(given: Sequence[str]) -> str | None:
+    """No option before the command takes a value, so the first plain word is the command."""
+    return next((word for word in given if not word.startswith("-")), None)
+
+
+def _without_lab(command: str) -> str:
+    return (
+        f"tidegate {command}: needs the lab (package tidegate-lab), which is not installed. "
+        "Clone the project and run `make install`, or `pip install ./lab` in the clone."
+    )
+
+
+def _parser(asked: str | None, added: Mapping[str, str]) -> argparse.ArgumentParser:
+    """All commands by name; the arguments of the one asked for. `added`: commands of other packages."""
     parser = argparse.ArgumentParser(
         prog="tidegate",
         description="Windowed stream joins, window aggregates and continuous queries for PySpark.",
     )
     parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, does in COMMANDS.items():
+    modules = {**{name: f"tidegate.cli.{name}" for name in COMMANDS}, **added}
+    for name, module_name in modules.items():
+        does = COMMANDS.get(name) or LAB_COMMANDS.get(name, f"from {module_name.partition('.')[0]}")
         command = commands.add_parser(name, help=does, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == asked:
-            module = import_module(f"tidegate.cli.{name}")
+            module = import_module(module_name)
             command.description = module.__doc__
             command.set_defaults(run=module.run)
             module.add_arguments(command)

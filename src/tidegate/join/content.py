@@ -17,7 +17,7 @@ k of the row's items occur in the slot at all (or that more than forty decimals 
 The chance itself, tracked coin by coin, was tried and chose no better: for Zipf(0.6) and Zipf(0.8), both
 found 1.67 and 1.35 times as much as the best time-only choice (r = 0.2, estimates not charged). It takes
 several times as long. What an estimate costs, and that it pays, is counted in `row_cells.py` and
-`sim/by_content.py`.
+`lab/tidegate_lab/simulate/join/by_content.py`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ A count has no values whose spread must be learnt, so it does with 1.96.
 Where we say nothing: with fewer than 50 sampled rows, or 10 for a count (weighed unevenly they count as
 fewer); and where the rows that were kept do not differ at all.
 
-Guarantee, measured (`sim/estimated_windows.py`, 4,000 seeded runs in each of 25 settings): from 200 sampled
+Guarantee, measured (`lab/tidegate_lab/simulate/windows/estimated_windows.py`, 4,000 seeded runs in each of 25 settings): from 200 sampled
 rows on 94 to 96 % of intervals hold the truth, for values up to as skewed as exponential or lognormal
 (σ = 0.7) ones, mostly zeros among them; from 50 on 93 to 97 %. A heavier tail (σ = 1) costs averages another
 percent. Where fewer than 20 rows were left out, intervals are too wide rather than too narrow. A window that

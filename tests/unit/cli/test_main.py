@@ -39,6 +39,18 @@ def test_an_unknown_name_is_answered_with_the_known_ones(
     assert ("demo" if len(argv) == 1 else "join") in error.replace("'dmo'", "")
 
 
+@pytest.mark.parametrize("command", ["bench", "reproduce"])
+def test_a_command_of_the_lab_without_the_lab_says_in_one_line_how_to_get_it(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tidegate.cli.main.entry_points", lambda group: ())
+    assert main([command, "anything"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.startswith(f"tidegate {command}: needs the lab")
+    assert "pip install ./lab" in error
+
+
 def test_no_command_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert left_with([]) == 2
     assert "COMMAND" in capsys.readouterr().err

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tidegate.papers.skew import key_codes
 from tidegate.route.frequent_keys import FLOOR, FrequentKeys
+from tidegate_lab.workloads.skew import key_codes
 
 SMALL, PURGED = 5, 3.5 / 2**5
 CHUNKS = st.lists(st.dictionaries(st.integers(0, 2**64 - 1), st.integers(0, 500), max_size=80), max_size=6)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.papers.sifters import Workload, draw_queries, draw_rows, hits
 from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
 from tidegate.sift.partitioners import PARTITIONERS
 from tidegate.sift.placing import frequencies, region_of
+from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 
 WORKLOAD = Workload(query_count=200)
 QUERIES = draw_queries(WORKLOAD)

@@ -5,9 +5,9 @@ import pytest
 from tests.unit.sift.small_spaces import CATEGORY, NUMBER, cut
 
 from tidegate.errors import FlowError
-from tidegate.papers.sifters import Workload, draw_queries, draw_rows, hits
 from tidegate.sift.partitioners import PARTITIONERS, Partitioner, partitioner
 from tidegate.sift.placing import frequencies
+from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 
 named = pytest.mark.parametrize("partition", PARTITIONERS.values(), ids=PARTITIONERS)
 data_driven = pytest.mark.parametrize("name", ["dedp", "count", "flexp"])

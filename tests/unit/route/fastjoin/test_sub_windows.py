@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
-from tidegate.route.fastjoin.scaling_gain import scaling_gain_ratio
 from tidegate.route.fastjoin.sub_windows import SubWindows
+from tidegate_lab.reproduce.fastjoin.scaling_gain import scaling_gain_ratio
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20), st.integers(1, 6))

@@ -1,0 +1,1 @@
+"""Everything that measures Tidegate and is not part of it: workloads, simulators, reproductions, benchmarks."""

@@ -1,0 +1,33 @@
+"""How much the machine can do: the rate at which a rush is so many times as much work as there is time for.
+
+A short rush at a guessed rate, under a policy that only cuts: the pairs that it looks at in a second are what
+fits. Pairs in reach grow with the square of the rate, so the rate that is wanted follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+from pathlib import Path
+from statistics import median
+
+from tidegate_lab.bench.overload.feed import Story
+from tidegate_lab.bench.overload.run import WINDOW_SECONDS, play
+
+#: More than any machine of today can join in full with two cores.
+GUESSED_RATE = 6000.0
+CALM_SECONDS, RUSH_SECONDS = 5.0, 35.0
+#: What is looked at from here on, when the window is full and the policy has settled.
+SETTLED_SECONDS = 25.0
+
+
+def rush_rate(times: float, seed: int, temp: Path | None, say: Callable[[str], None]) -> float:
+    """Rows a second of each stream whose join is `times` as much work as fits."""
+    say("measuring what fits …")
+    story = Story(GUESSED_RATE, GUESSED_RATE, CALM_SECONDS, RUSH_SECONDS, seed=seed)
+    run = play(story, ["partial"], "2 seconds", temp, say)["partial"]
+    held = run.rush(SETTLED_SECONDS - CALM_SECONDS)
+    fits = median(b.looked_at / max(1.0, b.seconds) for b in held)
+    rate = sqrt(times * fits / (2 * WINDOW_SECONDS))
+    say(f"{fits / 1e6:,.0f} M pairs a second fit; {times:g} times as many: {rate:,.0f} rows/s of each stream")
+    return rate

@@ -1,0 +1,176 @@
+"""One run of an overloaded join on Spark: what each batch did under each policy, and how late its rows were.
+
+Latency is what a user feels: from the arrival of a row's file to the commit of the batch that took it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+
+import tidegate as tg
+from tidegate.papers.arrivals import Arrivals
+from tidegate.spark.query import Query
+from tidegate.spark.session import embedded_session
+from tidegate_lab.bench.overload.feed import SCHEMA, STREAMS, TICK_SECONDS, Feed, Story, prepare
+
+WINDOW_SECONDS = 20
+TRIGGER = "1 second"
+#: Rows still on their way when all files have arrived get so long to come through.
+LAST_ROWS_SECONDS = 6.0
+#: How it goes is said after so many ticks.
+TOLD_TICKS = 40
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch, as it went; seconds count from the arrival of the first tick."""
+
+    number: int
+    began: float
+    seconds: float
+    rows: int
+    #: Seconds from arrival to commit, and how many left rows waited so long.
+    waits: tuple[tuple[float, int], ...]
+    #: r in force, pairs in reach and pairs looked at.
+    fraction: float
+    in_reach: int
+    looked_at: int
+    outputs: int
+
+    @property
+    def latency_p95(self) -> float:
+        return p95([self])
+
+
+def p95(batches: Sequence[Batch]) -> float:
+    """The latency that 95 % of the rows of these batches do not exceed."""
+    waits = np.concatenate([np.repeat([w for w, _ in b.waits], [n for _, n in b.waits]) for b in batches])
+    return float(np.percentile(waits, 95))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole story under one policy."""
+
+    policy: str
+    story: Story
+    batches: list[Batch]
+
+    def rush(self, after: float = 0.0) -> list[Batch]:
+        """Batches that began in the rush, so many seconds after it came at the earliest."""
+        begin = self.story.calm_seconds + after
+        return [b for b in self.batches if begin <= b.began < self.story.rate.seconds]
+
+
+def play(
+    story: Story, policies: Sequence[str], latency: str, temp: Path | None, say: Callable[[str], None]
+) -> dict[str, Run]:
+    """Run the story once, in a session and folders of its own; several policies side by side.
+
+    Side by side they share the machine, with all that its neighbours do to it: nobody has the better minute.
+    """
+    with TemporaryDirectory(prefix="tidegate-overload-", dir=temp) as folder:
+        feed = prepare(story, Path(folder))
+        session = embedded_session("tidegate bench overload", cores=2, memory="4g")
+        arrivals = Arrivals(feed, seconds_per_tick=TICK_SECONDS)
+        queries: dict[str, Query] = {}
+        try:
+            for policy in policies:
+                queries[policy] = _start(session, feed, policy, latency)
+            _let_arrive(queries, arrivals, say)
+        finally:
+            arrivals.stop()
+            for query in queries.values():
+                query.stop()
+            session.stop()
+        return {
+            policy: Run(policy, story, _batches(feed, arrivals.moments, query.recent_progress))
+            for policy, query in queries.items()
+        }
+
+
+def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> Query:
+    left, right = (
+        tg.stream(session.readStream.schema(SCHEMA).parquet(str(feed.root / stream)), time="ts", name=stream)
+        for stream in STREAMS
+    )
+    joined = left.join(
+        right, on=tg.overlap("items", at_least=3, index="none"), within=f"{WINDOW_SECONDS} seconds"
+    )
+    # A pair is told by the numbers of its rows: writing two sets takes longer than finding the pair.
+    return tg.start(
+        joined.select("n", "n_right").write_to("parquet", str(feed.root / policy / "out"), name="pairs"),
+        checkpoint=str(feed.root / policy / "checkpoint"),
+        trigger=TRIGGER,
+        goal=tg.Goal(latency=latency),
+        shed=tg.Shed(join=policy),
+    )
+
+
+def _let_arrive(queries: Mapping[str, Query], arrivals: Arrivals, say: Callable[[str], None]) -> None:
+    """The first rows, and when Spark and its workers have warmed up on them, all others."""
+    arrivals.start()
+    for query in queries.values():
+        while query.is_active and not any(progress["input_rows"] for progress in query.recent_progress):
+            time.sleep(0.1)
+    arrivals.go()
+    told = 0
+    while not arrivals.finished and all(query.is_active for query in queries.values()):
+        time.sleep(1.0)
+        if arrivals.arrived >= told + TOLD_TICKS:
+            told = arrivals.arrived
+            say(", ".join(f"{policy}: {_state(query)}" for policy, query in queries.items()))
+    for query in queries.values():
+        query.await_termination(LAST_ROWS_SECONDS / len(queries))
+        failed = query.exception()
+        if failed is not None:
+            raise failed
+
+
+def _state(query: Query) -> str:
+    last = query.last_progress
+    if last is None:
+        return "no batch yet"
+    return f"a batch of {last['duration_seconds']:.2f} s, r = {last['shed']['join1']['fraction']:.3f}"
+
+
+def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> list[Batch]:
+    """Which ticks a batch took follows from the number of rows: files come in order, and whole."""
+    until = np.cumsum(feed.rows[: len(moments)])
+    arrived: NDArray[np.float64] = np.array(moments)
+    batches: list[Batch] = []
+    taken = 0
+    # The first tick came while everything was cold; the story begins with the second.
+    start = moments[1] - TICK_SECONDS if len(moments) > 1 else moments[0]
+    for progress in told:
+        rows = progress["offered"][STREAMS[0]]
+        if not rows:
+            continue
+        first, last = np.searchsorted(until, taken, side="right"), np.searchsorted(until, taken + rows)
+        taken += rows
+        done = progress["started"] + progress["duration_seconds"]
+        ticks = range(int(first), int(last) + 1)
+        shed = progress["shed"]["join1"]
+        batches.append(
+            Batch(
+                number=progress["batch"],
+                began=progress["started"] - start,
+                seconds=progress["duration_seconds"],
+                rows=progress["input_rows"],
+                waits=tuple((done - arrived[tick], int(feed.rows[tick])) for tick in ticks),
+                fraction=shed["fraction"],
+                in_reach=sum(window["in_reach"] for window in shed["windows"]),
+                looked_at=sum(window["looked_at"] for window in shed["windows"]),
+                outputs=progress["emitted"]["join1"],
+            )
+        )
+    return batches

@@ -1,0 +1,1 @@
+"""The claims of the sifters paper, read and judged."""

@@ -1,0 +1,1 @@
+"""The runs behind the sifters figures: data, queries, quality."""

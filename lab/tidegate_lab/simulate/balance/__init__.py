@@ -1,0 +1,1 @@
+"""Balancing strategies on recorded and generated loads, with simulated instances."""

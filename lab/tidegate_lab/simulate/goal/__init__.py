@@ -1,0 +1,1 @@
+"""A goal over networks of operators, on a simulated clock."""

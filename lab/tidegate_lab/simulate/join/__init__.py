@@ -1,0 +1,1 @@
+"""The selective join on a simulated machine whose cost is counted in comparisons."""

@@ -1,0 +1,1 @@
+"""Window networks and window drops on a simulated clock."""

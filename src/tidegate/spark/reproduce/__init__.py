@@ -1,1 +1,0 @@
-"""Figures of the papers, measured on Spark instead of under a simulated clock."""
