@@ -4,8 +4,8 @@ from statistics import median
 
 import pytest
 
-from tidegate.control.shedding import Windows
-from tidegate.join.thresholds import Overlap
+from tidegate.join.basic_windows import Windows
+from tidegate.join.conditions import CountedOverlap
 from tidegate_lab.simulate.join.by_content import Outputs, compare
 from tidegate_lab.workloads.selective_join import SECOND_US, Workload
 
@@ -13,7 +13,7 @@ WINDOWS = Windows((20 * SECOND_US, 20 * SECOND_US), SECOND_US)
 
 
 def run(skew: float, seed: int, *, rate: float = 500, fraction: float = 0.2, slots: int = 24) -> Outputs:
-    return compare(Workload(skew=skew, seed=seed), rate, WINDOWS, Overlap(3), fraction, slots)
+    return compare(Workload(skew=skew, seed=seed), rate, WINDOWS, CountedOverlap(3), fraction, slots)
 
 
 @pytest.mark.parametrize(("skew", "bar"), [(0.6, 1.6), (0.8, 1.3)])

@@ -6,9 +6,9 @@ import numpy as np
 
 from tidegate.control.adaptive import AdaptiveShedding
 from tidegate.control.rate import FixedRate
-from tidegate.control.shedding import Policy, RandomDrop, Windows
-from tidegate.join.basic_windows import Ranges
-from tidegate.join.conditions import Condition
+from tidegate.control.shedding import Policy, RandomDrop
+from tidegate.join.basic_windows import Ranges, Windows
+from tidegate.join.conditions import Condition, CountedOverlap
 from tidegate.join.inverted_lists import InvertedLists
 from tidegate.join.item_sets import item_sets
 from tidegate.join.thresholds import Overlap
@@ -48,7 +48,7 @@ def test_the_same_matches_are_found_as_by_comparing_with_rows_lost_and_parts_ski
     for policy in (RandomDrop, AdaptiveShedding):
         fraction = 1.0 if policy is RandomDrop else 0.4
         mine = outputs(*known(), policy(WINDOWS, FixedRate(fraction)))
-        assert mine == outputs(compared, Overlap(2), policy(WINDOWS, FixedRate(fraction)))
+        assert mine == outputs(compared, CountedOverlap(2), policy(WINDOWS, FixedRate(fraction)))
         assert sum(mine) > 0
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from tidegate.control.adaptive import AdaptiveShedding, partial_processing
 from tidegate.control.rate import FixedRate, RateAdaptation
-from tidegate.control.shedding import RandomDrop, Windows
-from tidegate.join.basic_windows import Ranges
+from tidegate.control.shedding import RandomDrop
+from tidegate.join.basic_windows import Ranges, Windows
 from tidegate.join.bitset_pairs import Bitsets
+from tidegate.join.conditions import CountedOverlap
 from tidegate.join.inverted_lists import InvertedLists
 from tidegate.join.item_sets import item_sets
 from tidegate.join.matching import Matcher
@@ -47,14 +48,14 @@ def everything(machine: PeriodMachine, matcher: Matcher = LISTS) -> list[PeriodT
 
 @pytest.mark.parametrize("matcher", [LISTS, BITS])
 def test_with_time_enough_every_pair_is_found_as_in_the_join_by_ticks(matcher: Matcher) -> None:
-    by_ticks = StreamJoin(paper_streams(WORKLOAD, STEPS), WINDOWS, Overlap(2), Machine())
+    by_ticks = StreamJoin(paper_streams(WORKLOAD, STEPS), WINDOWS, CountedOverlap(2), Machine())
     trace = by_ticks.run(RandomDrop(WINDOWS, FixedRate(1.0)), 30)
     found = [period.outputs for period in everything(UNLIMITED, matcher)]
     assert found == [trace.total("outputs", begin, begin + 5) for begin in (10, 15, 20, 25)]
 
 
 def test_without_an_index_a_probe_costs_its_comparisons() -> None:
-    by_ticks = StreamJoin(paper_streams(WORKLOAD, STEPS), WINDOWS, Overlap(2), Machine())
+    by_ticks = StreamJoin(paper_streams(WORKLOAD, STEPS), WINDOWS, CountedOverlap(2), Machine())
     trace = by_ticks.run(RandomDrop(WINDOWS, FixedRate(1.0)), 30)
     assert sum(period.cost for period in everything(UNLIMITED, BITS)) == trace.total("comparisons", 10)
 

@@ -11,10 +11,10 @@ from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partia
 from tidegate.control.rate import FixedRate, RateAdaptation
 from tidegate.control.rate_model import RateModel
 from tidegate.control.selective import SelectivePolicy
-from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Windows
+from tidegate.control.shedding import Policy, RandomDrop, WindowReduction
 from tidegate.errors import FlowError
-from tidegate.join.conditions import Condition, Equality, codes
-from tidegate.join.thresholds import Overlap
+from tidegate.join.basic_windows import Windows
+from tidegate.join.conditions import Condition, CountedOverlap, Equality, codes
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine
 from tidegate_lab.simulate.join.paper_streams import paper_streams
 from tidegate_lab.simulate.join.stored import Stream
@@ -40,9 +40,9 @@ def run(
     condition: Condition | None = None,
 ) -> Trace:
     streams = paper_streams(workload, RATES)
-    return StreamJoin(streams, windows, condition or Overlap(2), machine or Machine(tick_us=TICK_US)).run(
-        policy, SECONDS
-    )
+    return StreamJoin(
+        streams, windows, condition or CountedOverlap(2), machine or Machine(tick_us=TICK_US)
+    ).run(policy, SECONDS)
 
 
 def naive_pairs(workload: Workload, windows: Windows, at_least: int) -> int:

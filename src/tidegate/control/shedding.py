@@ -25,9 +25,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tidegate.control.rate import Load, RateRule
-from tidegate.errors import FlowError, explain
-from tidegate.join.basic_windows import ages
-from tidegate.join.cells import cell_lengths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,34 +32,6 @@ if TYPE_CHECKING:
 
 #: Per window (left, right): what comparing with each basic window costs, in any unit.
 Work = tuple["NDArray[np.float64]", "NDArray[np.float64]"]
-
-
-@dataclass(frozen=True)
-class Windows:
-    """The windows of a join (left, right) and the length of their basic windows; slot 0: no basic windows."""
-
-    lengths_us: tuple[int, int]
-    slot_us: int
-
-    def __post_init__(self) -> None:
-        if min(self.lengths_us) < 0 or max(self.lengths_us) == 0 or self.slot_us < 0:
-            raise FlowError(
-                explain(
-                    "A join needs a window on at least one side, and a basic window that is not negative",
-                    got=f"windows {self.lengths_us}, basic window {self.slot_us} microseconds",
-                    do="Give microseconds; one window may be 0, and a basic window of 0 means none",
-                )
-            )
-
-    @property
-    def ages(self) -> tuple[int, int]:
-        return ages(self.lengths_us[0], self.slot_us), ages(self.lengths_us[1], self.slot_us)
-
-    @property
-    def work(self) -> Work:
-        """Steady input: basic windows hold as much as they are long."""
-        left, right = (cell_lengths(length, self.slot_us) for length in self.lengths_us)
-        return left, right
 
 
 class Shape(Protocol):

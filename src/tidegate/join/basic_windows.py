@@ -17,10 +17,14 @@ windows", one range for the whole window.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from tidegate.control.shedding import Work
+from tidegate.errors import FlowError, explain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,3 +73,96 @@ def ranges_by_age(
     starts = np.clip(begins[place], first[:, None], last[:, None])
     ends = np.clip(begins[place + 1], first[:, None], last[:, None])
     return Ranges(starts, ends)
+
+
+def cell_lengths(window_us: int, slot_us: int) -> NDArray[np.float64]:
+    """Mean length of the basic windows of one window, by age.
+
+    Rows probe from anywhere within their own slot, so on average half of it lies before them, and the oldest
+    basic window has what is left.
+    """
+    depth = ages(window_us, slot_us)
+    if depth == 1:
+        return np.array([float(window_us)])
+    # Of a probing row at u in [0, slot): age j covers window time from u + (j - 1) slot to u + j slot.
+    begins = np.arange(depth) - 1.0
+    lengths = np.array([_mean_overlap(begin * slot_us, slot_us, window_us) for begin in begins])
+    return lengths
+
+
+def _mean_overlap(begin: float, slot: float, window: float) -> float:
+    """Mean over u in [0, slot) of the part of [u + begin, u + begin + slot] inside [0, window]."""
+
+    def area(x: float) -> float:
+        """Integral of min(max(t, 0), window) for t up to x."""
+        inside = min(max(x, 0.0), window)
+        return inside * inside / 2 + max(0.0, x - window) * window
+
+    return (area(begin + 2 * slot) - 2 * area(begin + slot) + area(begin)) / slot
+
+
+def select(ranges: Ranges, order: Sequence[int], fraction: float) -> Ranges:
+    """The part of each row's ranges that it is compared with, taking ages in this order.
+
+    Ages that are not in the order are not touched.
+    """
+    sizes = ranges.sizes
+    budget = np.rint(fraction * sizes.sum(axis=1)).astype(np.int64)
+    chosen = np.asarray(order, np.int64)
+    ordered = sizes[:, chosen]
+    before = np.cumsum(ordered, axis=1) - ordered
+    taken = np.zeros_like(sizes)
+    taken[:, chosen] = np.clip(budget[:, None] - before, 0, ordered)
+    return Ranges(ranges.ends - taken, ranges.ends)
+
+
+def explore(
+    whole: Ranges, chosen: Ranges, exploring: NDArray[np.bool_], depth: float, lot: NDArray[np.float64]
+) -> Ranges:
+    """Let some rows also look at a part of every basic window that they would skip, all of it with depth 1.
+
+    Where in the basic window that part lies is decided by the row's lot, a number in [0, 1).
+    """
+    pieces = np.ceil(depth * whole.sizes).astype(np.int64)
+    starts = whole.starts + (lot[:, None] * (whole.sizes - pieces + 1)).astype(np.int64)
+    looks = exploring[:, None] & (pieces > chosen.sizes)
+    return Ranges(np.where(looks, starts, chosen.starts), np.where(looks, starts + pieces, chosen.ends))
+
+
+def whole_or_nothing(whole: Ranges, chosen: Ranges, lot: NDArray[np.float64] | None = None) -> Ranges:
+    """For an index that cannot be cut by time: a basic window chosen in part is taken whole, or not at all.
+
+    Without a lot it is not taken, so never more than the budget is spent. With lots it is taken with the
+    chance of its part, so on average the budget is used up, however large basic windows are.
+    """
+    part, size = chosen.sizes, whole.sizes
+    taken = part == size if lot is None else (part == size) | (lot[:, None] * size < part)
+    return Ranges(np.where(taken, whole.starts, whole.ends), whole.ends)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of a join (left, right) and the length of their basic windows; slot 0: no basic windows."""
+
+    lengths_us: tuple[int, int]
+    slot_us: int
+
+    def __post_init__(self) -> None:
+        if min(self.lengths_us) < 0 or max(self.lengths_us) == 0 or self.slot_us < 0:
+            raise FlowError(
+                explain(
+                    "A join needs a window on at least one side, and a basic window that is not negative",
+                    got=f"windows {self.lengths_us}, basic window {self.slot_us} microseconds",
+                    do="Give microseconds; one window may be 0, and a basic window of 0 means none",
+                )
+            )
+
+    @property
+    def ages(self) -> tuple[int, int]:
+        return ages(self.lengths_us[0], self.slot_us), ages(self.lengths_us[1], self.slot_us)
+
+    @property
+    def work(self) -> Work:
+        """Steady input: basic windows hold as much as they are long."""
+        left, right = (cell_lengths(length, self.slot_us) for length in self.lengths_us)
+        return left, right

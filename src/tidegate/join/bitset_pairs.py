@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.conditions import bitsets
-from tidegate.join.item_sets import ItemSets
+from tidegate.join.item_sets import ItemSets, bitsets
 from tidegate.join.kernel import NEW_TIMES, NUMBER, POSITIONS, WORDS, inlined, kernel, population_count
 from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
 from tidegate.join.similarity import least_common

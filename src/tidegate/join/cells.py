@@ -21,36 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.join.basic_windows import ages
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-def cell_lengths(window_us: int, slot_us: int) -> NDArray[np.float64]:
-    """Mean length of the basic windows of one window, by age.
-
-    Rows probe from anywhere within their own slot, so on average half of it lies before them, and the oldest
-    basic window has what is left.
-    """
-    depth = ages(window_us, slot_us)
-    if depth == 1:
-        return np.array([float(window_us)])
-    # Of a probing row at u in [0, slot): age j covers window time from u + (j - 1) slot to u + j slot.
-    begins = np.arange(depth) - 1.0
-    lengths = np.array([_mean_overlap(begin * slot_us, slot_us, window_us) for begin in begins])
-    return lengths
-
-
-def _mean_overlap(begin: float, slot: float, window: float) -> float:
-    """Mean over u in [0, slot) of the part of [u + begin, u + begin + slot] inside [0, window]."""
-
-    def area(x: float) -> float:
-        """Integral of min(max(t, 0), window) for t up to x."""
-        inside = min(max(x, 0.0), window)
-        return inside * inside / 2 + max(0.0, x - window) * window
-
-    return (area(begin + 2 * slot) - 2 * area(begin + slot) + area(begin)) / slot
 
 
 def choose_cells(

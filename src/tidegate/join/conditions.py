@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numba import types
 
-from tidegate.errors import FlowError, StateError, explain
+from tidegate.errors import StateError, explain
 from tidegate.join.basic_windows import Ranges
 from tidegate.join.kernel import NUMBER, WORDS, inlined, kernel, population_count
 from tidegate.join.thresholds import Overlap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 _PLACES = types.Array(types.int64, 2, "C", readonly=True, aligned=False)
 
@@ -49,30 +50,16 @@ class Equality:
         return counts
 
 
-def count_overlaps(
-    overlap: Overlap, probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Ranges
-) -> NDArray[np.int64]:
-    """Matches per probing row and range."""
-    _check(probing, stored, ranges)
-    counts: NDArray[np.int64] = _count_overlaps(probing, stored, *_places(ranges), overlap.at_least)
-    return counts
+@dataclass(frozen=True)
+class CountedOverlap(Overlap):
+    """At least so many common items, counted on bitsets."""
 
-
-def bitsets(bounds: NDArray[np.int64], items: NDArray[np.int64], universe: int) -> NDArray[np.uint64]:
-    """One bit per item: row k has the items items[bounds[k]:bounds[k + 1]], each from 0 to universe - 1."""
-    if items.size and not 0 <= items.min() <= items.max() < universe:
-        raise FlowError(
-            explain(
-                "An item lies outside the items that were named",
-                got=f"{items.min()} … {items.max()}, of 0 … {universe - 1}",
-                do="Give every item a dense code first",
-            )
-        )
-    words = np.zeros((max(1, -(-universe // 64)), bounds.size - 1), np.uint64)
-    row = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
-    bits = np.uint64(1) << (items % 64).astype(np.uint64)
-    np.bitwise_or.at(words, (items // 64, row), bits)
-    return words
+    def count(
+        self, probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Ranges
+    ) -> NDArray[np.int64]:
+        _check(probing, stored, ranges)
+        counts: NDArray[np.int64] = _count_overlaps(probing, stored, *_places(ranges), self.at_least)
+        return counts
 
 
 def codes(values: NDArray[Any]) -> NDArray[np.uint64]:

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import FlowError, StateError, explain
 from tidegate.join.kernel import NUMBER, POSITIONS, WEIGHTS, inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 #: Rows of so many items are sorted by insertion, which needs no memory and likes what is nearly sorted.
 _SHORT = 32
@@ -190,3 +191,20 @@ def _ordered(bounds: Any, given: Any, given_weights: Any, weighted: Any) -> Any:
             kept += 1
         own[row + 1] = kept
     return own, items[:kept].copy(), weights[: kept if weighted else 0].copy()
+
+
+def bitsets(bounds: NDArray[np.int64], items: NDArray[np.int64], universe: int) -> NDArray[np.uint64]:
+    """One bit per item: row k has the items items[bounds[k]:bounds[k + 1]], each from 0 to universe - 1."""
+    if items.size and not 0 <= items.min() <= items.max() < universe:
+        raise FlowError(
+            explain(
+                "An item lies outside the items that were named",
+                got=f"{items.min()} … {items.max()}, of 0 … {universe - 1}",
+                do="Give every item a dense code first",
+            )
+        )
+    words = np.zeros((max(1, -(-universe // 64)), bounds.size - 1), np.uint64)
+    row = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
+    bits = np.uint64(1) << (items % 64).astype(np.uint64)
+    np.bitwise_or.at(words, (items // 64, row), bits)
+    return words

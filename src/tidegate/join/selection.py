@@ -21,47 +21,18 @@ priorities (newest first) this is the paper's partial processing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from tidegate.join.basic_windows import Ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def select(ranges: Ranges, order: Sequence[int], fraction: float) -> Ranges:
-    """The part of each row's ranges that it is compared with, taking ages in this order.
-
-    Ages that are not in the order are not touched.
-    """
-    sizes = ranges.sizes
-    budget = np.rint(fraction * sizes.sum(axis=1)).astype(np.int64)
-    chosen = np.asarray(order, np.int64)
-    ordered = sizes[:, chosen]
-    before = np.cumsum(ordered, axis=1) - ordered
-    taken = np.zeros_like(sizes)
-    taken[:, chosen] = np.clip(budget[:, None] - before, 0, ordered)
-    return Ranges(ranges.ends - taken, ranges.ends)
-
-
-def explore(
-    whole: Ranges, chosen: Ranges, exploring: NDArray[np.bool_], depth: float, lot: NDArray[np.float64]
-) -> Ranges:
-    """Let some rows also look at a part of every basic window that they would skip, all of it with depth 1.
-
-    Where in the basic window that part lies is decided by the row's lot, a number in [0, 1).
-    """
-    pieces = np.ceil(depth * whole.sizes).astype(np.int64)
-    starts = whole.starts + (lot[:, None] * (whole.sizes - pieces + 1)).astype(np.int64)
-    looks = exploring[:, None] & (pieces > chosen.sizes)
-    return Ranges(np.where(looks, starts, chosen.starts), np.where(looks, starts + pieces, chosen.ends))
-
-
 #: What a lot is drawn for: a row that explores is no more likely to be dropped than any other.
 KEEP, OVERFLOW, EXPLORE, PLACE, GROUP, PAY = 1, 2, 3, 4, 5, 6
+
+
 #: Groups of a sample, each as good as the whole but smaller: how they differ says how sure an estimate is.
 GROUPS = 16
 
@@ -102,14 +73,3 @@ def mixed(identity: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(bits ^ (bits >> np.uint64(31)))
-
-
-def whole_or_nothing(whole: Ranges, chosen: Ranges, lot: NDArray[np.float64] | None = None) -> Ranges:
-    """For an index that cannot be cut by time: a basic window chosen in part is taken whole, or not at all.
-
-    Without a lot it is not taken, so never more than the budget is spent. With lots it is taken with the
-    chance of its part, so on average the budget is used up, however large basic windows are.
-    """
-    part, size = chosen.sizes, whole.sizes
-    taken = part == size if lot is None else (part == size) | (lot[:, None] * size < part)
-    return Ranges(np.where(taken, whole.starts, whole.ends), whole.ends)

@@ -6,15 +6,8 @@ They are part of what a user describes, and describing a flow must not compile a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tidegate.errors import FlowError, explain
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from tidegate.join.basic_windows import Ranges
 
 
 @dataclass(frozen=True)
@@ -33,14 +26,6 @@ class Overlap:
                     do="Give at_least=1 or more",
                 )
             )
-
-    def count(
-        self, probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Ranges
-    ) -> NDArray[np.int64]:
-        """Matches per probing row and range, of bitsets."""
-        from tidegate.join.conditions import count_overlaps  # compiled loops: only whoever counts needs them
-
-        return count_overlaps(self, probing, stored, ranges)
 
 
 @dataclass(frozen=True)

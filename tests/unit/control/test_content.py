@@ -12,7 +12,8 @@ from tidegate.control.content import BEND_FIRST, bend_after, chosen_by_content, 
 from tidegate.control.planning import first_manifest
 from tidegate.control.rate import FixedRate
 from tidegate.control.selective import ContentDecision, SelectivePolicy
-from tidegate.control.shedding import Windows, Work
+from tidegate.control.shedding import Work
+from tidegate.join.basic_windows import Windows
 from tidegate.join.selection import GROUPS
 from tidegate.values import Looks, Manifest, Plan, Skipping, TaskReport
 

@@ -8,8 +8,9 @@ import pytest
 
 from tidegate.control.rate import FixedRate, Load
 from tidegate.control.selective import SelectivePolicy, SelectiveSettings
-from tidegate.control.shedding import AgeCounts, Telemetry, Windows
+from tidegate.control.shedding import AgeCounts, Telemetry
 from tidegate.errors import FlowError
+from tidegate.join.basic_windows import Windows
 
 WINDOWS = Windows((4, 4), 1)
 LOAD = Load(

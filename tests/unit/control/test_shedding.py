@@ -8,8 +8,9 @@ import pytest
 
 from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
 from tidegate.control.rate import FixedRate, Load, RateAdaptation
-from tidegate.control.shedding import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction, Windows
+from tidegate.control.shedding import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction
 from tidegate.errors import FlowError
+from tidegate.join.basic_windows import Windows
 
 WINDOWS = Windows((3, 3), 1)
 LOAD = Load(

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tidegate.errors import FlowError, StateError
 from tidegate.join.basic_windows import Ranges
-from tidegate.join.conditions import Equality, bitsets, codes
-from tidegate.join.thresholds import Overlap
+from tidegate.join.conditions import CountedOverlap, Equality, codes
+from tidegate.join.item_sets import bitsets
 
 SETS = st.lists(st.lists(st.integers(0, 149), max_size=6), max_size=12)
 
@@ -33,7 +33,7 @@ def test_overlaps_are_counted_as_sets_say(
 ) -> None:
     left, right = ([[i % universe for i in one] for one in sets] for sets in (left, right))
     ranges = two_ranges(len(left), len(right))
-    counts = Overlap(at_least).count(packed(left, universe), packed(right, universe), ranges)
+    counts = CountedOverlap(at_least).count(packed(left, universe), packed(right, universe), ranges)
     halves = right[: len(right) // 2], right[len(right) // 2 :]
     expected = [[sum(len({*a} & {*b}) >= at_least for b in half) for half in halves] for a in left]
     assert counts.tolist() == expected
@@ -49,7 +49,7 @@ def test_equal_values_are_counted(left: list[int], right: list[int]) -> None:
 
 def test_an_overlap_of_nothing_is_refused() -> None:
     with pytest.raises(FlowError, match="at least one common item"):
-        Overlap(0)
+        CountedOverlap(0)
 
 
 def test_an_item_without_a_code_is_refused() -> None:
@@ -59,4 +59,4 @@ def test_an_item_without_a_code_is_refused() -> None:
 
 def test_a_range_outside_the_stored_rows_is_refused() -> None:
     with pytest.raises(StateError, match="do not fit together"):
-        Overlap(1).count(packed([[1]], 100), packed([[1]], 100), two_ranges(1, 4))
+        CountedOverlap(1).count(packed([[1]], 100), packed([[1]], 100), two_ranges(1, 4))

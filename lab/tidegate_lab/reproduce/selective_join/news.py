@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.control.shedding import Windows
+from tidegate.join.basic_windows import Windows
 from tidegate.join.inverted_lists import InvertedLists
 from tidegate.join.item_sets import ItemSets, item_sets
 from tidegate.join.thresholds import InnerProduct

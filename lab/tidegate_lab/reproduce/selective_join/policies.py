@@ -13,7 +13,8 @@ from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partia
 from tidegate.control.rate import FixedRate, RateAdaptation, RateRule
 from tidegate.control.rate_model import RateModel
 from tidegate.control.selective import SelectivePolicy
-from tidegate.control.shedding import Policy, RandomDrop, Windows
+from tidegate.control.shedding import Policy, RandomDrop
+from tidegate.join.basic_windows import Windows
 
 RANDOM_DROP = "random drop"
 RATE = "rate adaptation"

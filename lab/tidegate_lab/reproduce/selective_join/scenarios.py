@@ -22,9 +22,8 @@ from statistics import median
 
 import numpy as np
 
-from tidegate.control.shedding import Windows
-from tidegate.join.conditions import Condition
-from tidegate.join.thresholds import Overlap
+from tidegate.join.basic_windows import Windows
+from tidegate.join.conditions import Condition, CountedOverlap
 from tidegate_lab.reproduce.selective_join.news import News, news_streams
 from tidegate_lab.reproduce.selective_join.policies import POLICIES
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine
@@ -131,7 +130,7 @@ def _inputs(scenario: Scenario, seed: int) -> tuple[tuple[Stream, Stream], Condi
     if scenario.news is not None:
         return news_streams(scenario.news, scenario.rush.steps, scenario.windows, seed)
     streams = _streams(replace(scenario.workload, seed=seed), scenario.rush.steps)
-    return streams, Overlap(scenario.at_least)
+    return streams, CountedOverlap(scenario.at_least)
 
 
 @cache

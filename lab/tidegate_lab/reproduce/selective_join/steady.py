@@ -10,8 +10,9 @@ from functools import lru_cache
 
 from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.rate import FixedRate
-from tidegate.control.shedding import Policy, Windows
-from tidegate.join.thresholds import Overlap
+from tidegate.control.shedding import Policy
+from tidegate.join.basic_windows import Windows
+from tidegate.join.conditions import CountedOverlap
 from tidegate_lab.reproduce.experiment import Options
 from tidegate_lab.reproduce.selective_join.scenarios import both_windows
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine
@@ -21,7 +22,7 @@ from tidegate_lab.simulate.join.stream_join import StreamJoin
 from tidegate_lab.simulate.join.trace import Trace
 from tidegate_lab.workloads.selective_join import Steps, Workload
 
-MATCH = Overlap(3)
+MATCH = CountedOverlap(3)
 WINDOWS = both_windows()
 #: Windows are full after 20 s, and what was learnt from full ones counts from the next period on.
 SETTLED_SECONDS = 30.0

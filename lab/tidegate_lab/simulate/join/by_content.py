@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.shedding import Windows
-from tidegate.join.basic_windows import ranges_by_age
-from tidegate.join.conditions import bitsets
+from tidegate.join.basic_windows import Windows, ranges_by_age
 from tidegate.join.content import item_counts
 from tidegate.join.content_choice import Direction, StoredItems, choose_by_content
-from tidegate.join.item_sets import ItemSets, item_sets
-from tidegate.join.thresholds import Overlap
+from tidegate.join.item_sets import ItemSets, bitsets, item_sets
+from tidegate.join.conditions import CountedOverlap
 from tidegate_lab.workloads.selective_join import Rows, Steps, Workload, draw
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ class _Truth:
 
 
 def compare(
-    workload: Workload, rate: float, windows: Windows, condition: Overlap, fraction: float, slots: int
+    workload: Workload, rate: float, windows: Windows, condition: CountedOverlap, fraction: float, slots: int
 ) -> Outputs:
     """Both choices on rows of so many slots, after the windows have filled."""
     filled = max(windows.ages)
@@ -101,7 +99,7 @@ def _truth(
     streams: tuple[Rows, Rows],
     sets: list[ItemSets],
     windows: Windows,
-    condition: Overlap,
+    condition: CountedOverlap,
     *,
     first_slot: int,
 ) -> _Truth:
