@@ -18,16 +18,16 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
+from tidegate.api.goal import Shed
+from tidegate.api.join_conditions import overlap
 from tidegate.control import planning
 from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn
 from tidegate.control.planning import Operator
 from tidegate.control.rerouting import first_routing
-from tidegate.goals import Shed
 from tidegate.join.selection import mixed
 from tidegate.join.within import Within
-from tidegate.on import overlap
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash import first_table
 from tidegate.spark.join_batch import join_batch

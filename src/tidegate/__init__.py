@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tidegate.balance import Balance
+from tidegate.api.balance import Balance
+from tidegate.api.goal import Goal, Shed
+from tidegate.api.join_conditions import inner_product, overlap, pairwise
+from tidegate.api.range_queries import Query
+from tidegate.api.streams import Output, Stream, stream, tumbling
+from tidegate.api.user_aggregates import udaf
+from tidegate.api.windows import rows
 from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError, TidegateError
-from tidegate.flow import Output, Stream, stream, tumbling
-from tidegate.goals import Goal, Shed
-from tidegate.on import inner_product, overlap, pairwise
-from tidegate.queries import Query
-from tidegate.user_defined import udaf
-from tidegate.windowed import rows
 
 if TYPE_CHECKING:
     from tidegate.spark.query import Query as RunningQuery

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from tidegate.api.join_conditions import Condition as OnCondition
 from tidegate.control.planning import Operator
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.on import Condition as OnCondition
 from tidegate.spark.layout import (
     CODE,
     LEFT_ROW,

@@ -13,6 +13,7 @@ import xxhash
 from tests.oracle.plain_aggregates import Row
 from tests.oracle.plain_window import PlainWindow
 
+from tidegate.api.windows import END, START
 from tidegate.control.planning import Operator
 from tidegate.spark.count_window_task import CountWindowInstance
 from tidegate.spark.layout import PANE, ROW, TIME
@@ -20,7 +21,6 @@ from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
 from tidegate.spark.window_task import WindowInstance
 from tidegate.window.lifetime import RowsLifetime
 from tidegate.window.spec import RowsSpec
-from tidegate.windowed import END, START
 
 
 def hash_of(row: Row) -> int:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import xxhash
 from tests.oracle.plain_aggregates import KINDS, USERS, PlainAggregate, Row
 
+from tidegate.api.windows import END, START
 from tidegate.control.planning import Operator
 from tidegate.spark.layout import (
     CHECK,
@@ -32,7 +33,6 @@ from tidegate.window.aggregates import CONSTANTS
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
-from tidegate.windowed import END, START
 
 Codes = tuple[int, int]
 

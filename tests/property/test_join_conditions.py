@@ -18,9 +18,9 @@ from tests.oracle.plain_join import ITEMS, Cell, Condition, PlainJoin, items_of
 from tests.oracle.stories import HOWS, WINDOWED, WITHIN, Story, stories
 from tests.property.test_join_skipping import skippings
 
+from tidegate.api.join_conditions import Condition as OnCondition
+from tidegate.api.join_conditions import OnSets, overlap, pairwise
 from tidegate.join.reach import ages_of
-from tidegate.on import Condition as OnCondition
-from tidegate.on import OnSets, overlap, pairwise
 from tidegate.values import Skipping
 
 INDEXES = ("auto", "time", "identifier", "none")

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracle.plain_predicates import SCHEMA, Written, conjunctions, predicates, rows
 
+from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.queries import Query
 from tidegate.sift.axes import Axis, places
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.query_boxes import boxes_of

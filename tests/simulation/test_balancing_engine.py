@@ -10,7 +10,7 @@ from tests.oracle.expected import naive
 from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
 
-from tidegate.balance import Balance
+from tidegate.api.balance import Balance
 from tidegate.control import balancing
 from tidegate.control.balancing import Balanced, BalanceSettings
 from tidegate.join.within import Within

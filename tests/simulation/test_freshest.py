@@ -12,11 +12,11 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
 from tests.simulation.rates import counts
 
+from tidegate.api.goal import Shed
 from tidegate.control import freshest, goal_keeping, overload
 from tidegate.control.goal_step import KeepSettings, Ran
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.overload import OverloadSettings
-from tidegate.goals import Shed
 from tidegate.join.within import Within
 from tidegate.values import Plan, TaskReport
 from tidegate.window.network import Network

@@ -11,10 +11,10 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import ITEMS, PlainJoin
 from tests.simulation.rates import counts
 
+from tidegate.api.goal import Shed
+from tidegate.api.join_conditions import overlap
 from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn, looked_at
-from tidegate.goals import Shed
 from tidegate.join.within import Within
-from tidegate.on import overlap
 from tidegate.values import Plan, TaskReport
 
 SECOND = 1_000_000

@@ -11,10 +11,10 @@ from tests.oracle.expected import naive
 from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import Cell, PlainJoin
 
+from tidegate.api.goal import Shed
 from tidegate.control import repair
 from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn, looked_at
 from tidegate.control.repair import RepairSettings
-from tidegate.goals import Shed
 from tidegate.join.within import Within
 from tidegate.values import Manifest, Plan, TaskReport
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tidegate.api.goal import Shed
 from tidegate.control import goal_keeping, window_dropping
 from tidegate.control.goal_step import KeepSettings, Ran
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.window_dropping import PATIENCE, DropSettings
-from tidegate.goals import Shed
 from tidegate.values import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
 from tidegate.window.intervals import always
 from tidegate.window.network import Network

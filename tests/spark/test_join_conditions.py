@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files
 
 import tidegate as tg
-from tidegate.on import Condition
+from tidegate.api.join_conditions import Condition
 
 SCHEMA = "ts timestamp, n int, k int, items array<string>, weights map<string,double>, x double"
 SECONDS = 40

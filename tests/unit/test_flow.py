@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.errors import FlowError
-from tidegate.flow import (
+from tidegate.api.range_queries import Query
+from tidegate.api.streams import (
     HIDDEN,
     HOWS,
     Box,
@@ -22,8 +22,8 @@ from tidegate.flow import (
     stream,
     tumbling,
 )
+from tidegate.errors import FlowError
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.queries import Query
 
 SECOND = 1_000_000
 

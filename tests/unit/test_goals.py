@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.goal import Goal, Shed
 from tidegate.errors import FlowError
-from tidegate.goals import Goal, Shed
 
 SECOND = 1_000_000
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.join_conditions import inner_product, overlap, pairwise
 from tidegate.errors import FlowError
-from tidegate.on import inner_product, overlap, pairwise
 
 
 def near(left: Any, right: Any) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tidegate.api.user_aggregates import UserAggregate
 from tidegate.errors import FlowError
-from tidegate.user_defined import UserAggregate
 
 
 def fail() -> Any:

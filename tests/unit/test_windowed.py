@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.streams import Stream, stream
+from tidegate.api.user_aggregates import udaf
+from tidegate.api.windows import Window, rows
 from tidegate.errors import FlowError
-from tidegate.flow import Stream, stream
-from tidegate.user_defined import udaf
 from tidegate.window.spec import RowsSpec, WindowSpec
-from tidegate.windowed import Window, rows
 
 SECOND = 1_000_000
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tidegate.api.goal import Shed
 from tidegate.control import planning
 from tidegate.control.sift_told import sift_told
 from tidegate.control.sifting import CONTROL, Offered, SiftSettings, decide, learn
-from tidegate.goals import Shed
 from tidegate.sift.decision import keep_by_hash
 from tidegate.sift.lookup import Lookup
 from tidegate.sift.sifter import Sifter

@@ -14,8 +14,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tidegate.api.goal import JOIN_POLICIES
 from tidegate.cli.arguments import listed, name_among, positive_number, whole_number
-from tidegate.goals import JOIN_POLICIES
 
 CONTENDERS, POLICIES = "tidegate,random,spark,spark-capped", "auto,random"
 PLOTS = "bench-overload"

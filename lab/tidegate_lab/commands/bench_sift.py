@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from tidegate.api.goal import SIFT_POLICIES
 from tidegate.cli.arguments import listed, name_among, positive_int
 from tidegate.cli.quiet import console_beside_spark
-from tidegate.goals import SIFT_POLICIES
 from tidegate_lab.commands.bench_report import add_usual_arguments, print_figures, tell_bars
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tidegate.balance import STRATEGIES as KNOWN
+from tidegate.api.balance import STRATEGIES as KNOWN
 from tidegate.cli.arguments import listed, name_among, positive_int, positive_number
 from tidegate.cli.quiet import console_beside_spark
 from tidegate_lab.commands.bench_report import add_usual_arguments, print_figures, tell_bars

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.balance import BICLIQUE, Balance
+from tidegate.api.balance import BICLIQUE, Balance
 from tidegate.control.loads import loads_of
 from tidegate.control.rerouting import check_topology, first_routing, rerouted
 from tidegate.errors import FlowError, explain

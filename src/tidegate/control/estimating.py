@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.api.goal import Shed
 from tidegate.control.planning import Operator, input_watermark
 from tidegate.control.rate import FRACTION_MIN
 from tidegate.control.receipts import ESTIMATED, EXACT
-from tidegate.goals import Shed
 from tidegate.values import END_US, LEFT, Manifest, Plan, TaskReport
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec

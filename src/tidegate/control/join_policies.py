@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.api.goal import Shed
 from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.planning import Operator
 from tidegate.control.rate import Load, RateAdaptation, RateRule
 from tidegate.control.rate_model import RateModel, RateModelSettings
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Work
-from tidegate.goals import Shed
 from tidegate.join.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.values import LEFT, RIGHT

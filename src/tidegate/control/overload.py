@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.api.goal import Shed
 from tidegate.control.content import bend_after, chooses_by_content, chosen_by_content
 from tidegate.control.join_policies import JoinShape, kind_of, policy_of, rate_rule
 from tidegate.control.memory import forget, piece_bytes
@@ -28,7 +29,6 @@ from tidegate.control.rate import FixedRate, RateRule, batch_load, expected_rows
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import AgeCounts, Telemetry, Work
 from tidegate.control.work_ahead import newest, rows_a_second, work_ahead
-from tidegate.goals import Shed
 from tidegate.join.reach import cell_of, shares_by_age
 from tidegate.values import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Piece, Plan, Skipping, TaskReport
 

@@ -23,8 +23,8 @@ from heapq import nsmallest
 from itertools import groupby
 from typing import Any
 
+from tidegate.api.goal import WHEN_IDLE
 from tidegate.control.cost_model import CostModel, Effort
-from tidegate.goals import WHEN_IDLE
 from tidegate.values import Debt, Manifest, OwedCell, PaidCell, Payment, Plan, Skipping, TaskReport
 
 #: Where the manifest keeps what is remembered.

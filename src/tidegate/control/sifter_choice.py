@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.api.goal import Shed
 from tidegate.errors import FlowError
-from tidegate.goals import Shed
 from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
 from tidegate.sift.domain import domain_of
 from tidegate.sift.partitioners import partitioner_for

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.api.goal import Shed
 from tidegate.control.join_policies import rate_rule
 from tidegate.control.rate import batch_load, expected_rows
 from tidegate.control.sifter_choice import ChoiceSettings, Seen, choose
-from tidegate.goals import Shed
 from tidegate.sift.query_set import QuerySet
 from tidegate.sift.regions import Domain
 from tidegate.sift.sifter import Sifter

@@ -27,9 +27,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from tidegate.api.goal import Shed
 from tidegate.control.join_policies import rate_rule
 from tidegate.control.rate import batch_load, expected_rows
-from tidegate.goals import Shed
 from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.window.admission import Admission, admit
 from tidegate.window.drop_cost import dropped_rows

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.api.range_queries import Query, refused
 from tidegate.errors import FlowError, explain
-from tidegate.queries import Query, refused
 from tidegate.sift.axes import END, FIRST
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.conjunctions import single_boxes

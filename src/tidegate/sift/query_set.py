@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError, explain
-from tidegate.queries import Query
 from tidegate.sift.axes import Axis, places
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.query_boxes import boxes_of

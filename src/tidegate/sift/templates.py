@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from tidegate.api.range_queries import Query, refused
 from tidegate.errors import FlowError
-from tidegate.queries import Query, refused
 from tidegate.sift.predicates import Compare, Constant, Literal, Not, Predicate, Slot
 from tidegate.sift.sql import number, parse
 

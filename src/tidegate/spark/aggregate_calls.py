@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.classic.column import Column as ClassicColumn
 
+from tidegate.api.streams import HIDDEN
 from tidegate.errors import FlowError, explain
-from tidegate.flow import HIDDEN
 from tidegate.spark.understood import understood
 
 #: Functions whose second argument says whether nulls are ignored.

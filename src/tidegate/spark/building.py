@@ -23,7 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.flow import Join, Match, Node
+from tidegate.api.streams import Join, Match, Node
+from tidegate.api.windows import Window
 from tidegate.spark import ports, residual
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
 from tidegate.spark.count_window_task import CountWindowInstance
@@ -43,7 +44,6 @@ from tidegate.spark.window_task import WindowInstance
 from tidegate.state.paths import stage_path
 from tidegate.values import BEGINNING_US
 from tidegate.window.spec import RowsSpec
-from tidegate.windowed import Window
 
 #: What the tasks of each operator need to know in one batch.
 Works = Mapping[str, JoinBatch | MatchBatch | WindowBatch]

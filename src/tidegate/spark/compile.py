@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tidegate.api.streams import Box, Join, Match, Node, Output, Refused, Source
+from tidegate.api.windows import Window
 from tidegate.errors import FlowError, explain
-from tidegate.flow import Box, Join, Match, Node, Output, Refused, Source
 from tidegate.sift.query_set import QuerySet
 from tidegate.spark import ports
 from tidegate.spark.compiled import (
@@ -76,7 +77,6 @@ from tidegate.spark.window_schema import (
 )
 from tidegate.values import BEGINNING_US
 from tidegate.window.spec import WindowSpec
-from tidegate.windowed import Window
 
 
 def compile_flow(

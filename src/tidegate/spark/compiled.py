@@ -9,8 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import types as T
 
+from tidegate.api.streams import Join, Match, Node, Output, Source
+from tidegate.api.windows import Window
 from tidegate.control.clock import ClockSettings
-from tidegate.flow import Join, Match, Node, Output, Source
 from tidegate.sift.query_set import QuerySet
 from tidegate.spark import ports
 from tidegate.spark.lanes import Lanes
@@ -19,7 +20,6 @@ from tidegate.spark.ports import Port
 from tidegate.spark.read_limits import streaming_leaves
 from tidegate.spark.window_aggregates import Taken
 from tidegate.values import END_US
-from tidegate.windowed import Window
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tidegate.api.join_conditions import Condition, OnPairs, OnSets
+from tidegate.api.streams import HIDDEN, Join
 from tidegate.errors import FlowError, explain
-from tidegate.flow import HIDDEN, Join
-from tidegate.on import Condition, OnPairs, OnSets
 from tidegate.spark.keys import is_binary, quoted, type_of
 from tidegate.spark.layout import TIME
 from tidegate.spark.sendable import check_sendable

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tidegate.api.goal import WHEN_IDLE
 from tidegate.control import (
     adding_up,
     balancing,
@@ -30,7 +31,6 @@ from tidegate.control.goal_step import Ran
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import Told, receipt_of
 from tidegate.control.sift_told import sift_told
-from tidegate.goals import WHEN_IDLE
 from tidegate.route.load import Load
 from tidegate.spark.approximate import Estimating
 from tidegate.spark.batch_done import BatchDone, Timings

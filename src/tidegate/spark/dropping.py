@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.api.streams import Output
 from tidegate.control import window_dropping
 from tidegate.control.window_dropping import DropSettings
-from tidegate.flow import Output
 from tidegate.spark.layout import TIME
 from tidegate.spark.progress import iso
 from tidegate.spark.sql_text import data, literal

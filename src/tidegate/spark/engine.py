@@ -21,11 +21,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from tidegate.api.streams import Join, Match, Node, Output
+from tidegate.api.windows import Window
 from tidegate.control import balancing, goal_keeping, planning, repair
 from tidegate.control.intake import Taken
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.errors import BatchFailed, explain
-from tidegate.flow import Join, Match, Node, Output
 from tidegate.sifting import MatchReport
 from tidegate.spark import linked, observed, sinks
 from tidegate.spark.batch_done import BatchDone, Timings
@@ -49,7 +50,6 @@ from tidegate.spark.window_network import feeding
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.next_batch import is_done
 from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
-from tidegate.windowed import Window
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 #: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidegate.api.windows import HIGH, LOW
 from tidegate.errors import BatchFailed, explain
 from tidegate.spark.layout import WindowLayout
 from tidegate.spark.partial_columns import as_arrow, as_column
@@ -22,7 +23,6 @@ from tidegate.window.estimates import AVERAGE, COUNT, SUM
 from tidegate.window.finals import finish
 from tidegate.window.horvitz_thompson import bounds, estimate
 from tidegate.window.sums import decimal_words
-from tidegate.windowed import HIGH, LOW
 
 Reals = NDArray[np.float64]
 #: Formulas of aggregates that have intervals.

@@ -9,14 +9,14 @@ from typing import Any
 
 from pyspark.sql import types as T
 
+from tidegate.api.goal import Shed
+from tidegate.api.join_conditions import OnSets
+from tidegate.api.streams import Join, Match, Node, Output, Source
+from tidegate.api.windows import Window
 from tidegate.errors import FlowError, explain
-from tidegate.flow import Join, Match, Node, Output, Source
-from tidegate.goals import Shed
-from tidegate.on import OnSets
 from tidegate.spark import ports
 from tidegate.spark.layout import JoinLayout
 from tidegate.values import LEFT
-from tidegate.windowed import Window
 
 
 def check_outputs(outputs: Sequence[Output]) -> None:

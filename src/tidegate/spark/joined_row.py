@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
+from tidegate.api.streams import HIDDEN, Join, Node, Source
 from tidegate.errors import FlowError, explain
-from tidegate.flow import HIDDEN, Join, Node, Source
 from tidegate.spark import ports
 from tidegate.spark.keys import Keys, quoted
 from tidegate.spark.layout import (

@@ -19,10 +19,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.api.join_conditions import OnPairs
 from tidegate.errors import BatchFailed, explain
 from tidegate.join import probe as kernel
 from tidegate.join.probe import Ranges
-from tidegate.on import OnPairs
 from tidegate.spark.assemble import gather
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.runs import Run

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.api.join_conditions import OnSets
 from tidegate.join.bitset_pairs import Bitsets
 from tidegate.join.index_choice import choose
 from tidegate.join.inverted_lists import InvertedLists, PreparedLists
@@ -16,7 +17,6 @@ from tidegate.join.matching import Matcher, Prepared
 from tidegate.join.probe import Ranges
 from tidegate.join.thresholds import InnerProduct
 from tidegate.join.weighted_pairs import Weighted
-from tidegate.on import OnSets
 from tidegate.spark.item_columns import SetColumn, set_column
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.judging import Places, Positions

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import get_active_spark_context
 
+from tidegate.api.streams import HIDDEN
 from tidegate.errors import FlowError, explain
-from tidegate.flow import HIDDEN
 
 _SMALL = (T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.DateType)
 _WHOLE = (*_SMALL, T.LongType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType)

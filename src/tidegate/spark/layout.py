@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidegate.api.join_conditions import Condition
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.on import Condition
 from tidegate.sift.axes import Axis
 from tidegate.window.aggregates import Merge, Part
 from tidegate.window.spec import RowsSpec, WindowSpec

@@ -18,10 +18,10 @@ from collections.abc import Collection, Sequence
 
 from pyspark.sql import SparkSession
 
-from tidegate.flow import Join, Match, Node, Output
+from tidegate.api.streams import Join, Match, Node, Output
+from tidegate.api.windows import Window
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.ports import boxes_of
-from tidegate.windowed import Window
 
 #: Spark's name of a codec → Arrow's. Others are left to Spark.
 _CODECS = {"snappy": "snappy", "zstd": "zstd", "gzip": "gzip", "none": "none", "uncompressed": "none"}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tidegate.api.streams import Match
 from tidegate.errors import FlowError, explain
-from tidegate.flow import Match
 from tidegate.sift.axes import Axis
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import is_binary, quoted

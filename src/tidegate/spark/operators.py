@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
+from tidegate.api.streams import Join, Match, Node, Source
+from tidegate.api.windows import Window
 from tidegate.control.planning import Operator
-from tidegate.flow import Join, Match, Node, Source
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledWindow
 from tidegate.spark.ports import boxes_of
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 from tidegate.window.spec import RowsSpec
-from tidegate.windowed import Window
 
 
 def operators_of(compiled: Compiled) -> dict[str, Operator]:

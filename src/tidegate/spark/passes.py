@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.flow import HIDDEN, Join, Match, Node, Refused
+from tidegate.api.streams import HIDDEN, Join, Match, Node, Refused
+from tidegate.api.windows import Window
 from tidegate.sifting import MatchReport, is_match_report
 from tidegate.spark import observed, ports
 from tidegate.spark.compiled import Compiled, CompiledOperator
@@ -22,7 +23,6 @@ from tidegate.spark.pass_rows import is_late, result, tapped
 from tidegate.spark.staging import read_staged
 from tidegate.values import TaskReport
 from tidegate.window.gap_table import GapTable
-from tidegate.windowed import Window
 
 Reports = tuple[list[TaskReport], list[MatchReport]]
 

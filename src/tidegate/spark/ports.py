@@ -18,8 +18,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tidegate.api.streams import Box, Node, Source
 from tidegate.errors import FlowError, explain
-from tidegate.flow import Box, Node, Source
 from tidegate.spark.keys import quoted
 from tidegate.spark.lanes import Lanes
 from tidegate.spark.layout import CODE, TAG, TIME

@@ -11,9 +11,9 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.api.goal import AT_THE_END
 from tidegate.control.balancing import check
 from tidegate.errors import BatchFailed, FlowError, explain
-from tidegate.goals import AT_THE_END
 from tidegate.report import receipts as receipt_tables
 from tidegate.route.hash import first_table
 from tidegate.spark.engine import Engine

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tidegate.balance import Balance
+from tidegate.api.balance import Balance
+from tidegate.api.goal import Goal, Shed
 from tidegate.control.balancing import Balanced, BalanceSettings, check
 from tidegate.control.estimating import EstimateSettings, fixed_share
 from tidegate.control.goal_step import KeepSettings
@@ -18,7 +19,6 @@ from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
-from tidegate.goals import Goal, Shed
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.flow_checks import (
     joins_by_content,

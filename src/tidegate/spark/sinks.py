@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.api.streams import Output
 from tidegate.errors import FlowError, explain
-from tidegate.flow import Output
 
 
 def write(output: Output, frame: DataFrame, batch: int) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tidegate.balance import Balance
+from tidegate.api.balance import Balance
+from tidegate.api.goal import Goal, Shed
+from tidegate.api.streams import Output, path_text
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, StateError, explain
-from tidegate.flow import Output, path_text
-from tidegate.goals import Goal, Shed
 from tidegate.numeric import is_whole
 from tidegate.spark.compile import compile_flow
 from tidegate.spark.query import Query

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
+from tidegate.api.streams import HIDDEN
 from tidegate.errors import FlowError, explain
-from tidegate.flow import HIDDEN
 
 #: Columns of the engine's own, in a list of what Spark could have been meant to take.
 _OURS = re.compile(rf", `{HIDDEN}\w+`|`{HIDDEN}\w+`, ")

@@ -6,11 +6,11 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
+from tidegate.api.user_aggregates import UserAggregate
 from tidegate.errors import FlowError, explain
 from tidegate.spark.joined_row import arrow_schema
 from tidegate.spark.layout import UdafLayout
 from tidegate.spark.sendable import check_sendable
-from tidegate.user_defined import UserAggregate
 from tidegate.window.udaf import Udaf
 
 

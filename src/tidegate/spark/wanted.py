@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidegate.flow import Box, Join, Match, Node, Output
-from tidegate.windowed import Window
+from tidegate.api.streams import Box, Join, Match, Node, Output
+from tidegate.api.windows import Window
 
 
 def selected(outputs: Sequence[Output], join: Join) -> tuple[str, ...] | None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from tidegate.api.streams import Join, Match, Node, Output, Refused, Source
+from tidegate.api.windows import Window
 from tidegate.control.ledger import RANDOM_DROP, SAMPLING, SIFTER, WINDOW_DROP, Counted, Reader
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import Outlet, Ways
 from tidegate.control.window_dropping import DropSettings
-from tidegate.flow import Join, Match, Node, Output, Refused, Source
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledOperator, CompiledWindow
 from tidegate.spark.matching import Entered
 from tidegate.spark.observed import Observed
 from tidegate.spark.ports import boxes_of, may_drop
-from tidegate.windowed import Window
 
 
 def ways_of(

@@ -15,15 +15,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tidegate.api.streams import HIDDEN
+from tidegate.api.user_aggregates import UserAggregate
 from tidegate.errors import FlowError, explain
-from tidegate.flow import HIDDEN
 from tidegate.spark.aggregate_calls import Constant, analysed, called, columns_in, constant
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import TIME, WEIGHT, UdafLayout, WindowResult
 from tidegate.spark.sql_text import told_apart
 from tidegate.spark.understood import understood
 from tidegate.spark.user_aggregates import udaf_layout
-from tidegate.user_defined import UserAggregate
 from tidegate.window.aggregates import (
     CONSTANTS,
     Aggregate,

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidegate.api.windows import END, START
 from tidegate.spark.estimated_columns import ESTIMATES, estimated_values, with_bounds
 from tidegate.spark.layout import REPORT, TIME, WindowLayout, WindowResult
 from tidegate.spark.list_columns import items_of, merged_items, values_of
@@ -23,7 +24,6 @@ from tidegate.spark.sketch_columns import estimates, merged_sketches, quantiles
 from tidegate.spark.udaf_columns import finished, merged_state_column, new_state_column
 from tidegate.window.aggregates import Merge, Part
 from tidegate.window.finals import finish
-from tidegate.windowed import END, START
 
 _LISTS = (Merge.CONCAT, Merge.UNION, Merge.ROWS)
 _SKETCHES = (Merge.DISTINCT, Merge.QUANTILES)

@@ -6,9 +6,10 @@ dropped by window.
 
 from __future__ import annotations
 
+from tidegate.api.streams import Join, Node, Output, Refused, Source
+from tidegate.api.windows import Window
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
-from tidegate.flow import Join, Node, Output, Refused, Source
 from tidegate.join.within import Tumbling, Within
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledOperator, CompiledWindow
 from tidegate.spark.ports import boxes_of
@@ -16,7 +17,6 @@ from tidegate.window import nodes
 from tidegate.window.network import Network
 from tidegate.window.spec import SIZE_MAX_US, RowsSpec
 from tidegate.window.window_drop import gap_in_windows
-from tidegate.windowed import Window
 
 #: Outputs may have the names of streams or operators.
 _OUTPUT = "output "

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from tidegate.api.windows import END, HIGH, LOW, START, Window
 from tidegate.errors import FlowError, explain
 from tidegate.spark.compiled import CompiledWindow
 from tidegate.spark.joined_row import visible
@@ -15,7 +16,6 @@ from tidegate.spark.keys import is_binary
 from tidegate.spark.layout import REPORT, TIME
 from tidegate.spark.window_aggregates import Taken
 from tidegate.window.spec import RowsSpec
-from tidegate.windowed import END, HIGH, LOW, START, Window
 
 _PLAIN = (T.IntegralType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
 

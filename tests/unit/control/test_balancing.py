@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidegate.balance import Balance
+from tidegate.api.balance import Balance
 from tidegate.control import balancing
 from tidegate.control.balancing import Balanced, BalanceSettings
 from tidegate.control.loads import loads_of

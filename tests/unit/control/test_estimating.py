@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.api.goal import Shed
 from tidegate.control.estimating import fixed_share, keep_shares
 from tidegate.control.rate import FRACTION_MIN
-from tidegate.goals import Shed
 
 
 @given(

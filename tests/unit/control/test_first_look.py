@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.balance import BICLIQUE, Balance
+from tidegate.api.balance import BICLIQUE, Balance
 from tidegate.control import balancing
 from tidegate.control.balancing import Balanced, BalanceSettings
 from tidegate.control.first_count import SideSeen

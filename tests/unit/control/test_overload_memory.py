@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.goal import Shed
 from tidegate.control import planning
 from tidegate.control.join_policies import JoinShape, kind_of
 from tidegate.control.overload import OverloadSettings, decide
 from tidegate.control.planning import Operator
-from tidegate.goals import Shed
 from tidegate.join.within import Within
 from tidegate.values import BEGINNING_US, ByteRange, Manifest, Piece
 

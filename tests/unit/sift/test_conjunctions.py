@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.queries import Query
+from tidegate.api.range_queries import Query
 from tidegate.sift.axes import Axis
 from tidegate.sift.conjunctions import Single, single_boxes
 from tidegate.sift.slices import EVERYTHING

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.queries import Query
 from tidegate.sift.boxes import Boxes
 from tidegate.sift.domain import domain_of, extents_in
 from tidegate.sift.query_boxes import boxes_of

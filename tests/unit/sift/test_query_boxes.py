@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.queries import Query
 from tidegate.sift.axes import END, FIRST, NULL, Axis, places
 from tidegate.sift.query_boxes import boxes_of
 

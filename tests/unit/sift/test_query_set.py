@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.queries import Query
 from tidegate.sift.axes import Axis
 from tidegate.sift.query_set import QuerySet
 

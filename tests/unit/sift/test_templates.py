@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.queries import Query
 from tidegate.sift import templates
 from tidegate.sift.predicates import Predicate
 from tidegate.sift.sql import parse

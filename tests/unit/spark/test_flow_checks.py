@@ -6,9 +6,9 @@ import pytest
 from tests.oracle.plain_join import PlainJoin
 
 import tidegate as tg
-from tidegate.flow import Stream, stream
+from tidegate.api.range_queries import Query
+from tidegate.api.streams import Stream, stream
 from tidegate.join.within import Unbounded, Within
-from tidegate.queries import Query
 from tidegate.spark.flow_checks import (
     alike,
     check_outputs,

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tidegate.api.join_conditions import pairwise
 from tidegate.errors import BatchFailed
-from tidegate.on import pairwise
 from tidegate.spark.judging import ByFunction
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.goals import Shed
+from tidegate.api.goal import Shed
 from tidegate.spark.run_settings import joins_that_may_lose_rows
 from tidegate.window.network import Network
 from tidegate.window.nodes import Join, Output, Source

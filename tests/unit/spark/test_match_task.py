@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tidegate.queries import Query
+from tidegate.api.range_queries import Query
 from tidegate.sift.decision import keep_by_hash
 from tidegate.sift.query_index import QueryIndex
 from tidegate.sift.query_set import QuerySet

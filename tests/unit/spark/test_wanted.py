@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tidegate.flow import Join, Output, Source
+from tidegate.api.streams import Join, Output, Source
 from tidegate.join.within import Within
 from tidegate.spark.wanted import selected
 

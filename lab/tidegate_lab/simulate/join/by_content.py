@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.join.basic_windows import Windows, ranges_by_age
+from tidegate.join.conditions import CountedOverlap
 from tidegate.join.content import item_counts
 from tidegate.join.content_choice import Direction, StoredItems, choose_by_content
 from tidegate.join.item_sets import ItemSets, bitsets, item_sets
-from tidegate.join.conditions import CountedOverlap
 from tidegate_lab.workloads.selective_join import Rows, Steps, Workload, draw
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidegate.api.user_aggregates import UserAggregate
 from tidegate.errors import FlowError, explain
-from tidegate.user_defined import UserAggregate
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 if TYPE_CHECKING:
-    from tidegate.flow import Node, Stream
+    from tidegate.api.streams import Node, Stream
 
 #: The first columns of what a window returns.
 START, END = "window_start", "window_end"

@@ -16,14 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate.api.join_conditions import Condition, OnPairs, OnSets
+from tidegate.api.range_queries import Query
+from tidegate.api.windows import Window, Windowed
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.numeric import is_whole
-from tidegate.on import Condition, OnPairs, OnSets
-from tidegate.queries import Query
 from tidegate.window.spec import RowsSpec, WindowSpec
-from tidegate.windowed import Window, Windowed
 
 HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
 _SPARK_HOWS = {
