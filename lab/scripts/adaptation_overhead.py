@@ -28,13 +28,13 @@ from tidegate.control.planning import Operator
 from tidegate.control.rerouting import first_routing
 from tidegate.join.selection import mixed
 from tidegate.join.within import Within
+from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash import first_table
 from tidegate.spark.join_batch import join_batch
 from tidegate.spark.join_task import JoinInstance
 from tidegate.spark.layout import CODE, REPORT, TAG, TIME, JoinLayout, OutputColumn, SideLayout
 from tidegate.state.memory import MemoryStore
-from tidegate.values import Manifest, Plan, TaskReport
 
 SECOND = 1_000_000
 BATCHES, TIMED = 28, 16

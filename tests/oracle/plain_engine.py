@@ -29,9 +29,10 @@ from tidegate.control.balancing import BalanceSettings
 from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.rerouting import first_routing, rerouted
+from tidegate.model.plan import Manifest, Payment, Plan, Skipping, TaskReport
+from tidegate.model.routing import Cut, Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash import first_table
-from tidegate.routing import Cut, Routing
 from tidegate.spark import finding, judging, worker_cache
 from tidegate.spark.join_batch import join_batch
 from tidegate.spark.join_task import JoinInstance
@@ -39,7 +40,6 @@ from tidegate.spark.layout import CODE, OK, REPORT, ROLE, ROW, TAG, TIME
 from tidegate.spark.residual import SettleInstance
 from tidegate.state import memory
 from tidegate.state.memory import MemoryStore
-from tidegate.values import Manifest, Payment, Plan, Skipping, TaskReport
 
 #: (time, key, number, value); a row without a time is rejected.
 Row = tuple[int | None, Cell, int, int]

@@ -17,6 +17,7 @@ import xxhash
 from tidegate.api.join_conditions import Condition as OnCondition
 from tidegate.control.planning import Operator
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.model.plan import BEGINNING_US
 from tidegate.spark.layout import (
     CODE,
     LEFT_ROW,
@@ -31,7 +32,6 @@ from tidegate.spark.layout import (
     OutputColumn,
     SideLayout,
 )
-from tidegate.values import BEGINNING_US
 
 Condition = Within | Tumbling | Unbounded
 #: The column of sets that every row carries unseen.

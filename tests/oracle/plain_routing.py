@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.model.plan import LEFT, RIGHT
+from tidegate.model.routing import Place, Placement, Routing
 from tidegate.route.hash import partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
-from tidegate.routing import Place, Placement, Routing
-from tidegate.values import LEFT, RIGHT
 
 
 @dataclass(frozen=True)

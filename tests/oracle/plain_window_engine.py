@@ -15,11 +15,11 @@ from tests.oracle.plain_engine import Joined, PlainEngine
 from tests.oracle.plain_routing import place_of
 from tests.oracle.plain_window import PlainWindow
 
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.routing import Routing
 from tidegate.route.assignment import Assignment
-from tidegate.routing import Routing
 from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
 from tidegate.spark.window_batch import WindowBatch
-from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
 
 class PlainWindows(PlainEngine):

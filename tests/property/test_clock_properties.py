@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.control.clock import ClockSettings, advance, saturated, unheard
-from tidegate.values import BEGINNING_US, END_US, StreamClock
+from tidegate.model.plan import BEGINNING_US, END_US, StreamClock
 
 STREAMS = ("a", "b", "c")
 #: Mostly times that differ by little, now and then the ends of time.

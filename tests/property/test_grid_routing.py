@@ -20,10 +20,10 @@ from tests.property.test_join_results import finish, join_of
 
 from tidegate.control.rerouting import first_routing
 from tidegate.join.within import Within
+from tidegate.model.routing import Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash import partition_of
 from tidegate.route.targets import STORE, Tables
-from tidegate.routing import Routing
 
 PARTITIONS, HOT = 3, well_mixed(1)
 WITHIN = Within(3, 3)

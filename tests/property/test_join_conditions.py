@@ -21,7 +21,7 @@ from tests.property.test_join_skipping import skippings
 from tidegate.api.join_conditions import Condition as OnCondition
 from tidegate.api.join_conditions import OnSets, overlap, pairwise
 from tidegate.join.reach import ages_of
-from tidegate.values import Skipping
+from tidegate.model.plan import Skipping
 
 INDEXES = ("auto", "time", "identifier", "none")
 

@@ -15,7 +15,7 @@ from tidegate.join.meet import leap_in_probing, leap_in_stored, meet, merge
 from tidegate.join.order import sort_by_code_time
 from tidegate.join.probe import Pairs, counts_per_partition, probe
 from tidegate.join.within import Tumbling, Unbounded, Within, slots_of
-from tidegate.values import BEGINNING_US, END_US, LEFT, RIGHT
+from tidegate.model.plan import BEGINNING_US, END_US, LEFT, RIGHT
 
 Rows = list[tuple[int, int]]
 

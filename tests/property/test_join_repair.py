@@ -19,8 +19,8 @@ from tests.property.test_join_skipping import exact, skippings
 
 from tidegate.join.reach import ages_of
 from tidegate.join.within import Within
+from tidegate.model.plan import Debt, Manifest, PaidCell, Payment, Skipping
 from tidegate.route.assignment import Assignment
-from tidegate.values import Debt, Manifest, PaidCell, Payment, Skipping
 
 PLENTY = 1 << 40
 #: Codes of keys that get places of their own.

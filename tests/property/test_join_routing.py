@@ -20,8 +20,8 @@ from tests.property.test_join_results import finish, flat, join_of
 
 from tidegate.control.rerouting import held_partitions
 from tidegate.join.within import Within
+from tidegate.model.routing import NOBODY
 from tidegate.route.assignment import Assignment
-from tidegate.routing import NOBODY
 
 KEYS = tuple(well_mixed(key) for key in (1, 2, 3, 4))
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flipped
 
 from tidegate.errors import StateError
+from tidegate.model.plan import ByteRange, Debt, Manifest, OwedCell, Piece, Skipping
 from tidegate.state.manifest import ManifestLog
 from tidegate.state.memory import MemoryStore
-from tidegate.values import ByteRange, Debt, Manifest, OwedCell, Piece, Skipping
 
 NAMES = itertools.count()
 

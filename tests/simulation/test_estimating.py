@@ -15,7 +15,7 @@ from tidegate.control.goal_step import KeepSettings, Ran
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import ESTIMATED, EXACT
-from tidegate.values import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.network import Network
 from tidegate.window.nodes import Output, Source, Window

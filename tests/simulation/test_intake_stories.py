@@ -18,7 +18,7 @@ from tidegate.control.goal_values import GoalSettings
 from tidegate.control.intake import Taken
 from tidegate.control.overload import OverloadSettings
 from tidegate.join.within import Within
-from tidegate.values import Plan, TaskReport
+from tidegate.model.plan import Plan, TaskReport
 from tidegate.window.network import Network
 from tidegate.window.nodes import Join, Output, Source
 

@@ -16,7 +16,7 @@ from tidegate.control import repair
 from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn, looked_at
 from tidegate.control.repair import RepairSettings
 from tidegate.join.within import Within
-from tidegate.values import Manifest, Plan, TaskReport
+from tidegate.model.plan import Manifest, Plan, TaskReport
 
 SECOND = 1_000_000
 WITHIN = Within(5 * SECOND, 5 * SECOND)

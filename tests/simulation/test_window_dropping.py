@@ -15,7 +15,7 @@ from tidegate.control import goal_keeping, window_dropping
 from tidegate.control.goal_step import KeepSettings, Ran
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.window_dropping import PATIENCE, DropSettings
-from tidegate.values import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
 from tidegate.window.intervals import always
 from tidegate.window.network import Network
 from tidegate.window.nodes import Output, Source, Window

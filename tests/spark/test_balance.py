@@ -27,9 +27,9 @@ import tidegate as tg
 from tidegate.control import balancing
 from tidegate.control.rerouting import first_routing
 from tidegate.join.within import Within
+from tidegate.model.routing import Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
-from tidegate.routing import Routing
 from tidegate.spark.layout import CODE, INSTANCE, ROLE, ROW, TAG, TIME
 from tidegate.spark.routed import _copied, instance_of
 

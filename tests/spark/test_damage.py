@@ -20,10 +20,10 @@ from tests.spark.crash_input import SCHEMA, WITHIN_US, Case, expected, prepare, 
 
 import tidegate as tg
 from tidegate.errors import CheckpointInUse, StateError
+from tidegate.model.plan import ByteRange, Piece
+from tidegate.model.routing import together
 from tidegate.route.assignment import Assignment
-from tidegate.routing import together
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.values import ByteRange, Piece
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

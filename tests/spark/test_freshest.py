@@ -21,14 +21,14 @@ from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_
 
 import tidegate as tg
 from tidegate.control.goal_step import Ran
-from tidegate.sifting import MatchReport
+from tidegate.model.plan import TaskReport
+from tidegate.model.reports import MatchReport
 from tidegate.spark import controllers, engine
 from tidegate.spark.engine import Engine
 from tidegate.spark.progress import iso
 from tidegate.spark.query import Query
 from tidegate.spark.run_settings import goal_settings
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.values import TaskReport
 
 SCHEMA = "ts timestamp, n long, k long"
 SECOND = 10**6

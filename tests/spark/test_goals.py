@@ -20,8 +20,8 @@ from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_
 
 import tidegate as tg
 from tidegate.control import planning
+from tidegate.model.plan import Plan
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.values import Plan
 
 SCHEMA = "ts timestamp, n long, k long"
 #: More than a run needs to warm up, before which it learns nothing.

@@ -31,8 +31,8 @@ from tests.spark.flows import PATIENCE_SECONDS
 
 import tidegate as tg
 from tests.spark import shedding_flow
+from tidegate.model.plan import BEGINNING_US
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.values import BEGINNING_US
 
 RECORD = Path(__file__).with_name("golden.json")
 WRITING = os.environ.get("TIDEGATE_GOLDEN") == "write"

@@ -25,7 +25,7 @@ from tests.spark.restless import Restless
 
 import tidegate as tg
 from tidegate.control import balancing
-from tidegate.routing import Routing
+from tidegate.model.routing import Routing
 from tidegate.spark.sinks import refuse_unknown_formats
 from tidegate.state.checkpoint import Checkpoint
 

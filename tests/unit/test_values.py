@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import a_manifest, a_piece, a_plan, a_range
 
-from tidegate.routing import Routing, together
-from tidegate.values import (
+from tidegate.model.plan import (
     BEGINNING_US,
     END_US,
     Debt,
@@ -24,6 +23,7 @@ from tidegate.values import (
     StreamClock,
     TaskReport,
 )
+from tidegate.model.routing import Routing, together
 
 
 def through_json(raw: object) -> Any:

@@ -15,9 +15,9 @@ from tidegate.cli.arguments import whole_number
 from tidegate.errors import StateError, explain
 
 if TYPE_CHECKING:
+    from tidegate.model.plan import Manifest
     from tidegate.report.contents import Contents
     from tidegate.state.checkpoint import Checkpoint
-    from tidegate.values import Manifest
 
 #: A query that purges faster than we read is followed this many times.
 TRIES = 5

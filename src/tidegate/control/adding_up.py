@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from tidegate.values import Manifest, Plan, TaskReport
+from tidegate.model.plan import Manifest, Plan, TaskReport
 
 #: Where the manifest keeps rows per partial of each window, and which of them went by row.
 CONTROL = "adding_up"

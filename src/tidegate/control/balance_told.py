@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.model.plan import LEFT, Manifest, Piece, Plan, TaskReport
+from tidegate.model.routing import Routing
 from tidegate.route.fastjoin.imbalance import imbalance
 from tidegate.route.ls_stream.deviation import deviation
-from tidegate.routing import Routing
-from tidegate.values import LEFT, Manifest, Piece, Plan, TaskReport
 
 
 def balance_told(before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:

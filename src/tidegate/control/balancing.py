@@ -23,6 +23,8 @@ from tidegate.api.balance import BICLIQUE, Balance
 from tidegate.control.loads import loads_of
 from tidegate.control.rerouting import check_topology, first_routing, rerouted
 from tidegate.errors import FlowError, explain
+from tidegate.model.plan import Manifest, Plan, TaskReport
+from tidegate.model.routing import Cut, Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.contrand import ContRand
@@ -34,8 +36,6 @@ from tidegate.route.load import Load
 from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.random_spread import RandomSpread
 from tidegate.route.strategy import Memory, Strategy
-from tidegate.routing import Cut, Routing
-from tidegate.values import Manifest, Plan, TaskReport
 
 #: Heaviest instance over an even share, in rows and pairs: below it no strategy would move anything.
 UNEVEN = 1.05

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.values import BEGINNING_US, END_US, StreamClock
+from tidegate.model.plan import BEGINNING_US, END_US, StreamClock
 
 
 @dataclass(frozen=True)

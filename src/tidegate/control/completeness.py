@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from tidegate.control.ledger import RANDOM_DROP, SAMPLING, STALE, WINDOW_DROP, Line, Reader
 from tidegate.control.planning import Operator
-from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 
 #: Where the manifest keeps the newest time of a missing row, by operator.
 CONTROL = "receipts"

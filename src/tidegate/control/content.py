@@ -22,7 +22,7 @@ from tidegate.control.recall import recall_of
 from tidegate.control.selective import ContentDecision
 from tidegate.control.shedding import Work
 from tidegate.join.estimate_price import price
-from tidegate.values import Manifest, Plan, Skipping, TaskReport
+from tidegate.model.plan import Manifest, Plan, Skipping, TaskReport
 
 #: Estimates may take so much of what there is to spend. What they find is worth a third more, or better.
 _PRICE_MOST = 0.15

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidegate.control.planning import Operator
-from tidegate.values import (
+from tidegate.model.plan import (
     BEGINNING_US,
     END_US,
     LEFT,

@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate.control.outcome import out_of_reach
 from tidegate.control.planning import Operator
-from tidegate.values import Debt, Manifest, Plan, TaskReport
+from tidegate.model.plan import Debt, Manifest, Plan, TaskReport
 
 
 def debts_told(

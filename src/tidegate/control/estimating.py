@@ -31,7 +31,7 @@ from tidegate.api.goal import Shed
 from tidegate.control.planning import Operator, input_watermark
 from tidegate.control.rate import FRACTION_MIN
 from tidegate.control.receipts import ESTIMATED, EXACT
-from tidegate.values import END_US, LEFT, Manifest, Plan, TaskReport
+from tidegate.model.plan import END_US, LEFT, Manifest, Plan, TaskReport
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec
 from tidegate.window.strata import STRATA, LeftOut

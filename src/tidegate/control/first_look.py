@@ -28,9 +28,9 @@ import numpy as np
 from tidegate.control.first_count import SideSeen
 from tidegate.control.loads import of_sides
 from tidegate.join.within import Tumbling, Within
+from tidegate.model.plan import LEFT, RIGHT
 from tidegate.route.hash import partition_of
 from tidegate.route.load import Load, Work
-from tidegate.values import LEFT, RIGHT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

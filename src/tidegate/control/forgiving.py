@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
 
 from tidegate.control.debts import Ledger, Needs
-from tidegate.values import Piece, Skipping
+from tidegate.model.plan import Piece, Skipping
 
 #: Each debt is a kilobyte or two in the state: more of them are forgiven, however little else they keep.
 DEBTS_MAX = 1000

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.control.planning import Operator
-from tidegate.values import BEGINNING_US, Manifest, Plan, Skipping, TaskReport
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, Skipping, TaskReport
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

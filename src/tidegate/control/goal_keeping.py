@@ -35,7 +35,7 @@ from tidegate.control.memory import piece_bytes
 from tidegate.control.one_goal import OneGoal
 from tidegate.control.planning import Operator
 from tidegate.control.shedding import Work
-from tidegate.values import Manifest, Plan, TaskReport
+from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.window.nodes import Join
 
 #: Where the manifest keeps what was learnt.

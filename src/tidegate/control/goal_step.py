@@ -12,8 +12,8 @@ from tidegate.control.overload import OverloadSettings, Worth
 from tidegate.control.planning import Operator
 from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
-from tidegate.sifting import MatchReport
-from tidegate.values import Manifest, Plan, TaskReport
+from tidegate.model.plan import Manifest, Plan, TaskReport
+from tidegate.model.reports import MatchReport
 from tidegate.window.network import Network
 
 

@@ -16,7 +16,7 @@ from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Work
 from tidegate.join.reach import ages_of
 from tidegate.join.within import Within
-from tidegate.values import LEFT, RIGHT
+from tidegate.model.plan import LEFT, RIGHT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 #: Of the time of a batch: on a shared machine single batches often take a tenth longer than others.

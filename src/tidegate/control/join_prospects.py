@@ -28,7 +28,7 @@ from tidegate.control.overload import (
 from tidegate.control.planning import Operator
 from tidegate.control.shedding import Work
 from tidegate.control.work_ahead import work_ahead
-from tidegate.values import LEFT, RIGHT, Manifest, Plan, TaskReport
+from tidegate.model.plan import LEFT, RIGHT, Manifest, Plan, TaskReport
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

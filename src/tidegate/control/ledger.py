@@ -28,8 +28,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.sifting import MatchReport
-from tidegate.values import SIDES, Manifest, Plan, TaskReport
+from tidegate.model.plan import SIDES, Manifest, Plan, TaskReport
+from tidegate.model.reports import MatchReport
 
 RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING = "random_drop", "sifter", "window_drop", "sampling"
 STALE = "stale"

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.model.plan import LEFT, RIGHT, Manifest, TaskReport
+from tidegate.model.routing import Placement, Routing
 from tidegate.route.hash import partition_of
 from tidegate.route.load import Load, Work
-from tidegate.routing import Placement, Routing
-from tidegate.values import LEFT, RIGHT, Manifest, TaskReport
 
 
 def loads_of(name: str, reports: Sequence[TaskReport], after: Manifest, partitions: int) -> tuple[Load, ...]:

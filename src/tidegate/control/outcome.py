@@ -16,8 +16,8 @@ from tidegate.control.clock import ClockSettings, advance
 from tidegate.control.debts import Needs, owed_after
 from tidegate.control.forgiving import within_limit, without_given_up
 from tidegate.control.planning import Operator
+from tidegate.model.plan import END_US, Manifest, Piece, Plan, TaskReport
 from tidegate.state.pieces import after_batch
-from tidegate.values import END_US, Manifest, Piece, Plan, TaskReport
 
 
 def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, Operator]) -> dict[str, int]:

@@ -30,7 +30,7 @@ from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import AgeCounts, Telemetry, Work
 from tidegate.control.work_ahead import newest, rows_a_second, work_ahead
 from tidegate.join.reach import cell_of, shares_by_age
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Piece, Plan, Skipping, TaskReport
+from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Piece, Plan, Skipping, TaskReport
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,8 +23,8 @@ from typing import Any
 from tidegate.control.clock import unheard
 from tidegate.control.merging import choose_merges
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.routing import Cut, Routing
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Manifest, Payment, Piece, Plan, Skipping
+from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Manifest, Payment, Piece, Plan, Skipping
+from tidegate.model.routing import Cut, Routing
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 

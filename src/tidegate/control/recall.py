@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.join.reach import chance_seen
-from tidegate.values import Looks, Skipping
+from tidegate.model.plan import Looks, Skipping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -51,8 +51,8 @@ from tidegate.control.recall import Estimate, Recall, found_shares, recall_of
 from tidegate.errors import explain
 from tidegate.join.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.sifting import MatchReport
-from tidegate.values import SIDES, Manifest, Plan, TaskReport
+from tidegate.model.plan import SIDES, Manifest, Plan, TaskReport
+from tidegate.model.reports import MatchReport
 
 EXACT, SUBSET, ESTIMATED = "EXACT", "SUBSET", "ESTIMATED"
 STREAM, OUTPUT = "stream", "output"

@@ -25,7 +25,7 @@ from typing import Any
 
 from tidegate.api.goal import WHEN_IDLE
 from tidegate.control.cost_model import CostModel, Effort
-from tidegate.values import Debt, Manifest, OwedCell, PaidCell, Payment, Plan, Skipping, TaskReport
+from tidegate.model.plan import Debt, Manifest, OwedCell, PaidCell, Payment, Plan, Skipping, TaskReport
 
 #: Where the manifest keeps what is remembered.
 CONTROL = "repair"

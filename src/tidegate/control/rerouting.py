@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tidegate.errors import StateError, explain
+from tidegate.model.plan import LEFT, RIGHT, Piece
+from tidegate.model.routing import Cut, Placement, Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.moves import first_placement, rearranged
-from tidegate.routing import Cut, Placement, Routing
-from tidegate.values import LEFT, RIGHT, Piece
 
 
 def first_routing(wanted: Sequence[Assignment]) -> Routing:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tidegate.control.sifting import CONTROL
+from tidegate.model.plan import Manifest, Plan
+from tidegate.model.reports import MatchReport
 from tidegate.sift.sifter import Sifter
-from tidegate.sifting import MatchReport
-from tidegate.values import Manifest, Plan
 
 
 def sift_told(

@@ -26,11 +26,11 @@ from tidegate.api.goal import Shed
 from tidegate.control.join_policies import rate_rule
 from tidegate.control.rate import batch_load, expected_rows
 from tidegate.control.sifter_choice import ChoiceSettings, Seen, choose
+from tidegate.model.plan import Manifest, Plan
+from tidegate.model.reports import MatchReport, Sampled
 from tidegate.sift.query_set import QuerySet
 from tidegate.sift.regions import Domain
 from tidegate.sift.sifter import Sifter
-from tidegate.sifting import MatchReport, Sampled
-from tidegate.values import Manifest, Plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

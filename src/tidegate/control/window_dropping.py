@@ -30,7 +30,7 @@ from typing import Any
 from tidegate.api.goal import Shed
 from tidegate.control.join_policies import rate_rule
 from tidegate.control.rate import batch_load, expected_rows
-from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.window.admission import Admission, admit
 from tidegate.window.drop_cost import dropped_rows
 from tidegate.window.intervals import Intervals

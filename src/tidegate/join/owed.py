@@ -34,7 +34,7 @@ from tidegate.join.reach import (
     newest_part,
     nonempty,
 )
-from tidegate.values import END_US
+from tidegate.model.plan import END_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ import numpy as np
 
 from tidegate.join.reach import Exploring, NewRows
 from tidegate.join.selection import EXPLORE, lots, purpose, row_identity
-from tidegate.values import BEGINNING_US, Skipping
+from tidegate.model.plan import BEGINNING_US, Skipping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

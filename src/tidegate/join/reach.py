@@ -37,7 +37,7 @@ import numpy as np
 
 from tidegate.join.selection import lots
 from tidegate.join.within import TimeCondition, Within
-from tidegate.values import END_US
+from tidegate.model.plan import END_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

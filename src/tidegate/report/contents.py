@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tidegate.model.plan import SIDES, Manifest, Piece, Plan
 from tidegate.report.contents_operators import Row, sifter_rows, stored_bytes, window_rows
 from tidegate.report.receipts import totals
 from tidegate.report.units import iso
-from tidegate.values import SIDES, Manifest, Piece, Plan
 
 T = TypeVar("T")
 

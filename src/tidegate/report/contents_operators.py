@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tidegate.model.plan import BEGINNING_US, Manifest, Piece
+from tidegate.model.reports import Sampled
 from tidegate.report.units import iso
-from tidegate.sifting import Sampled
-from tidegate.values import BEGINNING_US, Manifest, Piece
 
 Row = dict[str, Any]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from tidegate.model.plan import Plan
 from tidegate.report import units
 from tidegate.report.contents import (
     Contents,
@@ -21,7 +22,6 @@ from tidegate.report.contents_operators import sifter_rows, window_rows
 from tidegate.report.receipts import receipt_rows, totals
 from tidegate.report.table import print_table
 from tidegate.report.tally import rows_out
-from tidegate.values import Plan
 
 
 def print_contents(console: Console, contents: Contents) -> None:

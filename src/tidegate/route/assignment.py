@@ -7,7 +7,7 @@
 
 Where a partition lies on several instances, each of its rows is stored by one of them and looks for
 partners at all of them. The instances of a key stand in a grid, and its rows go to a row or a column of it
-(`routing.py`). This is what strategies decide; how the engine gets there (which stored rows move, and when)
+(`model/routing.py`). This is what strategies decide; how the engine gets there (which stored rows move, and when)
 is `moves.py`.
 """
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tidegate.model.routing import NOBODY, Cut, Place, Placement
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash import partition_of
-from tidegate.routing import NOBODY, Cut, Place, Placement
 
 
 def first_placement(wanted: Assignment, shift: int = 0) -> Placement:

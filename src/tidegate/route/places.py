@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.model.routing import Cut, Place, Placement
 from tidegate.route.hash import partition_bounds, partition_of
-from tidegate.routing import Cut, Place, Placement
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
     probe    instances that together see all that may be partners look for them, each pair being seen by one
     meet     new left rows find new right rows here, though those are stored elsewhere
 
-In the grid of a key (`routing.py`) a left row goes to all instances of a row, a right row to all of a column.
+In the grid of a key (`model/routing.py`) a left row goes to all instances of a row, a right row to all of a column.
 A pair is found where the two cross: by the later row, for the instance sees the earlier one; in one batch by
 the left row. Without a grid a row goes to all instances: a pair is found where the earlier row is stored, in
 one batch where the right one is. A left row of a semi join must come out once, however many partners it
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from tidegate.routing import Place, Placement, Routing
-from tidegate.values import RIGHT
+from tidegate.model.plan import RIGHT
+from tidegate.model.routing import Place, Placement, Routing
 
 #: What an instance does with its copy of a row: bits of a role.
 STORE, PROBE, MEET = 1, 2, 4

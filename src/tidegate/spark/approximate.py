@@ -22,11 +22,11 @@ from tidegate.control import estimating, goal_keeping
 from tidegate.control.estimating import EstimateSettings
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import ESTIMATED, EXACT
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import SHARE, TIME
 from tidegate.spark.sql_text import data, literal, told_apart
-from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.window.strata import STRATA
 
 #: 2^-53, as in `sift/decision.py`.

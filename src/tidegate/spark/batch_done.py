@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from tidegate.control.intake import Taken
 from tidegate.control.overload import Worth
-from tidegate.sifting import MatchReport
+from tidegate.model.plan import Manifest, Plan, TaskReport
+from tidegate.model.reports import MatchReport
 from tidegate.spark.matching import Entered
 from tidegate.spark.observed import Observed
-from tidegate.values import Manifest, Plan, TaskReport
 
 
 class Timings:

@@ -25,6 +25,7 @@ from pyspark.sql import types as T
 
 from tidegate.api.streams import Join, Match, Node
 from tidegate.api.windows import Window
+from tidegate.model.plan import BEGINNING_US
 from tidegate.spark import ports, residual
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
 from tidegate.spark.count_window_task import CountWindowInstance
@@ -42,7 +43,6 @@ from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_frames import count_name, counts_dropped, only_markers, partials
 from tidegate.spark.window_task import WindowInstance
 from tidegate.state.paths import stage_path
-from tidegate.values import BEGINNING_US
 from tidegate.window.spec import RowsSpec
 
 #: What the tasks of each operator need to know in one batch.

@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from tidegate.api.streams import Box, Join, Match, Node, Output, Refused, Source
 from tidegate.api.windows import Window
 from tidegate.errors import FlowError, explain
+from tidegate.model.plan import BEGINNING_US
 from tidegate.sift.query_set import QuerySet
 from tidegate.spark import ports
 from tidegate.spark.compiled import (
@@ -75,7 +76,6 @@ from tidegate.spark.window_schema import (
     window_fingerprint,
     window_schema,
 )
-from tidegate.values import BEGINNING_US
 from tidegate.window.spec import WindowSpec
 
 

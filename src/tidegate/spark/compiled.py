@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 from tidegate.api.streams import Join, Match, Node, Output, Source
 from tidegate.api.windows import Window
 from tidegate.control.clock import ClockSettings
+from tidegate.model.plan import END_US
 from tidegate.sift.query_set import QuerySet
 from tidegate.spark import ports
 from tidegate.spark.lanes import Lanes
@@ -19,7 +20,6 @@ from tidegate.spark.layout import JoinLayout, MatchLayout, WindowLayout
 from tidegate.spark.ports import Port
 from tidegate.spark.read_limits import streaming_leaves
 from tidegate.spark.window_aggregates import Taken
-from tidegate.values import END_US
 
 
 @dataclass(frozen=True)

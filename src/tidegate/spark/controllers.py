@@ -31,6 +31,7 @@ from tidegate.control.goal_step import Ran
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import Told, receipt_of
 from tidegate.control.sift_told import sift_told
+from tidegate.model.plan import Manifest, Plan, Skipping
 from tidegate.route.load import Load
 from tidegate.spark.approximate import Estimating
 from tidegate.spark.batch_done import BatchDone, Timings
@@ -40,7 +41,6 @@ from tidegate.spark.matching import Matching
 from tidegate.spark.progress import Progress, shed_of
 from tidegate.spark.settings import Settings
 from tidegate.spark.ways import counted, ways_of
-from tidegate.values import Manifest, Plan, Skipping
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from tidegate.join.matched import count_between, set_bits, unset_positions
 from tidegate.join.order import sort_by_code_time
+from tidegate.model.plan import END_US, LEFT
 from tidegate.spark.layout import BATCH, CHECK, CODE, ROW, SEEN
 from tidegate.spark.merged_rows import MergedRows
 from tidegate.spark.received import Received
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array
 from tidegate.spark.window_task import WindowInstance
-from tidegate.values import END_US, LEFT
 from tidegate.window.closing import Stretches
 from tidegate.window.count_windows import count_windows
 from tidegate.window.runs import Merged, merge_runs

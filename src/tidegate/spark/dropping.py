@@ -17,11 +17,11 @@ from typing import Any
 from tidegate.api.streams import Output
 from tidegate.control import window_dropping
 from tidegate.control.window_dropping import DropSettings
+from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan
 from tidegate.spark.layout import TIME
 from tidegate.spark.progress import iso
 from tidegate.spark.sql_text import data, literal
 from tidegate.spark.window_network import output_name, plain_name
-from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
 from tidegate.window.gap_table import NO_GAPS, GapTable, gap_table
 from tidegate.window.intervals import Intervals, union
 from tidegate.window.kept_arrows import Arrow

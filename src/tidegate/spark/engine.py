@@ -27,7 +27,8 @@ from tidegate.control import balancing, goal_keeping, planning, repair
 from tidegate.control.intake import Taken
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.errors import BatchFailed, explain
-from tidegate.sifting import MatchReport
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.reports import MatchReport
 from tidegate.spark import linked, observed, sinks
 from tidegate.spark.batch_done import BatchDone, Timings
 from tidegate.spark.building import build_pass
@@ -49,7 +50,6 @@ from tidegate.spark.ways import emits_every_row
 from tidegate.spark.window_network import feeding
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.next_batch import is_done
-from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 #: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes

@@ -19,6 +19,7 @@ from tidegate.join import probe as kernel
 from tidegate.join.planned import planned
 from tidegate.join.reach import ALL_AGES, Look, NewRows, Stored, cell_number, looks, pairs_in_reach
 from tidegate.join.selection import sample_groups
+from tidegate.model.plan import LEFT
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.spark.assemble import Pairs
@@ -27,7 +28,6 @@ from tidegate.spark.looking_together import Together
 from tidegate.spark.meeting import Meeting, chunks
 from tidegate.spark.probing import Probing
 from tidegate.spark.runs import NewRun, Run, StoredRun
-from tidegate.values import LEFT
 
 if TYPE_CHECKING:
     from tidegate.spark.choosing import Chosen

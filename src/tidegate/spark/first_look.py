@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame
 from tidegate.control import balancing
 from tidegate.control.balancing import BalanceSettings
 from tidegate.control.first_count import SideCount, SideSeen
+from tidegate.model.plan import BEGINNING_US, Manifest
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.layout import CODE, REPORT, TAG, TIME
-from tidegate.values import BEGINNING_US, Manifest
 
 #: Rows that are counted together. A task has any number of such chunks: a backlog of days need not fit into
 #: its memory.

@@ -14,9 +14,9 @@ from tidegate.api.join_conditions import OnSets
 from tidegate.api.streams import Join, Match, Node, Output, Source
 from tidegate.api.windows import Window
 from tidegate.errors import FlowError, explain
+from tidegate.model.plan import LEFT
 from tidegate.spark import ports
 from tidegate.spark.layout import JoinLayout
-from tidegate.values import LEFT
 
 
 def check_outputs(outputs: Sequence[Output]) -> None:

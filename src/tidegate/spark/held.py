@@ -4,7 +4,7 @@ Nearly always both are the ranges of its partitions, and nothing has to be opene
 two exceptions. Where the plan cuts a key out of a partition, the rows of the key are searched for and the
 piece is listed anew (every instance that is concerned finds the same ranges, so any of them may report it).
 And rows of a key that stands in a grid are *lent*: seen by all instances of their row or column
-(`routing.py`), as files are everybody's to read. Where owed work is made up for, a left row sees all right
+(`model/routing.py`), as files are everybody's to read. Where owed work is made up for, a left row sees all right
 rows of its key.
 """
 
@@ -16,14 +16,14 @@ from typing import Protocol
 
 import numpy as np
 
+from tidegate.model.plan import Piece
+from tidegate.model.routing import Cut, Placement, Routing
 from tidegate.route.hash import partition_of
 from tidegate.route.places import recut
-from tidegate.routing import Cut, Placement, Routing
 from tidegate.spark.layout import CODE
 from tidegate.spark.marks import Marks
 from tidegate.spark.runs import StoredRun, as_numpy
 from tidegate.state.segment import SegmentCache
-from tidegate.values import Piece
 
 
 class Layout(Protocol):

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from tidegate.control.debts import Needs
 from tidegate.join.reach import Ages, ages_of
 from tidegate.join.selection import GROUPS
-from tidegate.routing import Cut, Routing
-from tidegate.spark.layout import JoinLayout
-from tidegate.values import (
+from tidegate.model.plan import (
     BEGINNING_US,
     END_US,
     LEFT,
@@ -26,6 +24,8 @@ from tidegate.values import (
     Plan,
     Skipping,
 )
+from tidegate.model.routing import Cut, Routing
+from tidegate.spark.layout import JoinLayout
 from tidegate.window.intervals import Intervals
 
 

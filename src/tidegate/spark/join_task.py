@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tidegate.join.planned import skips_nothing
 from tidegate.join.selection import KEEP, purpose, row_identity, within_share
+from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Paid, PartitionLoad, Piece, TaskReport
 from tidegate.route.hash import partition_bounds, partition_of
 from tidegate.route.places import stored_in
 from tidegate.route.targets import PROBE, STORE
@@ -41,7 +42,6 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import BEGINNING_US, LEFT, RIGHT, Paid, PartitionLoad, Piece, TaskReport
 
 
 class JoinInstance:

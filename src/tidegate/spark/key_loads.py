@@ -14,11 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.model.plan import LEFT, RIGHT, KeyLoad
 from tidegate.route.frequent_keys import FrequentKeys
 from tidegate.route.targets import STORE
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.runs import NewRun, StoredRun
-from tidegate.values import LEFT, RIGHT, KeyLoad
 
 #: A key with less of the work of an instance (its rows and comparisons together) is not worth a word.
 SHARE = 2e-3

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tidegate.model.plan import LEFT, RIGHT
 from tidegate.spark.runs import NewRun
-from tidegate.values import LEFT, RIGHT
 
 
 class Together:

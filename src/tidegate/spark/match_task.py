@@ -20,17 +20,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidegate.model.plan import BEGINNING_US, END_US
+from tidegate.model.reports import MatchReport, Sampled
 from tidegate.sift.axes import places
 from tidegate.sift.decision import keep_by_hash
 from tidegate.sift.lookup import Lookup
 from tidegate.sift.query_index import Matches, QueryIndex
 from tidegate.sift.sifter import Sifter
-from tidegate.sifting import MatchReport, Sampled
 from tidegate.spark.coordinates import coordinates_of
 from tidegate.spark.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.worker_memory import keep_freed_memory
-from tidegate.values import BEGINNING_US, END_US
 
 #: Samples of an Arrow batch that are told; the controller keeps a thousand in all.
 SAMPLES_TOLD = 2000

@@ -8,12 +8,12 @@ from typing import Any
 
 from tidegate.control import sifting
 from tidegate.control.sifting import SiftSettings
-from tidegate.sifting import MatchReport
+from tidegate.model.plan import Manifest, Plan
+from tidegate.model.reports import MatchReport
 from tidegate.spark import observed, source_sifters
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.observed import Observed
 from tidegate.spark.source_sifters import SourceSifters
-from tidegate.values import Manifest, Plan
 
 
 @dataclass(frozen=True)

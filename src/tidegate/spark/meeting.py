@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from tidegate.join import probe as kernel
 from tidegate.join.key_filter import worth_asking
 from tidegate.join.reach import Look
+from tidegate.model.plan import LEFT
 from tidegate.spark.assemble import Pairs, same_keys
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.judging import Places, by_time, judge_of, places_of
 from tidegate.spark.runs import Run, StoredRun
-from tidegate.values import LEFT
 
 
 class Meeting:

@@ -14,8 +14,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 
 from tidegate.errors import BatchFailed, explain
-from tidegate.sifting import MatchReport
-from tidegate.values import BEGINNING_US
+from tidegate.model.plan import BEGINNING_US
+from tidegate.model.reports import MatchReport
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.model.plan import BEGINNING_US
 from tidegate.spark import residual
 from tidegate.spark.compiled import CompiledJoin, CompiledOperator, Tap
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import REPORT, TAG, TIME
-from tidegate.values import BEGINNING_US
 
 
 def result(operator: CompiledOperator, results: Mapping[str, DataFrame], staged: bool = False) -> DataFrame:

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from tidegate.api.streams import HIDDEN, Join, Match, Node, Refused
 from tidegate.api.windows import Window
-from tidegate.sifting import MatchReport, is_match_report
+from tidegate.model.plan import TaskReport
+from tidegate.model.reports import MatchReport, is_match_report
 from tidegate.spark import observed, ports
 from tidegate.spark.compiled import Compiled, CompiledOperator
 from tidegate.spark.dropping import in_gap
@@ -21,7 +22,6 @@ from tidegate.spark.layout import CELL, REPORT
 from tidegate.spark.observed import Entered
 from tidegate.spark.pass_rows import is_late, result, tapped
 from tidegate.spark.staging import read_staged
-from tidegate.values import TaskReport
 from tidegate.window.gap_table import GapTable
 
 Reports = tuple[list[TaskReport], list[MatchReport]]

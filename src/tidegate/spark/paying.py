@@ -25,6 +25,7 @@ from tidegate.join import owed
 from tidegate.join.planned import planned
 from tidegate.join.reach import Look, NewRows, ages_of, nonempty
 from tidegate.join.selection import PAY, lots, purpose, row_identity
+from tidegate.model.plan import LEFT, RIGHT, Debt, PaidCell, Payment
 from tidegate.spark import finding
 from tidegate.spark.assemble import Pairs
 from tidegate.spark.held import Held, partly_here
@@ -34,7 +35,6 @@ from tidegate.spark.layout import BATCH
 from tidegate.spark.meeting import Meeting, chunks
 from tidegate.spark.runs import Run, StoredRun, as_numpy
 from tidegate.state.segment import SegmentCache
-from tidegate.values import LEFT, RIGHT, Debt, PaidCell, Payment
 
 #: Where a result row of an inner join was found, if it is one that is made up for: in no cell of this batch.
 NO_CELL = -1

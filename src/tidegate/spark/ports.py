@@ -20,11 +20,11 @@ from pyspark.sql import types as T
 
 from tidegate.api.streams import Box, Node, Source
 from tidegate.errors import FlowError, explain
+from tidegate.model.plan import BEGINNING_US
 from tidegate.spark.keys import quoted
 from tidegate.spark.lanes import Lanes
 from tidegate.spark.layout import CODE, TAG, TIME
 from tidegate.spark.understood import understood
-from tidegate.values import BEGINNING_US
 
 #: Tag of heartbeat rows: no port has it.
 HEARTBEAT = -1

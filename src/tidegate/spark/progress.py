@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidegate.control.overload import looked_at
-from tidegate.sifting import MatchReport
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.reports import MatchReport
 from tidegate.spark.layout import JoinLayout, WindowLayout
 from tidegate.spark.observed import Observed
-from tidegate.values import BEGINNING_US, Manifest, Plan, TaskReport
 
 Progress = dict[str, Any]
 #: Keys of an instance that are shown.

@@ -31,6 +31,7 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.model.plan import Piece, TaskReport
 from tidegate.spark.assemble import Assembler
 from tidegate.spark.compiled import CompiledJoin
 from tidegate.spark.held import Held
@@ -43,7 +44,6 @@ from tidegate.spark.worker_cache import worker_cache
 from tidegate.state.paths import segment_path
 from tidegate.state.segment import SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import Piece, TaskReport
 
 
 def condition(where: Any) -> Column:

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.model.plan import LEFT, RIGHT
+from tidegate.model.routing import Routing
 from tidegate.route.targets import STORE, Group, Tables
-from tidegate.routing import Routing
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout
 from tidegate.spark.sql_text import literal, told_apart
-from tidegate.values import LEFT, RIGHT
 
 #: Number of a row's place among left and among right rows; where it is stored; one target of it, with its
 #: role.

@@ -21,11 +21,11 @@ from tidegate.join.key_filter import KeyFilter
 from tidegate.join.matched import no_bits, set_bits, union
 from tidegate.join.order import sort_by_code_time
 from tidegate.join.within import slots_of
+from tidegate.model.plan import Piece
 from tidegate.route.places import Labelled
 from tidegate.route.targets import PROBE, STORE
 from tidegate.spark.layout import BATCH, CODE, ROW, TIME, SideLayout
 from tidegate.state.segment import SegmentCache, SegmentWriter
-from tidegate.values import Piece
 
 if TYPE_CHECKING:
     from tidegate.spark.marks import Marks

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from tidegate.join.matched import count, positions, set_bits, unset_positions
 from tidegate.join.order import sort_by_code_time
+from tidegate.model.plan import END_US, LEFT, ByteRange, Piece
 from tidegate.route.places import Labelled, by_base, stored_in
 from tidegate.spark.assemble import Pairs
 from tidegate.spark.layout import BATCH, CODE, TIME, JoinLayout
 from tidegate.spark.marks import all_known, borrowed, lent
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
 from tidegate.state.segment import SegmentWriter
-from tidegate.values import END_US, LEFT, ByteRange, Piece
 
 if TYPE_CHECKING:
     from tidegate.spark.held import Held

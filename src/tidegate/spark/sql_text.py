@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import types as T
 
+from tidegate.model.plan import BEGINNING_US
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import TIME
-from tidegate.values import BEGINNING_US
 
 
 def literal(value: list[Any], kind: str) -> str:

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark import Broadcast
 
 from tidegate.control.estimating import left_out
+from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan
 from tidegate.sift.query_index import QueryIndex
 from tidegate.sift.sifter import Sifter
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
@@ -21,7 +22,6 @@ from tidegate.spark.match_task import MatchBatch, Queries
 from tidegate.spark.staging import Staging
 from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_network import feeding
-from tidegate.values import BEGINNING_US, END_US, Manifest, Plan
 from tidegate.window.strata import NOTHING_LEFT_OUT
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.routing import Cut, Routing
+from tidegate.model.plan import Piece
+from tidegate.model.routing import Cut, Routing
 from tidegate.spark.layout import WindowLayout
-from tidegate.values import Piece
 from tidegate.window.gap_table import GapTable
 from tidegate.window.intervals import Intervals
 from tidegate.window.strata import NOTHING_LEFT_OUT, LeftOut

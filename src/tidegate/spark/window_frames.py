@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tidegate.model.plan import BEGINNING_US
 from tidegate.spark.approximate import left_out_sql, share_sql
 from tidegate.spark.compiled import CompiledWindow
 from tidegate.spark.dropping import in_gap
@@ -41,7 +42,6 @@ from tidegate.spark.layout import (
 from tidegate.spark.routed import instance_of
 from tidegate.spark.sql_text import data, told_apart
 from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.values import BEGINNING_US
 from tidegate.window.gap_table import GapTable
 from tidegate.window.panes import Panes
 from tidegate.window.spec import RowsSpec, WindowSpec

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.join.order import sort_by_code_time
+from tidegate.model.plan import LEFT, ByteRange, PartitionLoad, Piece, TaskReport
 from tidegate.route.hash import partition_bounds
 from tidegate.route.places import stored_in
 from tidegate.spark.held import Held
@@ -36,7 +37,6 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.values import LEFT, ByteRange, PartitionLoad, Piece, TaskReport
 from tidegate.window.closing import cells, closing_windows, panes_needed
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes

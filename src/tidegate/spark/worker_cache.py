@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Protocol
 
+from tidegate.model.plan import Piece
 from tidegate.state.segment import SegmentCache
 from tidegate.state.store import open_store
-from tidegate.values import Piece
 
 #: Per store and operator: the run that opened the segments, and the segments.
 _caches: dict[tuple[str, str], tuple[str, SegmentCache]] = {}

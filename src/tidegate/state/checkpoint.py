@@ -14,6 +14,7 @@ The life of a run: `open` → `recover` → for each batch (plan, run, `commit`)
 from __future__ import annotations
 
 from tidegate.errors import CheckpointInUse, explain
+from tidegate.model.plan import Manifest
 from tidegate.state.flow_check import check_flow
 from tidegate.state.local import LocalStore
 from tidegate.state.lock import Lock, hold
@@ -23,7 +24,6 @@ from tidegate.state.receipts import ReceiptLog
 from tidegate.state.store import Store, open_store
 from tidegate.state.sweep import drop_unreferenced, sweep
 from tidegate.state.telemetry import TelemetryLog
-from tidegate.values import Manifest
 
 __all__ = ["Checkpoint", "check_flow"]
 

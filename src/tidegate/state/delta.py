@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidegate.errors import StateError, explain
-from tidegate.values import Debt, Manifest, Piece
+from tidegate.model.plan import Debt, Manifest, Piece
 
 
 def small_fields(manifest: Manifest) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.errors import StateError, explain
+from tidegate.model.plan import Manifest
 from tidegate.state.delta import (
     applied,
     by_name,
@@ -30,7 +31,6 @@ from tidegate.state.delta import (
 from tidegate.state.paths import batch_of, batch_path
 from tidegate.state.sealed import seal, unseal
 from tidegate.state.store import Store
-from tidegate.values import Manifest
 
 FOLDER = "manifests"
 KIND = "manifest"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from tidegate.routing import Routing
-from tidegate.values import ByteRange, Piece, TaskReport
+from tidegate.model.plan import ByteRange, Piece, TaskReport
+from tidegate.model.routing import Routing
 
 
 def after_batch(

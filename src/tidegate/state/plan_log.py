@@ -7,10 +7,10 @@ first try did, even under other settings.
 from __future__ import annotations
 
 from tidegate.errors import StateError, explain
+from tidegate.model.plan import Plan
 from tidegate.state.paths import batch_of, batch_path
 from tidegate.state.sealed import seal, unseal
 from tidegate.state.store import Store
-from tidegate.values import Plan
 
 FOLDER = "plans"
 KIND = "plan"

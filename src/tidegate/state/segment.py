@@ -21,9 +21,9 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import StateError, explain
+from tidegate.model.plan import ByteRange
 from tidegate.state.sealed import checksum
 from tidegate.state.store import Bytes, Store
-from tidegate.values import ByteRange
 
 ALIGNMENT = 64
 #: Opened blobs that a worker keeps. They are mapped, so this bounds addresses and page cache, not the heap.

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tidegate.model.plan import Manifest, Piece
 from tidegate.state.store import Store
-from tidegate.values import Manifest, Piece
 
 FOLDER = "segments"
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.values import BEGINNING_US, END_US
+from tidegate.model.plan import BEGINNING_US, END_US
 from tidegate.window.decisions import Decisions
 from tidegate.window.intervals import Intervals, always, merged, union
 from tidegate.window.source_range import Step, source_range

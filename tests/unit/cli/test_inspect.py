@@ -9,11 +9,11 @@ import pytest
 from tidegate.cli.inspect import look
 from tidegate.cli.main import main
 from tidegate.errors import StateError
-from tidegate.routing import together
+from tidegate.model.plan import ByteRange, Manifest, Piece, Plan, StreamClock
+from tidegate.model.routing import together
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.manifest import ManifestLog
 from tidegate.state.plan_log import PlanLog
-from tidegate.values import ByteRange, Manifest, Piece, Plan, StreamClock
 
 ROUTING = {"near": together(0, 2, (0, 1, 0, 1))}
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tidegate.control.adding_up import CONTROL, by_row, learn
 from tidegate.control.planning import first_manifest, next_plan
-from tidegate.values import Manifest, TaskReport
+from tidegate.model.plan import Manifest, TaskReport
 
 
 def report(rows: int, stored: int, late: int = 0) -> TaskReport:

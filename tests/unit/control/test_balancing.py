@@ -12,9 +12,9 @@ from tidegate.control import balancing
 from tidegate.control.balancing import Balanced, BalanceSettings
 from tidegate.control.loads import loads_of
 from tidegate.errors import FlowError, StateError
+from tidegate.model.plan import ByteRange, KeyLoad, Manifest, PartitionLoad, Piece, TaskReport
+from tidegate.model.routing import Place, Placement, Routing
 from tidegate.route.load import Load, no_work
-from tidegate.routing import Place, Placement, Routing
-from tidegate.values import ByteRange, KeyLoad, Manifest, PartitionLoad, Piece, TaskReport
 
 KEY = 3 << 62  # In the last of four partitions.
 

@@ -19,8 +19,8 @@ from tidegate.control.completeness import (
 from tidegate.control.ledger import RANDOM_DROP, SAMPLING, SIFTER, Line, Reader
 from tidegate.control.planning import Operator, first_manifest, next_plan
 from tidegate.join.within import Unbounded, Within
-from tidegate.routing import together
-from tidegate.values import BEGINNING_US, Manifest, Skipping, StreamClock
+from tidegate.model.plan import BEGINNING_US, Manifest, Skipping, StreamClock
+from tidegate.model.routing import together
 
 NO = (False, False)
 OPERATORS = {

@@ -15,7 +15,7 @@ from tidegate.control.selective import ContentDecision, SelectivePolicy
 from tidegate.control.shedding import Work
 from tidegate.join.basic_windows import Windows
 from tidegate.join.selection import GROUPS
-from tidegate.values import Looks, Manifest, Plan, Skipping, TaskReport
+from tidegate.model.plan import Looks, Manifest, Plan, Skipping, TaskReport
 
 DECISION = ContentDecision(0.2, 0.02, 0.3)
 #: Ages of the left and the right window; of the oldest nothing is stored.

@@ -12,8 +12,8 @@ from tests.unit.state.samples import a_piece
 from tidegate.control.debts import NOTHING, Ledger, Needs, owed_after
 from tidegate.control.forgiving import within_limit, without_given_up
 from tidegate.control.planning import first_manifest
-from tidegate.routing import together
-from tidegate.values import Debt, Looks, Manifest, OwedCell, PaidCell, Payment, Piece, Plan, Skipping
+from tidegate.model.plan import Debt, Looks, Manifest, OwedCell, PaidCell, Payment, Piece, Plan, Skipping
+from tidegate.model.routing import together
 
 HALF = Skipping(0.5, ((1.0, 0.5, 0.0), (1.0, 1.0, 1.0)), orders=((0, 1, 2), (0, 1, 2)))
 

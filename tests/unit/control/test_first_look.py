@@ -15,11 +15,11 @@ from tidegate.control.balancing import Balanced, BalanceSettings
 from tidegate.control.first_count import SideSeen
 from tidegate.control.first_look import FULL_MOST, load_ahead, loads_ahead
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.model.plan import ByteRange, Manifest, Piece
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.auto.work_costs import price
 from tidegate.route.hash import partition_of
-from tidegate.values import ByteRange, Manifest, Piece
 
 PARTITIONS, INSTANCES = 16, 4
 HOT = 5 << 60  # In partition 5.

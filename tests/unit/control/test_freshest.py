@@ -22,7 +22,7 @@ from tidegate.control.freshest import (
     learn,
 )
 from tidegate.control.planning import next_plan
-from tidegate.values import BEGINNING_US, ByteRange, Manifest, Piece, StreamClock, TaskReport
+from tidegate.model.plan import BEGINNING_US, ByteRange, Manifest, Piece, StreamClock, TaskReport
 
 SECOND = 10**6
 SHARES = st.floats(0.05, 0.95)

@@ -20,8 +20,8 @@ from tidegate.control.ledger import (
     lines_of,
     of_stream,
 )
-from tidegate.sifting import MatchReport
-from tidegate.values import PartitionLoad, TaskReport
+from tidegate.model.plan import PartitionLoad, TaskReport
+from tidegate.model.reports import MatchReport
 
 LEFT = Reader("join1", 0, "orders", RANDOM_DROP, whole=True, keeps_keyless=False, joins=True)
 RIGHT = replace(LEFT, side=1, source="tracks")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.memory import forget, piece_bytes
-from tidegate.values import BEGINNING_US, ByteRange, Piece
+from tidegate.model.plan import BEGINNING_US, ByteRange, Piece
 
 SLOT_US = 100
 

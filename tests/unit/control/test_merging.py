@@ -9,8 +9,8 @@ import pytest
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER, choose_merges
-from tidegate.routing import together
-from tidegate.values import BEGINNING_US, END_US, Piece
+from tidegate.model.plan import BEGINNING_US, END_US, Piece
+from tidegate.model.routing import together
 
 SLOT_US = 100
 #: Partitions 0 and 1 belong to instance 0, 2 and 3 to instance 1.

@@ -10,8 +10,8 @@ from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.planning import Operator, first_manifest, next_plan
 from tidegate.join.within import Within
-from tidegate.routing import together
-from tidegate.values import END_US, Manifest, Plan, TaskReport
+from tidegate.model.plan import END_US, Manifest, Plan, TaskReport
+from tidegate.model.routing import together
 
 NO = (False, False)
 OPERATORS = {

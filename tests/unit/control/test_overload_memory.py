@@ -13,7 +13,7 @@ from tidegate.control.join_policies import JoinShape, kind_of
 from tidegate.control.overload import OverloadSettings, decide
 from tidegate.control.planning import Operator
 from tidegate.join.within import Within
-from tidegate.values import BEGINNING_US, ByteRange, Manifest, Piece
+from tidegate.model.plan import BEGINNING_US, ByteRange, Manifest, Piece
 
 SECOND = 1_000_000
 WITHIN = Within(10 * SECOND, 10 * SECOND)

@@ -23,8 +23,8 @@ from tidegate.control.planning import (
     settle_plan,
 )
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.routing import together
-from tidegate.values import BEGINNING_US, END_US, Manifest, Plan, StreamClock
+from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan, StreamClock
+from tidegate.model.routing import together
 from tidegate.window.lifetime import RowsLifetime
 
 NEITHER, LEFT_ONLY, BOTH = (False, False), (True, False), (True, True)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from tidegate.control.recall import Estimate, pooled, recall_of, student
 from tidegate.join.selection import GROUPS
-from tidegate.values import Looks, Skipping
+from tidegate.model.plan import Looks, Skipping
 
 
 def looks(

@@ -17,8 +17,7 @@ from tidegate.control.receipts import ESTIMATED, EXACT, NO_SAMPLE, SUBSET, Outle
 from tidegate.join.reach import ages_of
 from tidegate.join.selection import GROUPS
 from tidegate.join.within import Within
-from tidegate.routing import together
-from tidegate.values import (
+from tidegate.model.plan import (
     BEGINNING_US,
     ByteRange,
     Debt,
@@ -30,6 +29,7 @@ from tidegate.values import (
     Skipping,
     TaskReport,
 )
+from tidegate.model.routing import together
 
 NEAR = {"join1": replace(OPERATORS["near"], name="join1")}
 WAYS = Ways(

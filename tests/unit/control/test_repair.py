@@ -13,7 +13,7 @@ from tests.unit.control.test_outcome import a_report
 from tidegate.control import repair
 from tidegate.control.cost_model import CostModel, Effort
 from tidegate.control.repair import RepairSettings, choose, everything, learn
-from tidegate.values import Debt, OwedCell, Paid, PaidCell, Payment, Skipping
+from tidegate.model.plan import Debt, OwedCell, Paid, PaidCell, Payment, Skipping
 
 SETTINGS = RepairSettings("when idle", 1000, batch_seconds=2.0, parallelism=2)
 ALL = replace(HALF, fraction=1.0)

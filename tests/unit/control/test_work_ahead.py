@@ -11,7 +11,7 @@ from tidegate.control.join_policies import JoinShape
 from tidegate.control.planning import Operator
 from tidegate.control.work_ahead import rows_ahead, work_ahead
 from tidegate.join.within import TimeCondition, Unbounded, Within
-from tidegate.values import LEFT, RIGHT, ByteRange, Looks, Manifest, Piece, TaskReport
+from tidegate.model.plan import LEFT, RIGHT, ByteRange, Looks, Manifest, Piece, TaskReport
 
 SECOND = 1_000_000
 

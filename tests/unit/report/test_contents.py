@@ -2,18 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.report.contents import (
-    Contents,
-    all_rows,
-    checkpoint_row,
-    debt_rows,
-    last_of,
-    routing_rows,
-    segment_rows,
-)
-from tidegate.report.units import iso
-from tidegate.routing import together
-from tidegate.values import (
+from tidegate.model.plan import (
     BEGINNING_US,
     END_US,
     ByteRange,
@@ -25,6 +14,17 @@ from tidegate.values import (
     Skipping,
     StreamClock,
 )
+from tidegate.model.routing import together
+from tidegate.report.contents import (
+    Contents,
+    all_rows,
+    checkpoint_row,
+    debt_rows,
+    last_of,
+    routing_rows,
+    segment_rows,
+)
+from tidegate.report.units import iso
 
 
 def piece(slot: int | None, rows: int, *, side: int = 0, keyless: bool = False, at: int = 0) -> Piece:

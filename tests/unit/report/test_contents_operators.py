@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from tidegate.model.plan import BEGINNING_US, ByteRange, Manifest, Piece
+from tidegate.model.reports import Sampled
 from tidegate.report.contents import Contents, all_rows, segment_rows
 from tidegate.report.contents_operators import sifter_rows, window_rows
 from tidegate.report.contents_tables import print_contents
 from tidegate.sift.axes import Axis
 from tidegate.sift.regions import Domain, Regions
 from tidegate.sift.sifter import Sifter
-from tidegate.sifting import Sampled
-from tidegate.values import BEGINNING_US, ByteRange, Manifest, Piece
 
 BUSY = {
     "size_us": 60_000_000,

@@ -14,12 +14,12 @@ from tidegate.control.first_count import SideCount
 from tidegate.control.first_look import load_ahead
 from tidegate.join.selection import mixed
 from tidegate.join.within import Within
+from tidegate.model.plan import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash import partition_of
 from tidegate.spark import first_look
 from tidegate.spark.first_look import _added_up, _Counting
-from tidegate.values import BEGINNING_US
 
 SECOND = 1_000_000
 KEYS, ROWS, PARTITIONS, INSTANCES, REACH_SECONDS = 100_000, 60_000, 64, 8, 3

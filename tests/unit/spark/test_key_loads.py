@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.model.routing import Place, Placement, Routing
 from tidegate.route.targets import PROBE, STORE
-from tidegate.routing import Place, Placement, Routing
 from tidegate.spark import key_loads as module
 from tidegate.spark.key_loads import KEYS_MAX, SHARE, key_loads
 from tidegate.spark.runs import NewRun

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 from fsspec.implementations.dirfs import DirFileSystem
 
-from tidegate.routing import together
+from tidegate.model.plan import ByteRange, Manifest, Piece, Plan, StreamClock
+from tidegate.model.routing import together
 from tidegate.state.local import LocalStore
 from tidegate.state.memory import MemoryStore
 from tidegate.state.remote import RemoteStore
 from tidegate.state.store import Store
-from tidegate.values import ByteRange, Manifest, Piece, Plan, StreamClock
 
 KINDS = ("local", "memory", "remote-memory", "remote-file", "remote-dir")
 

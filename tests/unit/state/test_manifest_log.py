@@ -7,10 +7,10 @@ import pytest
 from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flipped
 
 from tidegate.errors import StateError
+from tidegate.model.plan import Manifest
 from tidegate.state.manifest import ManifestLog
 from tidegate.state.memory import MemoryStore
 from tidegate.state.store import Store
-from tidegate.values import Manifest
 
 
 @pytest.fixture

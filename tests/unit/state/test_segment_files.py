@@ -7,10 +7,10 @@ import pytest
 from tests.unit.state.samples import alter, flipped, rows
 
 from tidegate.errors import StateError
+from tidegate.model.plan import ByteRange
 from tidegate.state.memory import MemoryStore
 from tidegate.state.segment import ALIGNMENT, SegmentCache, SegmentWriter
 from tidegate.state.store import Store
-from tidegate.values import ByteRange
 
 FILE = "segments/near/0-0-a.arrow"
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.routing import together
+from tidegate.model.routing import together
 from tidegate.spark.engine import CONF
 from tidegate.spark.layout import CODE, TAG, TIME
 from tidegate.spark.routed import instance_of

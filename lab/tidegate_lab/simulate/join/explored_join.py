@@ -22,7 +22,7 @@ from tidegate.join.probe import Ranges, probe
 from tidegate.join.reach import Ages, Exploring, NewRows, ages_of, looks
 from tidegate.join.selection import EXPLORE, GROUPS, lots, purpose, row_identity, sample_groups
 from tidegate.join.within import Within
-from tidegate.values import Looks, Skipping
+from tidegate.model.plan import Looks, Skipping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

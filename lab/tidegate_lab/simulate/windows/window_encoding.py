@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tidegate.values import BEGINNING_US, END_US
+from tidegate.model.plan import BEGINNING_US, END_US
 from tidegate.window.decisions import Decisions
 from tidegate.window.intervals import Intervals, always, merged
 from tidegate.window.kept_arrows import Arrow

@@ -29,7 +29,7 @@ from itertools import groupby
 
 import numpy as np
 
-from tidegate.values import BEGINNING_US
+from tidegate.model.plan import BEGINNING_US
 from tidegate.window.decisions import Decisions
 from tidegate.window.drop_window import DropWindow
 from tidegate.window.nodes import Window

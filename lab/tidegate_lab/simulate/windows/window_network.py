@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.values import BEGINNING_US
+from tidegate.model.plan import BEGINNING_US
 from tidegate.window.intervals import Intervals
 from tidegate.window.kept_arrows import Arrow
 from tidegate.window.network import Network

@@ -1,4 +1,4 @@
-"""The instances of a key in a plan of the `auto` strategy, which stand in a grid (`routing.py`)."""
+"""The instances of a key in a plan of the `auto` strategy, which stand in a grid (`model/routing.py`)."""
 
 from __future__ import annotations
 

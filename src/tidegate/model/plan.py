@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tidegate.routing import Cut, Routing
+from tidegate.model.routing import Cut, Routing
 
 #: Below every event time: the watermark of a stream that has shown no row yet.
 BEGINNING_US = -(2**63)
