@@ -18,10 +18,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tidegate.sift.axes import END, FIRST, Axis, places
-from tidegate.sift.box_rows import cells_of
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.query_index import QueryIndex
+from tidegate.sift.index.box_rows import cells_of
+from tidegate.sift.index.query_index import QueryIndex
+from tidegate.sift.queries.axes import END, FIRST, Axis, places
+from tidegate.sift.queries.boxes import Boxes
 
 ROUNDS = 7
 #: Pairs that a measurement may find: fewer rows are taken where queries hold thousands of them.

@@ -26,10 +26,10 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from tidegate.cli.main import main as tidegate
-from tidegate.sift.axes import Axis
-from tidegate.sift.decision import Gate, keep_by_hash
+from tidegate.sift.filter.decision import Gate, keep_by_hash
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.sifter import Sifter
 
 ROUNDS = 9
 BATCH = 65_536

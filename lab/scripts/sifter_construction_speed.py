@@ -14,12 +14,12 @@ from functools import partial
 from statistics import median
 from time import process_time
 
-from tidegate.sift.configuration import configure
-from tidegate.sift.consolidation import consolidate
+from tidegate.sift.construct.configuration import configure
+from tidegate.sift.construct.consolidation import consolidate
 from tidegate.sift.construction import Sample, construct
-from tidegate.sift.partitioners import PARTITIONERS
+from tidegate.sift.partition.partitioners import PARTITIONERS
 from tidegate.sift.placing import frequencies
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 
 ROUNDS = 15

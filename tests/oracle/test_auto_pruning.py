@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tidegate.sift.auto.pruning import _best_subtree
+from tidegate.sift.partition.auto.pruning import _best_subtree
 
 
 def a_tree(random: np.random.Generator, leaves: int) -> np.ndarray:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tidegate.sift.axes import Axis, places
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.consolidation import consolidate
+from tidegate.sift.construct.consolidation import consolidate
 from tidegate.sift.placing import region_of
+from tidegate.sift.queries.axes import Axis, places
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.sift.axes import Axis
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.qd_part import best_division, qd_part
+from tidegate.sift.partition.qd_part import best_division, qd_part
+from tidegate.sift.queries.axes import Axis
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain
 
 if TYPE_CHECKING:

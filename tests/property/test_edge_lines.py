@@ -12,7 +12,7 @@ from tidegate.edge.csv_lines import CsvLines
 from tidegate.edge.json_lines import JsonLines
 from tidegate.edge.lines import Lines, gathered
 from tidegate.edge.parsing import LineFormat, parse
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 
 AXES = (Axis("x"), Axis("kind", "category", ("bus", "taxi")), Axis("paid", "category", ("false", "true")))
 HEADER = b"x,kind,paid"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.sift.axes import Axis, places
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.partitioners import PARTITIONERS, Partitioner
+from tidegate.sift.partition.partitioners import PARTITIONERS, Partitioner
 from tidegate.sift.placing import frequencies, region_of
+from tidegate.sift.queries.axes import Axis, places
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
 if TYPE_CHECKING:

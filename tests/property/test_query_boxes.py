@@ -13,11 +13,11 @@ from tests.oracle.plain_predicates import SCHEMA, Written, conjunctions, predica
 
 from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.sift.axes import Axis, places
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.query_boxes import boxes_of
-from tidegate.sift.sql import parse
-from tidegate.sift.templates import grouped
+from tidegate.sift.queries.axes import Axis, places
+from tidegate.sift.queries.boxes import Boxes
+from tidegate.sift.queries.query_boxes import boxes_of
+from tidegate.sift.queries.sql import parse
+from tidegate.sift.queries.templates import grouped
 
 ROWS = rows()
 #: A query that names a column, whatever the others do.

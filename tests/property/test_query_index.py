@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tidegate.sift.axes import END, FIRST, NAN, NULL, Axis
-from tidegate.sift.box_rows import AT_ONCE
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.query_index import QueryIndex
+from tidegate.sift.index.box_rows import AT_ONCE
+from tidegate.sift.index.query_index import QueryIndex
+from tidegate.sift.queries.axes import END, FIRST, NAN, NULL, Axis
+from tidegate.sift.queries.boxes import Boxes
 
 #: How long boxes are on an axis, of a hundred places: points, small ones, large ones.
 LENGTHS = (1, 5, 60)

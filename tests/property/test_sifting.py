@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tidegate.sift.axes import Axis
-from tidegate.sift.decision import DROP, SAMPLE, Gate
-from tidegate.sift.lookup import Lookup
+from tidegate.sift.filter.decision import DROP, SAMPLE, Gate
+from tidegate.sift.filter.lookup import Lookup
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.sifter import Sifter
 
 # Few distinct values, so that cuts repeat and rows lie on them; and any number at all.
 COORDINATES = st.one_of(

@@ -27,8 +27,8 @@ from tests.spark.crash_input import BATCH_US, FIRST_US, LATENESS_US, WITHIN_US
 import tidegate as tg
 from tidegate.control import planning
 from tidegate.model.plan import BEGINNING_US, Plan, Skipping
+from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.regions import Regions
-from tidegate.sift.sifter import Sifter
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.window.strata import STRATA
 

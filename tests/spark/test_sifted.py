@@ -13,11 +13,11 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
-from tidegate.sift.axes import Axis
-from tidegate.sift.decision import keep_by_hash
-from tidegate.sift.lookup import Lookup
+from tidegate.sift.filter.decision import keep_by_hash
+from tidegate.sift.filter.lookup import Lookup
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.sifter import Sifter
 from tidegate.spark.layout import HASH, SAMPLE, TIME, MatchLayout
 from tidegate.spark.match_task import MatchBatch
 from tidegate.spark.sifted import sifted

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.sift.construction import Constructed
-from tidegate.sift.partitioners import PARTITIONERS
+from tidegate.sift.partition.partitioners import PARTITIONERS
 from tidegate_lab.reproduce.sifters.runs import combinations
 from tidegate_lab.reproduce.sifters.runs.combinations import (
     RANDOM,

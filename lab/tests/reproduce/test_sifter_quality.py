@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.sift.axes import END, FIRST, Axis, places
-from tidegate.sift.boxes import Boxes
+from tidegate.sift.queries.axes import END, FIRST, Axis, places
+from tidegate.sift.queries.boxes import Boxes
 from tidegate_lab.reproduce.sifters.runs.quality import answers, measure
 
 ROWS = np.array([[1.0, 1.0], [2.0, 8.0], [np.nan, 3.0], [2.0, 2.0]])

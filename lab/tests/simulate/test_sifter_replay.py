@@ -8,9 +8,9 @@ from statistics import mean, median
 import numpy as np
 import pytest
 
-from tidegate.sift.consolidation import consolidate
+from tidegate.sift.construct.consolidation import consolidate
 from tidegate.sift.construction import Sample, construct
-from tidegate.sift.partitioners import PARTITIONERS
+from tidegate.sift.partition.partitioners import PARTITIONERS
 from tidegate.sift.placing import region_of
 from tidegate_lab.reproduce.sifters.runs.quality import measure
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits

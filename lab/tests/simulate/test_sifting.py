@@ -15,9 +15,9 @@ from tidegate.control.sift_told import sift_told
 from tidegate.control.sifting import CONTROL, Offered, SiftSettings, decide, learn
 from tidegate.model.plan import Manifest
 from tidegate.model.reports import MatchReport, Sampled
-from tidegate.sift.decision import keep_by_hash
-from tidegate.sift.lookup import Lookup
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.filter.decision import keep_by_hash
+from tidegate.sift.filter.lookup import Lookup
+from tidegate.sift.filter.sifter import Sifter
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 
 #: Seconds: of a batch whatever it does, per row that is offered, per row that passes.

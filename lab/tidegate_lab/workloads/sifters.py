@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.sift.axes import Axis, places
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.queries.axes import Axis, places
+from tidegate.sift.queries.boxes import Boxes
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
 from tidegate_lab.workloads.hot_spots import Spread, draw_points
 

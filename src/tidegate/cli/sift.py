@@ -24,7 +24,7 @@ from tidegate.errors import FlowError, TidegateError, explain
 if TYPE_CHECKING:
     from tidegate.edge.node import Node
     from tidegate.edge.source import Sink, Source
-    from tidegate.sift.sifter import Sifter
+    from tidegate.sift.filter.sifter import Sifter
     from tidegate.state.sifter_files import Counts
 
 FORMATS = ("json", "csv", "arrow")
@@ -112,7 +112,7 @@ def told_format(file: str | None, first: bytes) -> str:
 
 
 def _first_sifter(arguments: argparse.Namespace) -> Sifter:
-    from tidegate.sift.sifter import Sifter
+    from tidegate.sift.filter.sifter import Sifter
     from tidegate.state.sifter_files import newest
 
     if arguments.filter is not None:

@@ -4,7 +4,7 @@ Ours: the papers have one mechanism each, and each has its own knob. Here all sp
 `allocation.py` can weigh them against each other:
 
     join      r  falls from 1    cells of both windows, least productive first (`join/cells.py`)
-    match     z  falls from 1    regions of the data space, least wanted first (`sift/configuration.py`)
+    match     z  falls from 1    regions of the data space, least wanted first (`sift/construct/configuration.py`)
     window    f  falls from 1    rows of windows that are estimated (`estimating.py`)
     windows   p  rises from 0    whole windows, up to 𝓑 / (𝓑 + 1) of them (`window/window_drop.py`)
     output    0 or 1             an output is shut off as a whole (`window/admission.py`): the last resort
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.control.rate import FRACTION_MIN
-from tidegate.sift.configuration import configure
+from tidegate.sift.construct.configuration import configure
 from tidegate.window.drop_cost import dropped_rows
 from tidegate.window.network import Network
 from tidegate.window.placement import Placement

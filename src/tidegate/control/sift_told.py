@@ -10,7 +10,7 @@ import numpy as np
 from tidegate.control.sifting import CONTROL
 from tidegate.model.plan import Manifest, Plan
 from tidegate.model.reports import MatchReport
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.filter.sifter import Sifter
 
 
 def sift_told(

@@ -26,10 +26,10 @@ from tidegate.errors import FlowError
 from tidegate.model.reports import Sampled
 from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
 from tidegate.sift.domain import domain_of
-from tidegate.sift.partitioners import partitioner_for
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.partition.partitioners import partitioner_for
 from tidegate.sift.placing import frequencies as frequencies_of
-from tidegate.sift.query_set import QuerySet
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.queries.query_set import QuerySet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,9 +28,9 @@ from tidegate.control.rate import batch_load, expected_rows
 from tidegate.control.sifter_choice import ChoiceSettings, Seen, choose
 from tidegate.model.plan import Manifest, Plan
 from tidegate.model.reports import MatchReport, Sampled
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
-from tidegate.sift.sifter import Sifter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

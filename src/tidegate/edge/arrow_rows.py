@@ -12,8 +12,8 @@ from tidegate.edge.line_rows import Wishes, columns_missing, marked_twice
 from tidegate.edge.node import Node
 from tidegate.edge.source import Sink, Source
 from tidegate.errors import FlowError, explain
-from tidegate.sift.axes import Axis
-from tidegate.sift.decision import DROP, SAMPLE
+from tidegate.sift.filter.decision import DROP, SAMPLE
+from tidegate.sift.queries.axes import Axis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

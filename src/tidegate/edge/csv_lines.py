@@ -17,7 +17,7 @@ import pyarrow.csv
 from tidegate.edge.coordinates import of_column, of_text
 from tidegate.edge.lines import Lines
 from tidegate.errors import FlowError, explain
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

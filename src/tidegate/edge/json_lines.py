@@ -12,7 +12,7 @@ import pyarrow.json
 
 from tidegate.edge.coordinates import is_boolean, of_column, of_value
 from tidegate.edge.lines import Lines
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

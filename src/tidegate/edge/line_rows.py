@@ -17,7 +17,7 @@ from tidegate.edge.node import Node
 from tidegate.edge.parsing import LineFormat, parse
 from tidegate.edge.source import Sink, Source
 from tidegate.errors import FlowError, explain
-from tidegate.sift.decision import DROP
+from tidegate.sift.filter.decision import DROP
 
 #: Bad lines that are told one by one.
 TOLD = 5

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.compiled import compiled
-from tidegate.sift.decision import DROP, SAMPLE
+from tidegate.sift.filter.decision import DROP, SAMPLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

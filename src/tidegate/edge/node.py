@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.sift.decision import Gate
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.filter.decision import Gate
+from tidegate.sift.filter.sifter import Sifter
 from tidegate.state.sifter_files import Counts, counts_of, newest, write_counts
 
 if TYPE_CHECKING:

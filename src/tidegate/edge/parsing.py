@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from tidegate.edge.lines import Lines
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.configuration import configure
-from tidegate.sift.consolidation import Consolidated, consolidate
-from tidegate.sift.partitioners import Partitioner
+from tidegate.sift.construct.configuration import configure
+from tidegate.sift.construct.consolidation import Consolidated, consolidate
+from tidegate.sift.construct.shrinkage import shrunk
+from tidegate.sift.partition.partitioners import Partitioner
 from tidegate.sift.placing import frequencies
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.shrinkage import shrunk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

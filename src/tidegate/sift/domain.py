@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.sift.axes import Axis
-from tidegate.sift.boxes import Boxes
+from tidegate.sift.queries.axes import Axis
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain
 
 if TYPE_CHECKING:

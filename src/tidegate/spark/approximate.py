@@ -29,7 +29,7 @@ from tidegate.spark.layout import SHARE, TIME
 from tidegate.spark.sql_text import data, literal, told_apart
 from tidegate.window.strata import STRATA
 
-#: 2^-53, as in `sift/decision.py`.
+#: 2^-53, as in `sift/filter/decision.py`.
 _UNIT = "1.1102230246251565E-16D"
 
 

@@ -19,7 +19,7 @@ from tidegate.api.streams import Box, Join, Match, Node, Output, Refused, Source
 from tidegate.api.windows import Window
 from tidegate.errors import FlowError, explain
 from tidegate.model.plan import BEGINNING_US
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate.spark import ports
 from tidegate.spark.compiled import (
     Compiled,

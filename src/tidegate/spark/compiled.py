@@ -13,7 +13,7 @@ from tidegate.api.streams import Join, Match, Node, Output, Source
 from tidegate.api.windows import Window
 from tidegate.control.clock import ClockSettings
 from tidegate.model.plan import END_US
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate.spark import ports
 from tidegate.spark.lanes import Lanes
 from tidegate.spark.layout import JoinLayout, MatchLayout, WindowLayout

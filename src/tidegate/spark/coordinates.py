@@ -1,4 +1,4 @@
-"""Arrow columns as coordinates (`sift/axes.py`), as `match_columns.coordinate_sql` has it for Spark.
+"""Arrow columns as coordinates (`sift/queries/axes.py`), as `match_columns.coordinate_sql` has it for Spark.
 
 NaN stays NaN; a null has no coordinate.
 """
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 
 
 def coordinates_of(column: pa.Array, axis: Axis) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from tidegate.api.join_conditions import Condition
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 from tidegate.window.aggregates import Merge, Part
 from tidegate.window.spec import RowsSpec, WindowSpec
 from tidegate.window.udaf import Udaf

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from tidegate.api.streams import Match
 from tidegate.errors import FlowError, explain
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import is_binary, quoted
 from tidegate.spark.layout import QUERY_ID, REPORT, TIME

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from tidegate.model.plan import BEGINNING_US, END_US
 from tidegate.model.reports import MatchReport, Sampled
-from tidegate.sift.axes import places
-from tidegate.sift.decision import keep_by_hash
-from tidegate.sift.lookup import Lookup
-from tidegate.sift.query_index import Matches, QueryIndex
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.filter.decision import keep_by_hash
+from tidegate.sift.filter.lookup import Lookup
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.index.query_index import Matches, QueryIndex
+from tidegate.sift.queries.axes import places
 from tidegate.spark.coordinates import coordinates_of
 from tidegate.spark.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.spark.stage_file import StageWriter

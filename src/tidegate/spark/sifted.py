@@ -1,6 +1,6 @@
 """The sifter in Spark's language: drops rows right where they come in, before anything is done with them.
 
-`sift/lookup.py` finds a row's region, `sift/decision.py` decides by a hash of it; here both are SQL, with
+`sift/filter/lookup.py` finds a row's region, `sift/filter/decision.py` decides by a hash of it; here both are SQL, with
 thresholds that are data to Spark's compiled code, so that other thresholds are no new code. One number u in
 [0, 1) per row, out of a hash of its time and of the columns that regions are made of, decides everything.
 With a sample share σ and the threshold d of its region, a row
@@ -25,11 +25,11 @@ import math
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.sift.decision import UNIT
-from tidegate.sift.lookup import Lookup
-from tidegate.sift.lookup_tables import AxisTable
+from tidegate.sift.filter.decision import UNIT
+from tidegate.sift.filter.lookup import Lookup
+from tidegate.sift.filter.lookup_tables import AxisTable
+from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.regions import Regions
-from tidegate.sift.sifter import Sifter
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import HASH, SAMPLE, TIME
 from tidegate.spark.match_columns import coordinate_sql

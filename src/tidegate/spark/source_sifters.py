@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.model.plan import Manifest, Plan
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.filter.sifter import Sifter
 from tidegate.spark.compiled import CompiledMatch
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import SAMPLE

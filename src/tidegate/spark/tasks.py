@@ -13,8 +13,8 @@ from pyspark import Broadcast
 
 from tidegate.control.estimating import left_out
 from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan
-from tidegate.sift.query_index import QueryIndex
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.index.query_index import QueryIndex
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
 from tidegate.spark.dropping import Passing
 from tidegate.spark.join_batch import JoinBatch, join_batch

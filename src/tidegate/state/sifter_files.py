@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidegate.errors import FlowError, StateError, explain
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.filter.sifter import Sifter
 from tidegate.state.store import open_store
 
 #: Older versions than these are deleted: a node that is slow to look finds the newest anyway.

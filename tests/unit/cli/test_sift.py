@@ -22,9 +22,9 @@ from tidegate.cli.sift import told_format
 from tidegate.edge import source
 from tidegate.edge.node import Node
 from tidegate.errors import FlowError
-from tidegate.sift.axes import Axis
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.sifter import Sifter
 from tidegate.state.sifter_files import offered, publish
 
 HALVES = Regions(

@@ -16,7 +16,7 @@ from tidegate.control.offers import (
 )
 from tidegate.control.rate import FRACTION_MIN
 from tidegate.join.cells import choose_cells
-from tidegate.sift.configuration import configure
+from tidegate.sift.construct.configuration import configure
 from tidegate.window.network import Network
 from tidegate.window.nodes import Output, Source, Window
 from tidegate.window.placement import place

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.edge.coordinates import of_column
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 
 NUMBER = Axis("x")
 KIND = Axis("kind", "category", ("bus", "taxi"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidegate.edge.lines import PASS_UNREAD, Lines, gathered
-from tidegate.sift.decision import DROP, KEEP, SAMPLE
+from tidegate.sift.filter.decision import DROP, KEEP, SAMPLE
 
 
 def texts(piece: bytes) -> list[bytes]:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tidegate.edge.node import TICK_SECONDS, Node
-from tidegate.sift.axes import Axis
-from tidegate.sift.decision import SAMPLE
+from tidegate.sift.filter.decision import SAMPLE
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.sifter import Sifter
 from tidegate.state.sifter_files import counts_of, offered, publish
 
 HALVES = Regions(

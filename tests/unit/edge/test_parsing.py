@@ -10,7 +10,7 @@ from tidegate.edge.json_lines import JsonLines
 from tidegate.edge.lines import Lines
 from tidegate.edge.parsing import PARTS, parse
 from tidegate.errors import FlowError
-from tidegate.sift.axes import Axis
+from tidegate.sift.queries.axes import Axis
 
 AXES = (Axis("x"), Axis("kind", "category", ("bus", "taxi")), Axis("paid", "category", ("false", "true")))
 NAN = float("nan")

@@ -12,9 +12,9 @@ from tidegate.model.reports import Sampled
 from tidegate.report.contents import Contents, all_rows, segment_rows
 from tidegate.report.contents_operators import sifter_rows, window_rows
 from tidegate.report.contents_tables import print_contents
-from tidegate.sift.axes import Axis
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.sifter import Sifter
 
 BUSY = {
     "size_us": 60_000_000,

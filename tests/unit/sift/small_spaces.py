@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidegate.sift.axes import Axis, places
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.partitioners import partitioner
+from tidegate.sift.partition.partitioners import partitioner
+from tidegate.sift.queries.axes import Axis, places
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
 NUMBER, INTEGER, CATEGORY = Axis("x"), Axis("i", "integer"), Axis("c", "category", ("a", "b"))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sift.axes import END, FIRST, NAN, NULL, Axis, coordinates, places
-from tidegate.sift.boxes import Boxes
+from tidegate.sift.queries.axes import END, FIRST, NAN, NULL, Axis, coordinates, places
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
 

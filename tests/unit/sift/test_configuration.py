@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
-from tidegate.sift.configuration import configure
+from tidegate.sift.construct.configuration import configure
 
 #: Rows of the first region are worth 1 each, of the second 2, of the third 5; the mean is 2.5.
 A = np.array([0.25, 1.0, 1.25])

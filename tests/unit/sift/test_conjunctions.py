@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from tidegate.api.range_queries import Query
-from tidegate.sift.axes import Axis
-from tidegate.sift.conjunctions import Single, single_boxes
-from tidegate.sift.slices import EVERYTHING
-from tidegate.sift.space import Line, Space
-from tidegate.sift.templates import Group, grouped
-from tidegate.sift.truth import true_boxes
+from tidegate.sift.queries.axes import Axis
+from tidegate.sift.queries.conjunctions import Single, single_boxes
+from tidegate.sift.queries.slices import EVERYTHING
+from tidegate.sift.queries.space import Line, Space
+from tidegate.sift.queries.templates import Group, grouped
+from tidegate.sift.queries.truth import true_boxes
 
 SPACE = Space(
     (

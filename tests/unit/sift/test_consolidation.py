@@ -5,9 +5,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
-from tidegate.sift.axes import END, FIRST, NAN, Axis, places
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.consolidation import Consolidated, consolidate
+from tidegate.sift.construct.consolidation import Consolidated, consolidate
+from tidegate.sift.queries.axes import END, FIRST, NAN, Axis, places
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
 #: [0, 10] × [0, 10], cut at x = 4, and its right part at y = 5.

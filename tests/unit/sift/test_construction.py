@@ -5,7 +5,7 @@ import pytest
 
 from tidegate.errors import FlowError
 from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
-from tidegate.sift.partitioners import PARTITIONERS
+from tidegate.sift.partition.partitioners import PARTITIONERS
 from tidegate.sift.placing import frequencies, region_of
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sift.axes import Axis
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.cut_points import between, check, gaps, inside, nearest
+from tidegate.sift.partition.cut_points import between, check, gaps, inside, nearest
+from tidegate.sift.queries.axes import Axis
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain
 
 

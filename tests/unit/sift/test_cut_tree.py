@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.sift.cut_tree import CutTree
+from tidegate.sift.partition.cut_tree import CutTree
 from tidegate.sift.regions import Domain
 
 SQUARE = Domain(np.zeros(2), np.full(2, 8.0))

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.sift.axes import Axis
-from tidegate.sift.decision import DROP, KEEP, SAMPLE, Gate, keep_by_hash
+from tidegate.sift.filter.decision import DROP, KEEP, SAMPLE, Gate, keep_by_hash
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.sifter import Sifter
 
 HALVES = Regions(
     Domain(np.zeros(1), np.ones(1)),

@@ -5,9 +5,9 @@ import pytest
 
 from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.sift.boxes import Boxes
 from tidegate.sift.domain import domain_of, extents_in
-from tidegate.sift.query_boxes import boxes_of
+from tidegate.sift.queries.boxes import Boxes
+from tidegate.sift.queries.query_boxes import boxes_of
 
 SCHEMA = {"x": "number", "i": "integer", "s": "category"}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.unit.sift.small_spaces import NUMBER, boxes, cut
 
-from tidegate.sift.partitioners import partitioner
+from tidegate.sift.partition.partitioners import partitioner
 from tidegate.sift.regions import Domain
 
 

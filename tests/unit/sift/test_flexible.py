@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tidegate.sift.flexible import Divide, Division, Part, flexible
+from tidegate.sift.partition.flexible import Divide, Division, Part, flexible
 from tidegate.sift.regions import Domain
 
 UNIT = Domain(np.zeros(1), np.ones(1))

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.sift.small_spaces import CATEGORY, NUMBER, cut
 
 from tidegate.errors import FlowError
-from tidegate.sift.partitioners import PARTITIONERS, Partitioner, partitioner
+from tidegate.sift.partition.partitioners import PARTITIONERS, Partitioner, partitioner
 from tidegate.sift.placing import frequencies
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sift.cut_tree import CutTree
+from tidegate.sift.partition.cut_tree import CutTree
 from tidegate.sift.placing import frequencies, region_of
 from tidegate.sift.regions import Domain, Regions
 

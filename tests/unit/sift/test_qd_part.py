@@ -5,7 +5,7 @@ import pytest
 from tests.unit.sift.small_spaces import NUMBER, boxes, cut
 
 from tidegate.errors import FlowError
-from tidegate.sift.qd_part import qd_part
+from tidegate.sift.partition.qd_part import qd_part
 from tidegate.sift.regions import Domain
 
 

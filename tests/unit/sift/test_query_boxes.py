@@ -7,8 +7,8 @@ import pytest
 
 from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.sift.axes import END, FIRST, NULL, Axis, places
-from tidegate.sift.query_boxes import boxes_of
+from tidegate.sift.queries.axes import END, FIRST, NULL, Axis, places
+from tidegate.sift.queries.query_boxes import boxes_of
 
 SCHEMA = {"lat": "number", "Lon": "number", "seats": "integer", "kind": "category", "at": "timestamp"}
 

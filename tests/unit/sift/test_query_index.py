@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
-from tidegate.sift.axes import END, FIRST, NAN, NULL, Axis, places
-from tidegate.sift.box_cuts import ROOM
-from tidegate.sift.boxes import Boxes
-from tidegate.sift.query_index import QueryIndex
+from tidegate.sift.index.box_cuts import ROOM
+from tidegate.sift.index.query_index import QueryIndex
+from tidegate.sift.queries.axes import END, FIRST, NAN, NULL, Axis, places
+from tidegate.sift.queries.boxes import Boxes
 
 
 def boxes(low: object, high: object, owner: object = None) -> Boxes:

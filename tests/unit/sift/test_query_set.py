@@ -7,8 +7,8 @@ import pytest
 
 from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.sift.axes import Axis
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.queries.axes import Axis
+from tidegate.sift.queries.query_set import QuerySet
 
 AXES = (Axis("x"), Axis("y"))
 UNIT = ([[0.0, 0.0]], [[1.0, 1.0]])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sift.axes import END, FIRST, NAN, NULL, Axis, places
-from tidegate.sift.ranges import edges, place_of
-from tidegate.sift.space import Line
-from tidegate.sift.sql import parse
+from tidegate.sift.queries.axes import END, FIRST, NAN, NULL, Axis, places
+from tidegate.sift.queries.ranges import edges, place_of
+from tidegate.sift.queries.space import Line
+from tidegate.sift.queries.sql import parse
 
 NUMBER = Line(Axis("x"), {})
 INTEGER = Line(Axis("x", "integer"), {})

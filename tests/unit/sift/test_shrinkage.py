@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.sift.shrinkage import shrunk
+from tidegate.sift.construct.shrinkage import shrunk
 
 
 def test_differences_that_chance_explains_disappear() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sift.axes import Axis
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.sifter import Sifter
 
 DOMAIN = Domain(np.array([40.5, -74.3]), np.array([41.0, -73.7]))
 TREE = Regions(

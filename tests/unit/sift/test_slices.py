@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tidegate.sift.axes import END, FIRST, NULL
-from tidegate.sift.slices import Set, Sliced, boxes_in, combined, count, from_edges, merged
+from tidegate.sift.queries.axes import END, FIRST, NULL
+from tidegate.sift.queries.slices import Set, Sliced, boxes_in, combined, count, from_edges, merged
 
 
 def below(axis: int, edge: int) -> Set:

@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sift.predicates import And, Compare, Constant, Not, Number, Or, Predicate, comparisons
-from tidegate.sift.sql import parse
+from tidegate.sift.queries.predicates import And, Compare, Constant, Not, Number, Or, Predicate, comparisons
+from tidegate.sift.queries.sql import parse
 
 
 def less(column: str, number: Number) -> Compare:

@@ -4,10 +4,10 @@ import pytest
 
 from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.sift import templates
-from tidegate.sift.predicates import Predicate
-from tidegate.sift.sql import parse
-from tidegate.sift.templates import Group, grouped
+from tidegate.sift.queries import templates
+from tidegate.sift.queries.predicates import Predicate
+from tidegate.sift.queries.sql import parse
+from tidegate.sift.queries.templates import Group, grouped
 
 
 def groups_of(*wheres: str) -> list[Group]:

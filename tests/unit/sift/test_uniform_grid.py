@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.sift.small_spaces import CATEGORY, INTEGER, cut
 
-from tidegate.sift.uniform_grid import per_axis
+from tidegate.sift.partition.uniform_grid import per_axis
 
 
 @pytest.mark.parametrize(

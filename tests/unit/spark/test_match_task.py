@@ -14,11 +14,11 @@ import pytest
 from tidegate.api.range_queries import Query
 from tidegate.model.plan import BEGINNING_US
 from tidegate.model.reports import MatchReport, Sampled
-from tidegate.sift.decision import keep_by_hash
-from tidegate.sift.query_index import QueryIndex
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.filter.decision import keep_by_hash
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.index.query_index import QueryIndex
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain, Regions
-from tidegate.sift.sifter import Sifter
 from tidegate.spark import match_task
 from tidegate.spark.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.spark.match_task import MatchBatch, MatchTask, Queries

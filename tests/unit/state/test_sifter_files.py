@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tidegate.errors import StateError
-from tidegate.sift.axes import Axis
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain
-from tidegate.sift.sifter import Sifter
 from tidegate.state.sifter_files import (
     VERSIONS_KEPT,
     Counts,

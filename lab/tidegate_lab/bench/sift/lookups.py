@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from tidegate.sift.decision import Gate
+from tidegate.sift.filter.decision import Gate
 from tidegate_lab.bench.sift.run import Measured, made_sifter
 from tidegate_lab.workloads.sifters import Workload, draw_rows
 

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 import tidegate as tg
 from tidegate.sift.construction import Sample, construct
-from tidegate.sift.partitioners import partitioner_for
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.partition.partitioners import partitioner_for
 from tidegate.spark.layout import TIME, MatchLayout
 from tidegate.spark.match_task import MatchBatch, Queries
 from tidegate.spark.sifted import sifted

@@ -3,7 +3,7 @@
 Paper: sifters, section VI-B.2: "this includes the decision to drop or forward a data item". Rows come in
 batches of columns, as at an edge node.
 
-What we see differently: a lookup takes constant time per axis (`sift/lookup.py`), so the number of regions
+What we see differently: a lookup takes constant time per axis (`sift/filter/lookup.py`), so the number of regions
 hardly matters, whatever the partitioner.
 """
 
@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.sift.decision import Gate
-from tidegate.sift.sifter import Sifter
+from tidegate.sift.filter.decision import Gate
+from tidegate.sift.filter.sifter import Sifter
 from tidegate_lab.plots.bars import at_least, at_most
 from tidegate_lab.plots.plots import Plot
 from tidegate_lab.reproduce.claims import number_line

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tidegate.sift.auto.growth import Grown, Points, grow
+from tidegate.sift.partition.auto.growth import Grown, Points, grow
 
 
 def grown(

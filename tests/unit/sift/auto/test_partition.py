@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.unit.sift.small_spaces import CATEGORY, INTEGER, NUMBER, boxes
 
-from tidegate.sift.auto.partition import auto_partition
-from tidegate.sift.boxes import Boxes
 from tidegate.sift.construction import Sample, construct
+from tidegate.sift.partition.auto.partition import auto_partition
 from tidegate.sift.placing import frequencies
+from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.sift.auto.growth import Grown
-from tidegate.sift.auto.pruning import prune
+from tidegate.sift.partition.auto.growth import Grown
+from tidegate.sift.partition.auto.pruning import prune
 
 
 def comb(data: list[float], worth: list[float], asked: list[bool]) -> Grown:

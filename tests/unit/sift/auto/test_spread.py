@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.sift.auto.spread import CLOUD, PER_ROW_MOST, neighbourhoods, spread
+from tidegate.sift.partition.auto.spread import CLOUD, PER_ROW_MOST, neighbourhoods, spread
 
 NOTHING_FIXED = np.zeros(2, np.bool_)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tidegate.sift.auto.worth import worth_points
+from tidegate.sift.partition.auto.worth import worth_points
 
 
 def worth(

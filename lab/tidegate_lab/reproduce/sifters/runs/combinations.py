@@ -18,13 +18,13 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.sift.auto.partition import auto_partition
-from tidegate.sift.configuration import configure
-from tidegate.sift.consolidation import consolidate
+from tidegate.sift.construct.configuration import configure
+from tidegate.sift.construct.consolidation import consolidate
 from tidegate.sift.construction import Constructed, construct
-from tidegate.sift.partitioners import Partitioner, partitioner
+from tidegate.sift.partition.auto.partition import auto_partition
+from tidegate.sift.partition.partitioners import Partitioner, partitioner
 from tidegate.sift.placing import region_of
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate_lab.reproduce.sifters.runs.scene import Scene, Source, scene
 
 #: The partitioners of the paper's figures, by its names.

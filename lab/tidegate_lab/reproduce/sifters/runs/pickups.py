@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.sift.axes import Axis
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.queries.axes import Axis
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
 from tidegate_lab.reproduce.real_files import require
 

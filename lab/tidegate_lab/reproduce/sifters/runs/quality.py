@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.compiled import compiled
-from tidegate.sift.axes import places
-from tidegate.sift.boxes import Boxes
+from tidegate.sift.queries.axes import places
+from tidegate.sift.queries.boxes import Boxes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

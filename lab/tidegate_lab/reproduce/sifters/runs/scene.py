@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.sift.construction import Sample
-from tidegate.sift.query_set import QuerySet
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
 from tidegate_lab.reproduce.sifters.runs.pickups import Pickups, draw_pickups
 from tidegate_lab.reproduce.sifters.runs.quality import Answers, answers

@@ -1,0 +1,194 @@
+"""Query consolidation: what the rows of each region are worth to all queries together.
+
+Paper: sifters, section IV-A.2 and IV-B, equations 5 to 9. The share of a query's rows that lie in a region is
+taken from the region's frequency f and the part of its volume that the query covers, as if rows were spread
+evenly within a region:
+
+    data(q, S) = f(S) · |S ∩ q| / |S|             rows of q in S, as a share of all rows
+    C(q, S)    = data(q, S) / Σ_S data(q, S)      what S adds to the completeness of q if nothing is dropped
+    A(S)       = Σ_q α·w·C(q, S)                  region QoS
+    B          = Σ_q w·(1 − α)                    what is there even if nothing passes
+    V*         = B + Σ_S (1 − d(S))·A(S)          the overall QoS under drop thresholds d (equation 9)
+
+Several boxes of one query share its one denominator. It is one pass over the queries, and each sees only the
+regions that it meets (`covering.py`).
+
+Rows are not spread evenly: a query that lies across a cut may have its rows on one side of it. Where the
+sample is given, its rows tell, and the estimate above counts as one more row:
+
+    C(q, S)    = (sample rows of q in S + C by volume) / (sample rows of q + 1)
+
+A query without sample rows, as most small ones are, is thus seen as in the paper; without a sample all are.
+
+Where else the paper is open, or we differ:
+
+- A has no factor (1 − d): equation 5 carries it, but 9 applies it.
+- A query without data (no row in any of its regions, or all of it outside of the domain) is complete whatever
+  is dropped, as in the paper's experiments: all of its weight is in B. It still makes regions non-empty,
+  which costs nothing: such a region has no rows, so any threshold that is fair will do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.compiled import compiled
+from tidegate.errors import FlowError, explain
+from tidegate.sift.construct.covering import Bounds, Tree, clip, covered, meet
+from tidegate.sift.construct.held_rows import by_first_axis, held
+from tidegate.sift.placing import region_of
+from tidegate.sift.queries.boxes import Boxes
+from tidegate.sift.regions import Regions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: How far weights may be from adding up to 1.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Consolidated:
+    """The queries as regions see them; equation 9 needs nothing else."""
+
+    #: A, per region.
+    region_qos: NDArray[np.float64]
+    #: B.
+    constant: float
+    #: Which regions some query intersects.
+    nonempty: NDArray[np.bool_]
+    #: The share of all rows that each query asks for, by its sample rows if there are any, else by volume.
+    #: Zero: there is no data for it.
+    query_shares: NDArray[np.float64]
+
+    def overall_qos(self, thresholds: NDArray[np.float64]) -> float:
+        """V* under these drop thresholds: equation 9."""
+        return float(self.constant + (1 - thresholds) @ self.region_qos)
+
+
+def consolidate(
+    regions: Regions,
+    frequencies: NDArray[np.float64],
+    boxes: Boxes,
+    weights: NDArray[np.float64],
+    alphas: NDArray[np.float64],
+    sample: NDArray[np.float64] | None = None,
+) -> Consolidated:
+    """Region QoS A and constant B; weights and alphas are those of the queries, and weights add up to 1.
+
+    With a sample, coordinates (rows, axes), its rows tell where those of a query lie; without, volumes do.
+    """
+    _check(boxes, weights, alphas)
+    gain = alphas * weights
+    rows = np.empty((0, len(boxes.axes))) if sample is None else sample[~np.isnan(sample).any(axis=1)]
+    order, at = by_first_axis(rows)
+    region_qos, nonempty, query_shares = _consolidate(
+        (regions.axis, regions.at, regions.children),
+        regions.bounds,
+        (regions.domain.low, regions.domain.high),
+        frequencies,
+        (at, region_of(regions, rows)[order], 1 / max(1, 0 if sample is None else len(sample))),
+        boxes.extents,
+        (boxes.low, boxes.high),
+        np.argsort(boxes.owner, kind="stable"),
+        np.cumsum(np.bincount(boxes.owner, minlength=boxes.queries)),
+        gain,
+    )
+    constant = weights.sum() - gain[query_shares > 0].sum()
+    return Consolidated(region_qos, float(constant), nonempty, query_shares)
+
+
+def _check(boxes: Boxes, weights: NDArray[np.float64], alphas: NDArray[np.float64]) -> None:
+    if not len(weights) == len(alphas) == boxes.queries:
+        raise FlowError(
+            explain(
+                "Every query has one weight and one alpha",
+                got=f"{boxes.queries} queries, {len(weights)} weights, {len(alphas)} alphas",
+            )
+        )
+    if boxes.queries and not ((weights >= 0).all() and abs(weights.sum() - 1) <= ROUNDING):
+        raise FlowError(
+            explain(
+                "The weights of queries are not below zero and add up to 1",
+                got=f"weights from {weights.min()} that add up to {weights.sum()}",
+                do="Divide them by their sum",
+            )
+        )
+    wrong = ~((alphas >= 0) & (alphas < np.inf))
+    if wrong.any():
+        raise FlowError(
+            explain(
+                "An alpha says how fast a query's QoS falls with its completeness",
+                got=alphas[wrong][0],
+                do="Give a finite number, zero or above",
+            )
+        )
+
+
+@compiled
+def _consolidate(
+    tree: Tree,
+    bounds: Bounds,
+    walls: Bounds,
+    frequencies: NDArray[np.float64],
+    sample: tuple[NDArray[np.int64], NDArray[np.int32], float],
+    extents: Bounds,
+    ranges: tuple[NDArray[np.int64], NDArray[np.int64]],
+    order: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    gain: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+    """Region QoS, non-empty regions, query shares; the boxes of query q are order[ends[q - 1] : ends[q]].
+
+    The sample is the places of its rows, by the first axis, their regions, and the share that each row is.
+    """
+    count, n, (at, region_at, row_share) = len(frequencies), len(walls[0]), sample
+    region_qos, nonempty, query_shares = np.zeros(count), np.zeros(count, np.bool_), np.zeros(len(ends))
+    low, high, met, waiting = np.empty(n), np.empty(n), np.empty(count, np.int32), np.empty(count, np.int32)
+    rows = np.empty(len(region_at), np.int64)
+    # Of the query at hand: its data by volume and its sample rows in each region, and where it has been.
+    data, seen = np.zeros(count), np.zeros(count)
+    known, been = np.zeros(count, np.bool_), np.empty(count, np.int32)
+    begin = 0
+    for query in range(len(ends)):
+        places, share, found = 0, 0.0, 0
+        for box in order[begin : ends[query]]:
+            steps = meet(tree, low, high, met, waiting) if clip(extents, box, walls, low, high) else 0
+            for step in range(steps):
+                region = met[step]
+                part = covered(low, high, bounds, region, walls)
+                if part > 0:
+                    places = _visit(region, known, been, places)
+                    data[region] += frequencies[region] * part
+                    share += frequencies[region] * part
+            steps = held(at, ranges[0], ranges[1], box, rows)
+            found += steps
+            for step in range(steps):
+                region = region_at[rows[step]]
+                places = _visit(region, known, been, places)
+                seen[region] += 1
+        begin = ends[query]
+        query_shares[query] = found * row_share if found else share
+        by_volume = 1 if share > 0 else 0
+        for place in range(places):
+            region = been[place]
+            if by_volume:
+                seen[region] += data[region] / share
+            if found + by_volume:
+                region_qos[region] += gain[query] * seen[region] / (found + by_volume)
+            nonempty[region] = True
+            data[region], seen[region], known[region] = 0.0, 0.0, False
+    return region_qos, nonempty, query_shares
+
+
+@compiled
+def _visit(region: int, known: NDArray[np.bool_], been: NDArray[np.int32], places: int) -> int:
+    """Note a region, once; how many have been noted."""
+    if known[region]:
+        return places
+    known[region] = True
+    been[places] = region
+    return places + 1

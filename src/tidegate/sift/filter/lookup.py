@@ -1,0 +1,120 @@
+"""`Lookup`: the region of a row in constant time per axis, whatever the tree of cuts looks like.
+
+Paper: sifters, section II-D asks for a fast lookup, section V finds a region by O(n lg l) comparisons. Here
+each axis has its distinct cuts in order, and a table of equal-width buckets over the span of these cuts; in
+each bucket lie at most `steps` cuts (nearly always one). For a coordinate x of an axis
+
+    bucket = truncate(min(max((x - origin) * scale, 0.0), buckets - 1))
+    rank   = base[bucket] + (x >= cuts[base[bucket]]) + … + (x >= cuts[base[bucket] + steps - 1])
+
+where rank is the number of cuts at or below x, `cuts` is padded by `steps` NaN, and base[bucket] is the
+number of cuts in lower buckets. The region is cells[Σ rank × stride over the axes].
+
+Guarantee: the same as walking the tree, for every coordinate, also far outside of the domain and at ±inf.
+Rounding does no harm: subtracting, scaling and truncating never change the order of two coordinates, and
+cuts went into their buckets by the same formula. So a cut in a lower bucket is below x, one in a higher
+bucket above it, and the comparisons settle the rest. The formula is plain float64 and integer arithmetic,
+without anything that a compiler or SQL could do in another way; Spark repeats it bit by bit over array
+literals.
+
+A NaN coordinate (null) on any axis: no region, which is number `count`.
+
+Where cells would be more than 2^20 (many axes), or cuts lie so close that buckets would be too many,
+`exact_walk` is set and the tree is walked. A lookup is derived from the regions, never stored or sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.compiled import compiled
+from tidegate.sift.filter.lookup_tables import CELLS_MAX, AxisTable, axis_table, cells_of
+from tidegate.sift.placing import region_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidegate.sift.regions import Regions
+
+#: Added to the cell of a row that is in none; above every cell, and never carried by adding ranks.
+NOWHERE = np.int32(2**30)
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Tables for `regions`; `tables` and `cells` are empty where `exact_walk` is set."""
+
+    tree: Regions
+    tables: tuple[AxisTable, ...]
+    cells: NDArray[np.int32]
+
+    @property
+    def count(self) -> int:
+        return self.tree.count
+
+    @property
+    def exact_walk(self) -> bool:
+        return not self.tables
+
+    @classmethod
+    def of(cls, regions: Regions) -> Lookup:
+        axes = len(regions.domain.low)
+        cuts = [np.unique(regions.at[regions.axis == k]) for k in range(axes)]
+        shape = tuple(len(c) + 1 for c in cuts)
+        if prod(shape) > CELLS_MAX:
+            return cls(regions, (), np.zeros(0, np.int32))
+        strides = [prod(shape[k + 1 :]) for k in range(axes)]
+        tables = tuple(axis_table(c, stride) for c, stride in zip(cuts, strides, strict=True))
+        found = tuple(table for table in tables if table is not None)
+        if len(found) < axes:
+            return cls(regions, (), np.zeros(0, np.int32))
+        return cls(regions, found, cells_of(regions, cuts, shape))
+
+    def regions(self, coordinates: Sequence[NDArray[np.float64]]) -> NDArray[np.int32]:
+        """The region of every row, given one array per axis; `count` for rows in none."""
+        if self.exact_walk:
+            return region_of(self.tree, np.stack(coordinates, axis=1))
+        found = np.zeros(len(coordinates[0]), np.int32)
+        self.add_ranks(coordinates, found)
+        _regions_of_cells(found, self.cells, self.count)
+        return found
+
+    def add_ranks(self, coordinates: Sequence[NDArray[np.float64]], cell: NDArray[np.int32]) -> None:
+        """Adds the number of its cell to what `cell` holds for each row; at least NOWHERE: it is in none."""
+        for column, t in zip(coordinates, self.tables, strict=True):
+            _add_ranks(column, t.origin, t.scale, t.steps, t.stride, t.base, t.cuts, cell)
+
+
+@compiled
+def _add_ranks(
+    column: NDArray[np.float64],
+    origin: float,
+    scale: float,
+    steps: int,
+    stride: int,
+    base: NDArray[np.int16],
+    cuts: NDArray[np.float64],
+    cell: NDArray[np.int32],
+) -> None:
+    last = float(len(base) - 1)
+    for i in range(len(column)):
+        x = column[i]
+        if x != x:
+            cell[i] |= NOWHERE
+            continue
+        rank = np.int64(base[np.uint64(min(max((x - origin) * scale, 0.0), last))])
+        first = rank
+        for k in range(steps):
+            rank += x >= cuts[np.uint64(first + k)]
+        cell[i] += np.int32(rank * stride)
+
+
+@compiled
+def _regions_of_cells(cell: NDArray[np.int32], cells: NDArray[np.int32], nowhere: int) -> None:
+    for i in range(len(cell)):
+        cell[i] = nowhere if cell[i] >= NOWHERE else cells[cell[i]]

@@ -1,0 +1,167 @@
+"""`Sifter`: the filter that is shipped to the sources, as one small value.
+
+Paper: sifters, sections II-D and IV-A: a complete partitioning of the data space, and for each region a drop
+threshold, the share of its rows that is not worth carrying. With it goes what it was made for (the throttler
+z, the fairness bound, the share of rows that bypass it as samples), so that a sifter explains itself.
+
+It has two forms, which say exactly the same: JSON for people (cuts by column name, below/above as `cut 3` or
+`region 7`), and bytes for thin wires, little-endian:
+
+    "TGSF"  format u8  width u8   axes u16   regions u32   text u32   version u64
+    z f64   fairness f64   sample share f64
+    text: JSON of the name and the axes, UTF-8
+    domain low f64 × axes, high f64 × axes
+    cuts: at f64 × (l - 1), axis u16 × (l - 1), children i16 or i32 (`width` 2 or 4) × 2 (l - 1)
+    thresholds f64 × l
+    CRC-32 of all of it, u32
+
+At most 22 bytes a region, whatever the number of axes, as long as regions are fewer than 32,768. What is
+damaged, foreign or of a newer format is an error that says so; it is never read as something else.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidegate.sift.filter.sifter_checks import check_sifter, foreign
+from tidegate.sift.filter.sifter_wire import MAGIC, Wire, pack, unpack
+from tidegate.sift.queries.axes import Axis
+from tidegate.sift.regions import Domain, Regions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Raised when an older version of this library could misread the JSON form.
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Sifter:
+    """Region r of `regions` loses the share `thresholds[r]` of its rows; see the module docstring."""
+
+    axes: tuple[Axis, ...]
+    regions: Regions
+    thresholds: NDArray[np.float64]
+    #: Grows with every sifter of a stream: the newest one counts.
+    version: int = 0
+    #: The share of the offered volume that may pass: what the thresholds were configured for.
+    z: float = 1.0
+    #: How far thresholds of regions that queries ask for may lie apart.
+    fairness: float = 1.0
+    #: The share of rows that is marked and bypasses the thresholds, to show the server what is offered.
+    sample_share: float = 0.0
+    #: Whose rows these are: a stream, for people who read it.
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        given = np.array(self.thresholds, np.float64)  # a copy: nobody changes it from outside
+        given.setflags(write=False)
+        object.__setattr__(self, "thresholds", given)
+        check_sifter(self.axes, self.regions, given, self.version, (self.z, self.fairness, self.sample_share))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sifter) and self.to_bytes() == other.to_bytes()
+
+    def __hash__(self) -> int:
+        return hash(self.to_bytes())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(axis.column for axis in self.axes)
+
+    @classmethod
+    def passing_everything(
+        cls, axes: tuple[Axis, ...], domain: Domain, sample_share: float = 0.0, name: str = ""
+    ) -> Sifter:
+        """The trivial filter F0, with which the paper starts: one region, nothing dropped."""
+        whole = Regions(domain, np.zeros(0, np.int32), np.zeros(0), np.zeros((0, 2), np.int32))
+        return cls(axes, whole, np.zeros(1), sample_share=sample_share, name=name)
+
+    def to_json(self) -> dict[str, Any]:
+        domain, tree = self.regions.domain, self.regions
+        bounds = zip(self.axes, domain.low.tolist(), domain.high.tolist(), strict=True)
+        cuts = zip(tree.axis.tolist(), tree.at.tolist(), tree.children.tolist(), strict=True)
+        return {
+            "kind": "sifter",
+            "format": FORMAT,
+            "name": self.name,
+            "version": self.version,
+            "z": self.z,
+            "fairness": self.fairness,
+            "sample_share": self.sample_share,
+            "axes": [axis.to_json() | {"low": low, "high": high} for axis, low, high in bounds],
+            "cuts": [
+                {"column": self.columns[axis], "at": at, "below": _named(below), "above": _named(above)}
+                for axis, at, (below, above) in cuts
+            ],
+            "thresholds": self.thresholds.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Any) -> Sifter:
+        if not isinstance(raw, dict) or raw.get("kind") != "sifter":
+            raise foreign("JSON that does not say that its kind is sifter")
+        if raw.get("format") != FORMAT:
+            raise foreign(f"format {raw.get('format')} of the JSON form, not {FORMAT}")
+        try:
+            axes, cuts = tuple(Axis.from_json(axis) for axis in raw["axes"]), raw["cuts"]
+            number = {axis.column: k for k, axis in enumerate(axes)}
+            low, high = (np.array([axis[side] for axis in raw["axes"]], np.float64) for side in _SIDES)
+            children = [[_number(cut[side]) for side in _CHILDREN] for cut in cuts]
+            regions = Regions(
+                Domain(low, high),
+                np.array([number[cut["column"]] for cut in cuts], np.int32),
+                np.array([cut["at"] for cut in cuts], np.float64),
+                np.array(children, np.int32).reshape(-1, 2),
+            )
+            return cls(axes, regions, np.array(raw["thresholds"]), *(raw[field] for field in _FIELDS))
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise foreign(f"JSON in which {_fault(error)}") from error
+
+    def to_bytes(self) -> bytes:
+        text = json.dumps({"name": self.name, "axes": [axis.to_json() for axis in self.axes]})
+        share = (self.z, self.fairness, self.sample_share)
+        return pack(Wire(text, len(self.axes), self.regions, self.thresholds, self.version, share))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Sifter:
+        wire = unpack(data)
+        # The checksum held, so the text is what was written.
+        text = json.loads(wire.text)
+        axes = tuple(Axis.from_json(axis) for axis in text["axes"])
+        return cls(axes, wire.regions, wire.thresholds, wire.version, *wire.share, text["name"])
+
+    @classmethod
+    def read(cls, data: bytes) -> Sifter:
+        """From either form; the first bytes tell which it is."""
+        if data.startswith(MAGIC):
+            return cls.from_bytes(data)
+        try:
+            raw = json.loads(data)
+        except (UnicodeDecodeError, ValueError) as error:
+            raise foreign(
+                f"{len(data)} bytes that are neither {MAGIC.decode()}… nor JSON: {error}"
+            ) from error
+        return cls.from_json(raw)
+
+
+_SIDES = ("low", "high")
+_CHILDREN = ("below", "above")
+_FIELDS = ("version", "z", "fairness", "sample_share", "name")
+
+
+def _named(child: int) -> str:
+    return f"cut {child}" if child >= 0 else f"region {~child}"
+
+
+def _number(name: str) -> int:
+    kind, number = name.split(" ")
+    return {"cut": int(number), "region": ~int(number)}[kind]
+
+
+def _fault(error: Exception) -> str:
+    return f"{error} is missing or unknown" if isinstance(error, KeyError) else str(error)

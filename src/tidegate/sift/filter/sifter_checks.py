@@ -1,0 +1,84 @@
+"""What a sifter must be to be believed: checked whenever one is made, so also when it came over a wire."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidegate.sift.queries.axes import Axis
+    from tidegate.sift.regions import Regions
+
+
+def check_sifter(
+    axes: tuple[Axis, ...],
+    regions: Regions,
+    thresholds: NDArray[np.float64],
+    version: int,
+    shares: tuple[float, float, float],
+) -> None:
+    """FlowError that names what does not fit; `shares` are z, the fairness bound and the share of samples."""
+    columns = [axis.column for axis in axes]
+    if len(set(columns)) < len(columns) or len(columns) != len(regions.domain.low):
+        raise _unfit("columns", f"{columns} for {len(regions.domain.low)} dimensions", "Name each one once")
+    for share, name in zip(shares, ("z", "fairness", "sample_share"), strict=True):
+        if not 0 <= share <= 1:
+            raise _unfit(name, share, "Give a share between 0 and 1")
+    if not (isinstance(version, int) and 0 <= version < 2**63):
+        raise _unfit("version", version, "Give a whole number of at least 0")
+    if thresholds.shape != (regions.count,) or not ((thresholds >= 0) & (thresholds <= 1)).all():
+        raise _unfit(
+            "thresholds",
+            f"{thresholds.tolist()} for {regions.count} regions",
+            "Give each region the share of its rows to drop, between 0 and 1",
+        )
+    _check_tree(regions, len(axes))
+
+
+def _check_tree(regions: Regions, axes: int) -> None:
+    """Every cut but the first, and every region, is the successor of one cut, and reached from the first."""
+    cuts = len(regions.axis)
+    if len(regions.at) != cuts or regions.children.shape != (cuts, 2):
+        raise _unfit("cuts", f"{cuts} axes, {len(regions.at)} points", "Give each cut an axis and a point")
+    if not np.isfinite(regions.at).all() or (
+        cuts and not 0 <= regions.axis.min() <= regions.axis.max() < axes
+    ):
+        raise _unfit("cuts", "a cut at no number, or on no axis", "Cut a known axis at a finite number")
+    once = np.sort(regions.children, axis=None)
+    if cuts and not np.array_equal(once, np.r_[-regions.count : 0, 1:cuts]):
+        raise _unfit("cuts", "a cut or region with no place, or with two", "Make the cuts one tree")
+    children = regions.children.tolist()
+    waiting, reached = [0] if cuts else [], 0
+    while waiting:
+        reached += 1
+        waiting.extend(child for child in children[waiting.pop()] if child >= 0)
+    if reached != cuts:
+        raise _unfit("cuts", f"{cuts - reached} of {cuts} out of reach", "Make the cuts one tree")
+
+
+def _unfit(what: str, got: object, do: str) -> FlowError:
+    return FlowError(
+        explain(
+            f"Not fit for a sifter: {what}",
+            got=got,
+            why="It would drop rows that nobody asked to drop",
+            do=do,
+        )
+    )
+
+
+def foreign(found: str) -> FlowError:
+    """For bytes or JSON that hold no sifter that we could read."""
+    return FlowError(
+        explain(
+            "This is no sifter, or it is damaged",
+            got=found,
+            why="A filter that was misread would drop the wrong rows",
+            do="Fetch it again from where it was made, with the same version of Tidegate",
+        )
+    )

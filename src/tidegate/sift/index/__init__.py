@@ -1,0 +1,1 @@
+"""The query index: which queries hold a row, exactly, for a hundred thousand queries at once."""

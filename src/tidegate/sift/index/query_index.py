@@ -1,0 +1,119 @@
+"""Query index: which queries hold a row, exactly, for a hundred thousand queries at once.
+
+This is the continuous-query server that the sifters relieve (paper: sifters, section II), behind
+`stream.match(queries)`. The paper takes it as given; the structure is ours: boxes go into a few k-d trees
+(`box_groups.py` says which, `box_tree.py` how), and rows are looked up block by block (`box_rows.py`).
+
+Guarantee: every pair of a row and a query that holds it comes exactly once, by row and then by query, NaN
+and null places included, whatever the boxes are. The work for a row grows with the queries found rather than
+with all there are, as long as queries are narrow somewhere. `pieces` bounds the memory for results.
+
+An index is a value made of arrays. Reading a pickled one takes a fraction of the time to build it, so it is
+built once and handed to all workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.errors import FlowError, explain
+from tidegate.sift.index.box_groups import narrow_groups
+from tidegate.sift.index.box_rows import cells_of, find, in_row_order
+from tidegate.sift.index.box_tree import BoxTree, box_tree
+from tidegate.sift.queries.boxes import Boxes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Pairs that a piece may hold: 16 MB of numbers.
+PIECE = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Row first + i is held by the queries query[offsets[i]] … query[offsets[i + 1] - 1], ascending."""
+
+    first: int
+    offsets: NDArray[np.int32]
+    query: NDArray[np.int32]
+
+    @property
+    def hits(self) -> NDArray[np.int32]:
+        """The number of queries of every row."""
+        return np.diff(self.offsets)
+
+    @property
+    def row(self) -> NDArray[np.int32]:
+        """The row of every pair."""
+        rows = np.arange(self.first, self.first + len(self.offsets) - 1, dtype=np.int32)
+        return np.repeat(rows, self.hits)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryIndex:
+    """Boxes in trees, ready for rows; places are always (axes, rows)."""
+
+    axes: int
+    trees: tuple[BoxTree, ...]
+
+    @classmethod
+    def of(cls, boxes: Boxes) -> QueryIndex:
+        taken = np.flatnonzero((boxes.low < boxes.high).all(axis=1))
+        taken = taken[np.argsort(boxes.owner[taken], kind="stable")]
+        low, high, owner = boxes.low[taken], boxes.high[taken], boxes.owner[taken]
+        trees = [box_tree(low[group], high[group], owner[group]) for group in narrow_groups(low, high)]
+        return cls(boxes.low.shape[1], tuple(trees))
+
+    def match(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """All pairs of a row and a query that holds it, by row and then by query."""
+        pieces = list(self.pieces(places))
+        if len(pieces) == 1:
+            return pieces[0].row, pieces[0].query
+        none = np.empty(0, np.int32)
+        rows = np.concatenate([none, *(piece.row for piece in pieces)])
+        return rows, np.concatenate([none, *(piece.query for piece in pieces)])
+
+    def hits(self, places: NDArray[np.int64]) -> NDArray[np.int32]:
+        """How many queries hold each row."""
+        return np.concatenate([np.empty(0, np.int32), *(piece.hits for piece in self.pieces(places))])
+
+    def pieces(self, places: NDArray[np.int64], most: int = PIECE) -> Iterator[Matches]:
+        """The pairs of consecutive rows, at most `most` at a time; a single row may have more."""
+        self._check(places)
+        places = np.ascontiguousarray(places)
+        rows = places.shape[1]
+        cells = [cells_of(tree, places) for tree in self.trees]
+        # A row finds at most all boxes of its cells.
+        bound = np.zeros(rows + 1, np.int64)
+        for tree, cell in zip(self.trees, cells, strict=True):
+            bound[1:] += tree.size[cell]
+        np.cumsum(bound, out=bound)
+        first = 0
+        while first < rows:
+            end = max(first + 1, int(np.searchsorted(bound, bound[first] + most, "right")) - 1)
+            yield self._piece(places, first, end, cells, int(bound[end] - bound[first]))
+            first = end
+
+    def _piece(
+        self, places: NDArray[np.int64], first: int, end: int, cells: list[NDArray[np.int32]], room: int
+    ) -> Matches:
+        shape = len(self.trees), end - first
+        begin, count = np.empty(shape, np.int64), np.empty(shape, np.int32)
+        found, used = np.empty(room, np.int32), 0
+        for t, tree in enumerate(self.trees):
+            used = find(tree, places, first, cells[t][first:end], found, used, begin[t], count[t])
+        return Matches(first, *in_row_order(found, begin, count))
+
+    def _check(self, places: NDArray[np.int64]) -> None:
+        if places.ndim != 2 or len(places) != self.axes or places.dtype != np.int64:
+            raise FlowError(
+                explain(
+                    f"Rows are looked up by their places on {self.axes} axes",
+                    got=f"an array of {places.dtype} in the shape {places.shape}",
+                    do="Give an int64 array with a line for each axis, see axes.places",
+                )
+            )

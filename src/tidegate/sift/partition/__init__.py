@@ -1,0 +1,1 @@
+"""How the data space is cut into the regions of a sifter, one partitioner per file."""

@@ -1,0 +1,124 @@
+"""`auto`: regions in which data and queries are as unlike as they can be, for any data and queries.
+
+Paper: sifters, section VI-B: "none of the partitioning schemes we included in our study consistently perform
+the best under all workloads. We leave it as a future work to come up with a partitioning algorithm that might
+achieve this." This is one.
+
+The paper's partitioners divide the space so that something (volume, rows, queries, hits) is even or alike,
+and hope for good thresholds. Here the overall QoS of the configured sifter (equation 10) is itself what is
+maximised. Whatever the regions are, the best thresholds are high where a row is worth less than its price
+and low elsewhere (`configuration.py`), so regions are good if they part data of low worth from data of high
+worth, and if they part both from space that no query asks about, where all may be dropped whatever fairness
+says. A tree is grown along the difference of the two distributions, data and worth, to several times the
+size, and pruned exactly to the l regions that keep most QoS at this throttler z and fairness bound Δ. QDPart
+comes nearest to it, but hits count queries without their share of data, and most sample rows have none.
+
+Worth is known from the boxes themselves, not only from sample rows that happen to be in them. Data is known
+from the sample alone, and adapting to it by chance is the enemy: it is spread first (`spread.py`).
+
+Guarantee: at most l regions; they tile the space; same input, same regions. By the sample, a sifter of these
+regions is no worse than random dropping (equal thresholds are always possible), and no worse than with any
+other l regions of the tree that was grown, at the prices it was pruned for. Fresh data differs from the
+sample as samples do.
+
+Where it is built for another z or Δ than it is used with, it loses a little, and is still a partitioning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.sift.construct.covering import Bounds
+from tidegate.sift.partition.auto.growth import Grown, Points, grow
+from tidegate.sift.partition.auto.pruning import prune
+from tidegate.sift.partition.auto.spread import spread
+from tidegate.sift.partition.auto.worth import worth_points
+from tidegate.sift.partition.cut_points import check, inside, whole_axes
+from tidegate.sift.partition.cut_tree import CutTree
+from tidegate.sift.queries.boxes import Boxes
+from tidegate.sift.regions import Domain, Regions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: How many times more regions are grown than kept. More than this was never seen to help.
+OVERGROWN = 8
+#: Sample rows that make a region worth while, where the sample has enough of them for all regions. So many
+#: tell its share to about a quarter; of regions with fewer, those are found that lack sample rows by luck.
+ROWS_LEAST = 15
+
+
+def auto_partition(
+    domain: Domain,
+    sample: NDArray[np.float64],
+    hits: NDArray[np.int64],
+    boxes: Boxes,
+    regions: int,
+    *,
+    weights: NDArray[np.float64] | None = None,
+    alphas: NDArray[np.float64] | None = None,
+    z: float = 0.5,
+    fairness: float = 0.5,
+) -> Regions:
+    """At most so many regions. Hits play no part: what rows are worth is told by boxes, weights and alphas.
+
+    Without weights and alphas all queries are alike. `z` and `fairness` are those of the configuration.
+    """
+    check(domain, sample, boxes, regions)
+    whole = whole_axes(boxes)
+    rows = inside(domain, whole, sample[np.isfinite(sample).all(axis=1)])
+    extents, owner = _within(domain, boxes)
+    if not len(rows) or not len(owner):
+        return CutTree().regions(domain)
+    gain = np.ones(boxes.queries) if weights is None else weights.astype(np.float64)
+    gain = gain if alphas is None else gain * alphas
+    points = _points(domain, rows, extents, owner, gain, boxes)
+    # Small samples have fewer rows for each region, down to one.
+    least = min(ROWS_LEAST, max(1.0, len(rows) / (4 * regions))) / len(rows)
+    grown = grow(points, extents, (domain.low, domain.high), whole, OVERGROWN * regions, least)
+    return _regions(domain, grown, prune(grown, regions, z, fairness))
+
+
+def _within(domain: Domain, boxes: Boxes) -> tuple[Bounds, NDArray[np.int32]]:
+    """The boxes as far as they lie in the domain, and whose they are."""
+    low, high = (np.clip(bound, domain.low, domain.high) for bound in boxes.extents)
+    there = (low < high).all(axis=1)
+    return (low[there], high[there]), boxes.owner[there]
+
+
+def _points(
+    domain: Domain,
+    rows: NDArray[np.float64],
+    extents: Bounds,
+    owner: NDArray[np.int32],
+    gain: NDArray[np.float64],
+    boxes: Boxes,
+) -> Points:
+    """Data as a cloud around the rows, worth where the queries are."""
+    whole, widths = whole_axes(boxes), domain.high - domain.low
+    fixed = np.array([axis.kind == "category" for axis in boxes.axes], np.bool_)
+    # A whole number fills its cell: what is spread around it begins in the middle.
+    spread_out = spread(rows + 0.5 * (whole & ~fixed), fixed)
+    cloud = inside(domain, whole, spread_out.points)
+    carriers, worth = worth_points(rows, extents, owner, gain, widths, spread_out.reach)
+    total = worth.sum()
+    return Points(
+        np.concatenate((cloud, inside(domain, whole, carriers))),
+        np.concatenate((np.full(len(cloud), 1 / len(cloud)), np.zeros(len(worth)))),
+        np.concatenate((np.zeros(len(cloud)), worth / total if total > 0 else worth)),
+    )
+
+
+def _regions(domain: Domain, grown: Grown, cut: NDArray[np.bool_]) -> Regions:
+    tree = CutTree()
+    waiting = [(0, 0)]
+    while waiting:
+        node, region = waiting.pop()
+        if cut[node]:
+            above = tree.cut(region, int(grown.axis[node]), float(grown.at[node]))
+            waiting.append((int(grown.children[node, 0]), region))
+            waiting.append((int(grown.children[node, 1]), above))
+    return replace(tree.regions(domain), fitted=True)

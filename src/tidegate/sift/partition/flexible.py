@@ -1,0 +1,88 @@
+"""Flexible partitioning: cut the part that gains most from it, until there are enough; any number of regions.
+
+Paper: sifters, section V-A. A part is cut along one axis at one point, which makes two parts. What is a gain
+and which cut is best is told by a *division*, and each way to divide is a partitioner:
+
+    approximate_grid.py          gain is volume, cut at the middle of the longest edge
+    approximate_equi_depth.py    gain is rows, cut so that half of them lie on each side
+    qd_part.py                   gain is less diversity of hits and positions
+
+Among equal gains the part with more rows is cut first, then the one with the lower number. A part is
+evaluated once, when it is made: cutting it changes no other.
+
+Guarantee: exactly as many regions as asked for, as long as there is a part that can be cut, else fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.sift.partition.cut_tree import CutTree
+from tidegate.sift.regions import Domain, Regions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the domain: its walls, and the rows in it, in the order of each axis: shape (axes, rows)."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    orders: NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        return int(self.orders.shape[1])
+
+
+@dataclass(frozen=True)
+class Division:
+    """The best cut of a part, and what it gains."""
+
+    benefit: float
+    axis: int
+    at: float
+
+
+#: Says how a part is best cut, or that it cannot be.
+Divide = Callable[[Part], Division | None]
+
+
+def flexible(domain: Domain, points: NDArray[np.float64], divide: Divide, regions: int) -> Regions:
+    """Cut the part of the highest benefit, again and again; points lie in the domain."""
+    tree = CutTree()
+    waiting: list[tuple[float, int, int, Division, Part]] = []
+
+    def wait(region: int, part: Part) -> None:
+        if (division := divide(part)) is not None:
+            heappush(waiting, (-division.benefit, -part.rows, region, division, part))
+
+    # Sorted once; cutting keeps the order.
+    wait(0, Part(domain.low, domain.high, np.argsort(points.T, axis=1, kind="stable")))
+    while waiting and tree.count < regions:
+        *_, region, division, part = heappop(waiting)
+        below, above = _cut(part, division, points)
+        upper = tree.cut(region, division.axis, division.at)
+        if tree.count < regions:
+            wait(region, below)
+            wait(upper, above)
+    return tree.regions(domain)
+
+
+def _cut(part: Part, division: Division, points: NDArray[np.float64]) -> tuple[Part, Part]:
+    axis, at = division.axis, division.at
+    middle_high, middle_low = part.high.copy(), part.low.copy()
+    middle_high[axis] = middle_low[axis] = at
+    below = points[part.orders, axis] < at
+    axes = len(part.low)
+    return (
+        Part(part.low, middle_high, part.orders[below].reshape(axes, -1)),
+        Part(middle_low, part.high, part.orders[~below].reshape(axes, -1)),
+    )

@@ -1,0 +1,50 @@
+"""Uniform grid (`ugrid`): regions of equal volume, whatever lies in them.
+
+Paper: sifters, section V. Every axis is divided into u equal ranges, which makes uⁿ regions. The number of
+regions is the largest uⁿ that is not more than asked for. Needs no sample, and wastes regions on empty space
+where data is skewed; `flexible.py` has the same idea for any number of regions.
+
+On whole-number and category axes the ranges end at whole numbers: they are as equal as those allow, and an
+axis with fewer than u cells has fewer ranges.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.sift.partition.cut_points import check, whole_axes
+from tidegate.sift.partition.cut_tree import CutTree
+from tidegate.sift.queries.boxes import Boxes
+from tidegate.sift.regions import Domain, Regions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def uniform_grid(
+    domain: Domain, sample: NDArray[np.float64], hits: NDArray[np.int64], boxes: Boxes, regions: int
+) -> Regions:
+    """At most so many regions of the same volume; sample, hits and queries play no part."""
+    check(domain, sample, boxes, regions)
+    tree, slabs = CutTree(), [0]
+    parts = per_axis(regions, len(domain.low))
+    for k, whole in enumerate(whole_axes(boxes)):
+        cuts = _equal_ranges(domain.low[k], domain.high[k], parts, whole)
+        slabs = [slab for region in slabs for slab in tree.slabs(region, k, cuts)]
+    return tree.regions(domain)
+
+
+def per_axis(regions: int, axes: int) -> int:
+    """The largest u with uⁿ <= regions."""
+    # A root in floating point may be a little off, but not by half.
+    nearest: int = round(regions ** (1 / axes))
+    return nearest if nearest**axes <= regions else nearest - 1
+
+
+def _equal_ranges(low: float, high: float, parts: int, whole: bool) -> list[float]:
+    cuts = np.linspace(low, high, parts + 1)
+    if whole:
+        cuts = np.unique(np.ceil(cuts))
+    return [float(cut) for cut in cuts if low < cut < high]

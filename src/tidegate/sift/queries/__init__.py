@@ -1,0 +1,1 @@
+"""SQL predicates of range queries become disjoint boxes of a data space."""

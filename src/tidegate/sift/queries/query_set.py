@@ -1,0 +1,131 @@
+"""A set of queries, as sifters and the query index take it: boxes, and what each query counts for.
+
+Paper: sifters, section II. Weights sum up to one (II-B); `alphas` are the slopes of quality over
+completeness (II-C).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.api.range_queries import Query
+from tidegate.errors import FlowError, explain
+from tidegate.sift.queries.axes import Axis, places
+from tidegate.sift.queries.boxes import Boxes
+from tidegate.sift.queries.query_boxes import boxes_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySet:
+    """Query i is called `names[i]` and owns the boxes whose owner is i; `weights` sum up to one."""
+
+    boxes: Boxes
+    names: tuple[str, ...]
+    weights: NDArray[np.float64]
+    alphas: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells these queries from any others, in a few letters."""
+        digest = blake2b(digest_size=16)
+        for axis in self.boxes.axes:
+            digest.update(repr(axis).encode())
+        for array in (self.boxes.low, self.boxes.high, self.boxes.owner, self.weights, self.alphas):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], schema: Mapping[str, str]) -> QuerySet:
+        """Queries in SQL, over a stream whose columns have these kinds; see `boxes_of`."""
+        boxes = boxes_of(queries, schema)
+        weights = np.array([query.weight for query in queries], np.float64)
+        alphas = np.array([query.alpha for query in queries], np.float64)
+        return cls(boxes, tuple(query.name for query in queries), _normalised(weights), alphas)
+
+    @classmethod
+    def of_boxes(
+        cls,
+        axes: Sequence[Axis],
+        low: ArrayLike,
+        high: ArrayLike,
+        *,
+        owner: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        weights: ArrayLike | None = None,
+        alphas: ArrayLike | None = None,
+    ) -> QuerySet:
+        """Queries that are boxes already, from `low` to below `high` in coordinates: arrays (boxes, axes).
+
+        Without `owner` every box is a query of its own. Nobody checks that boxes of a query do not overlap.
+        """
+        lower, upper = np.array(low, np.float64), np.array(high, np.float64)
+        _check_boxes(lower, upper, len(axes))
+        owners = np.arange(len(lower), dtype=np.int32) if owner is None else np.array(owner, np.int32)
+        queries = int(owners.max()) + 1
+        if owners.shape != (len(lower),) or len(np.unique(owners)) != queries or owners.min() < 0:
+            raise FlowError(
+                explain("Every box has an owner, and every query from 0 on has a box", got=f"owner={owners}")
+            )
+        boxes = Boxes(tuple(axes), places(lower), places(upper), owners, queries)
+        called = tuple(map(str, range(queries))) if names is None else tuple(names)
+        alpha = _per_query("alphas", alphas, queries)
+        weight = _per_query("weights", weights, queries)
+        if len(called) != queries or len(set(called)) != queries:
+            raise FlowError(
+                explain(
+                    "Every query has a name of its own", got=f"{len(set(called))} names, {queries} queries"
+                )
+            )
+        if not (np.isfinite(alpha) & (alpha >= 0)).all():
+            raise FlowError(explain("The alpha of a query is a finite number from 0 up", got=alpha.min()))
+        return cls(boxes, called, _normalised(weight), alpha)
+
+
+def _check_boxes(low: NDArray[np.float64], high: NDArray[np.float64], axes: int) -> None:
+    if low.ndim != 2 or low.shape != high.shape or low.shape[1] != axes or not low.size:
+        raise FlowError(
+            explain(
+                "Boxes are two arrays with a line per box and a column per axis",
+                got=f"shapes {low.shape} and {high.shape}, {axes} axes",
+            )
+        )
+    # Also where a bound is NaN, which is neither below nor above anything.
+    empty = np.flatnonzero(~(low < high).all(axis=1))
+    if empty.size:
+        i = int(empty[0])
+        raise FlowError(
+            explain(
+                f"Box {i} is empty",
+                got=f"from {low[i].tolist()} to {high[i].tolist()}",
+                why="A query without room can never be true",
+                do="Give low < high on every axis",
+            )
+        )
+
+
+def _per_query(name: str, given: ArrayLike | None, queries: int) -> NDArray[np.float64]:
+    values = np.ones(queries) if given is None else np.array(given, np.float64)
+    if values.shape != (queries,):
+        raise FlowError(
+            explain(f"There is one of {name} per query", got=f"{values.shape}, {queries} queries")
+        )
+    return values
+
+
+def _normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise FlowError(explain("The weight of a query is a finite number above 0", got=weights.min()))
+    scaled = weights / weights.max()  # so that the sum is finite whatever the weights are
+    return np.asarray(scaled / scaled.sum())

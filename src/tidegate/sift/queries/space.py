@@ -1,0 +1,118 @@
+"""The space of a set of queries: which axes it has, and what its cells are.
+
+Columns that a query names become axes, in the order of first use; all others play no role. Names are found
+as Spark finds them, whatever their case. The strings that queries name on a category, sorted, are its
+cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from tidegate.errors import FlowError, explain
+from tidegate.sift.queries.axes import KINDS, Axis
+from tidegate.sift.queries.predicates import Literal
+
+
+class Line(NamedTuple):
+    """An axis, and the number of the cell of each of its categories."""
+
+    axis: Axis
+    cells: Mapping[str, int]
+
+
+class Space(NamedTuple):
+    """The lines along its axes, and the number of an axis by column as queries write it."""
+
+    lines: tuple[Line, ...]
+    numbers: Mapping[str, int]
+
+
+class SpaceMaker:
+    """Takes in what queries name, one after the other; cells have their numbers when all are known."""
+
+    def __init__(self, schema: Mapping[str, str]) -> None:
+        self.schema = schema
+        self._by_folded_name: dict[str, list[str]] = {}
+        for column in schema:
+            self._by_folded_name.setdefault(column.lower(), []).append(column)
+        self._written: dict[str, str] = {}
+        #: What queries name on a column, by column in the order of first use.
+        self._categories: dict[str, set[str]] = {}
+
+    def take_in(self, written: str) -> str:
+        """A column as a query writes it; its kind."""
+        column = self._written.get(written)
+        if column is None:
+            column = self._written[written] = self._column(written)
+            self._categories.setdefault(column, set())
+        return self.schema[column]
+
+    def name(self, written: str, literals: Iterable[Literal]) -> None:
+        """Values of a category that was taken in."""
+        column = self._written[written]
+        named = (category(column, literal) for literal in literals if literal is not None)
+        self._categories[column].update(named)
+
+    def made(self) -> Space:
+        if not self._categories:
+            raise FlowError(
+                explain(
+                    "It names no column, and no other query does",
+                    why="Rows are told apart by the columns that queries compare",
+                    do="Compare a column with something, in one query at least",
+                )
+            )
+        lines: list[Line] = []
+        positions: dict[str, int] = {}
+        for column, named in self._categories.items():
+            positions[column] = len(lines)
+            categories = tuple(sorted(named))
+            cells = {value: cell for cell, value in enumerate(categories)}
+            lines.append(Line(Axis(column, self.schema[column], categories), cells))
+        numbers = {written: positions[column] for written, column in self._written.items()}
+        return Space(tuple(lines), numbers)
+
+    def _column(self, written: str) -> str:
+        matching = self._by_folded_name.get(written.lower(), [])
+        if not matching:
+            raise FlowError(
+                explain(f"There is no column {written!r}", do=f"The columns are {', '.join(self.schema)}")
+            )
+        if len(matching) > 1:
+            raise FlowError(
+                explain(
+                    f"Column {written!r} is ambiguous",
+                    got=", ".join(matching),
+                    why="As in Spark, case does not tell columns apart",
+                    do="Rename one of them",
+                )
+            )
+        kind = self.schema[matching[0]]
+        if kind not in KINDS:
+            raise FlowError(
+                explain(
+                    f"Column {matching[0]!r} is no axis: its kind is not one of {', '.join(KINDS)}",
+                    got=kind,
+                    why="Queries are ranges of numbers, or lists of strings and booleans",
+                    do="Add a column that has the value as a number, and compare that",
+                )
+            )
+        return matching[0]
+
+
+def category(column: str, literal: Literal) -> str:
+    """The category that a literal names: strings as they are, booleans as Spark prints them."""
+    if isinstance(literal, bool):
+        return "true" if literal else "false"
+    if isinstance(literal, str):
+        return literal
+    raise FlowError(
+        explain(
+            f"Column {column!r} holds strings or booleans, and is compared with a number",
+            got=literal,
+            why="Spark would cast one of them, and that is easily not what is meant",
+            do=f"Write '{literal}' to compare with a string",
+        )
+    )

@@ -1,0 +1,68 @@
+"""Where a predicate is true: exactly, with SQL's three truths.
+
+A row belongs to a query where its predicate is true. With null, a predicate may be neither true nor false,
+so the places where it is true and those where it is false are two sets, and together they are not
+everything. `not` swaps them; `and` is true where all parts are and false where any part is; `or` is the
+reverse. Only the set that is asked for is made.
+"""
+
+from __future__ import annotations
+
+from tidegate.errors import FlowError, explain
+from tidegate.sift.queries.predicates import And, Compare, Constant, Not, Predicate
+from tidegate.sift.queries.ranges import edges
+from tidegate.sift.queries.slices import Box, Set, boxes_in, combined, count, from_edges
+from tidegate.sift.queries.space import Space
+
+#: A query of more boxes than this is refused: it would weigh on every sifter, and is most likely a mistake.
+BOXES_MAX = 1000
+
+
+def true_boxes(predicate: Predicate, space: Space) -> list[Box]:
+    """Disjoint boxes of all places where the predicate is true; FlowError where there is none."""
+    found = boxes_in(_where(predicate, True, space))
+    if not found:
+        raise FlowError(
+            explain(
+                "The predicate can never be true",
+                why="It contradicts itself, or compares with null",
+                do="Mend the query, or leave it out",
+            )
+        )
+    return found
+
+
+def _where(predicate: Predicate, wanted: bool, space: Space) -> Set:
+    """The places where the predicate is true, or (`wanted` is False) false."""
+    if isinstance(predicate, Compare):
+        number = space.numbers[predicate.column]
+        found = from_edges(number, edges(space.lines[number], predicate, wanted))
+        return _limited(found)
+    if isinstance(predicate, Constant):
+        return predicate.value is wanted
+    if isinstance(predicate, Not):
+        return _where(predicate.part, not wanted, space)
+    sets = [_where(part, wanted, space) for part in predicate.parts]
+    return _together(sets, union=isinstance(predicate, And) is not wanted)
+
+
+def _together(sets: list[Set], union: bool) -> Set:
+    """All sets in one; in rounds of pairs, so that a long list does not meet the growing result each time."""
+    while len(sets) > 1:
+        pairs = zip(sets[::2], sets[1::2], strict=False)
+        left_over = sets[len(sets) & ~1 :]
+        sets = [_limited(combined(first, second, union)) for first, second in pairs] + left_over
+    return sets[0]
+
+
+def _limited(found: Set) -> Set:
+    if count(found) > BOXES_MAX:
+        raise FlowError(
+            explain(
+                "The predicate falls into too many boxes",
+                got=f"more than {BOXES_MAX}",
+                why="Each of them costs time for every row and every sifter",
+                do="Make several queries of it, or ask for ranges instead of many single values",
+            )
+        )
+    return found
