@@ -30,7 +30,7 @@ from tidegate.join.selection import mixed
 from tidegate.join.within import Within
 from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import first_table
+from tidegate.route.hash_routing import first_table
 from tidegate.spark.join_batch import join_batch
 from tidegate.spark.join_task import JoinInstance
 from tidegate.spark.layout import CODE, REPORT, TAG, TIME, JoinLayout, OutputColumn, SideLayout

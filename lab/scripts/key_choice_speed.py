@@ -23,7 +23,7 @@ from tidegate.route.fastjoin.greedy_fit import greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork
 from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load, Work
 
 ROUNDS = 9

@@ -32,7 +32,7 @@ from tidegate.control.rerouting import first_routing, rerouted
 from tidegate.model.plan import Manifest, Payment, Plan, Skipping, TaskReport
 from tidegate.model.routing import Cut, Routing
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import first_table
+from tidegate.route.hash_routing import first_table
 from tidegate.spark import finding, judging, worker_cache
 from tidegate.spark.join_batch import join_batch
 from tidegate.spark.join_task import JoinInstance

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tidegate.model.plan import LEFT, RIGHT
 from tidegate.model.routing import Place, Placement, Routing
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 
 

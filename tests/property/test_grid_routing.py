@@ -22,7 +22,7 @@ from tidegate.control.rerouting import first_routing
 from tidegate.join.within import Within
 from tidegate.model.routing import Routing
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.targets import STORE, Tables
 
 PARTITIONS, HOT = 3, well_mixed(1)

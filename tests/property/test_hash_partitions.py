@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.route.hash import PARTITIONS_MAX, partition_bounds, partition_of
+from tidegate.route.hash_routing import PARTITIONS_MAX, partition_bounds, partition_of
 
 PARTITIONS = st.one_of(st.integers(1, 40), st.integers(1, PARTITIONS_MAX), st.just(PARTITIONS_MAX))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import first_table
+from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load
 from tidegate.route.strategy import Memory
 

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from tidegate.route.contrand import ContRand
+from tidegate.route.baselines import ContRand
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.strategy import Strategy

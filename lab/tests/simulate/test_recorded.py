@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from tests.unit.route.loads import load_of, mixed_codes, one_sided, zipf_counts
 
-from tidegate.route.contrand import ContRand
+from tidegate.route.baselines import ContRand
 from tidegate.route.fastjoin.imbalance import imbalance, instance_work
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly

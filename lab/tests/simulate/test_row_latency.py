@@ -9,9 +9,9 @@ import pytest
 
 from tests.simulate.skewed_streams import mixed
 from tidegate.route.assignment import Assignment
-from tidegate.route.contrand import ContRand
-from tidegate.route.hash import partition_of
+from tidegate.route.baselines import ContRand
 from tidegate.route.hash_only import HashOnly
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load
 from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.strategy import Memory, Strategy

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate_lab.workloads.skew import (
     GROUPS,
     ZipfStreams,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.route.frequent_keys import FrequentKeys
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

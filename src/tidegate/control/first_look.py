@@ -29,7 +29,7 @@ from tidegate.control.first_count import SideSeen
 from tidegate.control.loads import of_sides
 from tidegate.join.within import Tumbling, Within
 from tidegate.model.plan import LEFT, RIGHT
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load, Work
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tidegate.model.plan import LEFT, RIGHT, Manifest, TaskReport
 from tidegate.model.routing import Placement, Routing
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load, Work
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tidegate.model.routing import NOBODY, Cut, Place, Placement
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 
 
 def first_placement(wanted: Assignment, shift: int = 0) -> Placement:

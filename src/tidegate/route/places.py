@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.model.routing import Cut, Place, Placement
-from tidegate.route.hash import partition_bounds, partition_of
+from tidegate.route.hash_routing import partition_bounds, partition_of
 
 
 @dataclass(frozen=True)

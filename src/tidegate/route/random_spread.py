@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import check_instances, first_table
+from tidegate.route.hash_routing import check_instances, first_table
 from tidegate.route.load import Load
 from tidegate.route.strategy import Memory
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.route.hash import check_instances
+from tidegate.route.hash_routing import check_instances
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

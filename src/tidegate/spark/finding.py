@@ -20,7 +20,7 @@ from tidegate.join.planned import planned
 from tidegate.join.reach import ALL_AGES, Look, NewRows, Stored, cell_number, looks, pairs_in_reach
 from tidegate.join.selection import sample_groups
 from tidegate.model.plan import LEFT
-from tidegate.route.hash import partition_bounds, partition_of
+from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.spark.assemble import Pairs
 from tidegate.spark.join_batch import KEEPING, LOOKING, Counts, JoinBatch

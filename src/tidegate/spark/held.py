@@ -18,7 +18,7 @@ import numpy as np
 
 from tidegate.model.plan import Piece
 from tidegate.model.routing import Cut, Placement, Routing
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.places import recut
 from tidegate.spark.layout import CODE
 from tidegate.spark.marks import Marks

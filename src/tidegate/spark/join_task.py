@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tidegate.join.planned import skips_nothing
 from tidegate.join.selection import KEEP, purpose, row_identity, within_share
 from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Paid, PartitionLoad, Piece, TaskReport
-from tidegate.route.hash import partition_bounds, partition_of
+from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.places import stored_in
 from tidegate.route.targets import PROBE, STORE
 from tidegate.spark.assemble import Assembler, Pairs, cells_of

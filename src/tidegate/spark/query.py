@@ -15,7 +15,7 @@ from tidegate.api.goal import AT_THE_END
 from tidegate.control.balancing import check
 from tidegate.errors import BatchFailed, FlowError, explain
 from tidegate.report import receipts as receipt_tables
-from tidegate.route.hash import first_table
+from tidegate.route.hash_routing import first_table
 from tidegate.spark.engine import Engine
 from tidegate.spark.progress import Progress
 from tidegate.spark.settings import positive

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tidegate.join.order import sort_by_code_time
 from tidegate.model.plan import LEFT, ByteRange, PartitionLoad, Piece, TaskReport
-from tidegate.route.hash import partition_bounds
+from tidegate.route.hash_routing import partition_bounds
 from tidegate.route.places import stored_in
 from tidegate.spark.held import Held
 from tidegate.spark.layout import BATCH, CHECK, CODE, REPORT, SEEN, TIME

@@ -19,7 +19,7 @@ from tidegate.model.plan import ByteRange, Manifest, Piece
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.auto.work_costs import price
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 
 PARTITIONS, INSTANCES = 16, 4
 HOT = 5 << 60  # In partition 5.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.imbalance import key_places
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load, Work
 
 

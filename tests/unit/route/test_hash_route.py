@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.route.hash import PARTITIONS_MAX, first_table, partition_bounds, partition_of
+from tidegate.route.hash_routing import PARTITIONS_MAX, first_table, partition_bounds, partition_of
 
 
 def test_codes_are_cut_into_equal_ranges() -> None:

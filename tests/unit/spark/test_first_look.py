@@ -17,7 +17,7 @@ from tidegate.join.within import Within
 from tidegate.model.plan import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.spark import first_look
 from tidegate.spark.first_look import _added_up, _Counting
 

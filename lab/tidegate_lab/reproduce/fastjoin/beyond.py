@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from tidegate.report.frame import Bar
-from tidegate.route.contrand import ContRand
+from tidegate.route.baselines import ContRand
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.claims import bar, number_line, percent_line

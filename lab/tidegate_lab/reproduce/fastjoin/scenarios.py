@@ -25,7 +25,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.route.contrand import ContRand
+from tidegate.route.baselines import ContRand
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.strategy import Strategy

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.contrand import ContRand
+from tidegate.route.baselines import ContRand
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly
 from tidegate.route.ls_stream.strategy import LsStream

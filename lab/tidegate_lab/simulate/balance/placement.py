@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,7 +28,7 @@ from tidegate.errors import FlowError, explain
 from tidegate.join.within import Unbounded, Within
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load, Work
 from tidegate.route.strategy import Memory, Strategy
 from tidegate_lab.simulate.balance.join_costs import Done, Indexed, JoinCosts

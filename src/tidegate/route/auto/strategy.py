@@ -47,7 +47,7 @@ from tidegate.route.auto.moves import level_out, shift_pieces, split
 from tidegate.route.auto.plan import Plan, plan_of
 from tidegate.route.auto.splitting import grid_needed
 from tidegate.route.auto.work_costs import COUNTED, STORE, counts_per_instance, stored_rows
-from tidegate.route.hash import first_table
+from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load
 from tidegate.route.resizing import evened_table
 from tidegate.route.strategy import Memory

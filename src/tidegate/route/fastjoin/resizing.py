@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import check_instances, partition_of
+from tidegate.route.hash_routing import check_instances, partition_of
 from tidegate.route.load import Load, Work
 from tidegate.route.resizing import resettled
 

@@ -35,7 +35,7 @@ from tidegate.route.fastjoin.imbalance import InstanceWork, imbalance, instance_
 from tidegate.route.fastjoin.resizing import resized
 from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
 from tidegate.route.fastjoin.sub_windows import SubWindows
-from tidegate.route.hash import first_table
+from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load
 from tidegate.route.strategy import Memory
 

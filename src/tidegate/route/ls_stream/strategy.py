@@ -30,7 +30,7 @@ import numpy as np
 
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import check_instances, first_table
+from tidegate.route.hash_routing import check_instances, first_table
 from tidegate.route.load import Load
 from tidegate.route.ls_stream.deviation import deviation
 from tidegate.route.ls_stream.input_rates import trimmed_rates

@@ -15,7 +15,7 @@ from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.auto.work_costs import COUNTED, counts_per_instance
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load, Work
 from tidegate.route.strategy import Memory
 

@@ -6,7 +6,7 @@ from tests.unit.route.loads import load_of, mixed_codes, one_sided
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.imbalance import SPLIT, imbalance, instance_work, key_places
-from tidegate.route.hash import partition_of
+from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load, Work
 
 CODES = np.array([0, 2**62, 2**63, 3 * 2**62], np.uint64)  # one in each of four partitions

@@ -9,7 +9,7 @@ from tests.unit.route.loads import load_of, mixed_codes, one_sided, zipf_counts
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.resizing import resized
-from tidegate.route.hash import first_table, partition_of
+from tidegate.route.hash_routing import first_table, partition_of
 from tidegate.route.load import Load, no_work
 
 

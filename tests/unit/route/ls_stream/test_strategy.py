@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import first_table, partition_of
+from tidegate.route.hash_routing import first_table, partition_of
 from tidegate.route.load import Load, Work
 from tidegate.route.ls_stream.deviation import deviation
 from tidegate.route.ls_stream.partition_load import partition_loads, per_instance

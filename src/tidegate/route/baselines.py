@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
-from tidegate.route.hash import check_instances, first_table
+from tidegate.route.hash_routing import check_instances, first_table
 from tidegate.route.load import Load
 from tidegate.route.resizing import evened_table
 from tidegate.route.strategy import Memory
