@@ -26,7 +26,7 @@ from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn
 from tidegate.control.planning import Operator
 from tidegate.control.rerouting import first_routing
-from tidegate.join.selection import mixed
+from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
 from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.route.assignment import Assignment

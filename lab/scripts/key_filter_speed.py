@@ -17,8 +17,8 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.join.key_filter import KeyFilter
-from tidegate.join.meet import meet
+from tidegate.join.probe.key_filter import KeyFilter
+from tidegate.join.probe.meet import meet
 
 Codes = NDArray[np.uint64]
 ROUNDS = 25

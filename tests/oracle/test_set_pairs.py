@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.item_sets import ItemSets, item_sets
-from tidegate.join.matching import Matcher
-from tidegate.join.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
-from tidegate.join.weighted_pairs import Weighted
+from tidegate.join.sets.bitset_pairs import Bitsets
+from tidegate.join.sets.inverted_lists import InvertedLists
+from tidegate.join.sets.item_sets import ItemSets, item_sets
+from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
+from tidegate.join.sets.weighted_pairs import Weighted
 
 Row = dict[int, float]
 WEIGHTS = st.sampled_from([1.0, 0.1, 0.3, -0.7, 2.5, 0.0, nan, 1e308, float("inf")])

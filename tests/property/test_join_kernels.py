@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tidegate.join.matched import no_bits, set_bits, unset_positions
-from tidegate.join.meet import leap_in_probing, leap_in_stored, meet, merge
-from tidegate.join.order import sort_by_code_time
-from tidegate.join.probe import Pairs, counts_per_partition, probe
+from tidegate.join.probe.matched_bits import no_bits, set_bits, unset_positions
+from tidegate.join.probe.meet import leap_in_probing, leap_in_stored, meet, merge
+from tidegate.join.probe.order import sort_by_code_time
+from tidegate.join.probe.probe import Pairs, counts_per_partition, probe
 from tidegate.join.within import Tumbling, Unbounded, Within, slots_of
 from tidegate.model.plan import BEGINNING_US, END_US, LEFT, RIGHT
 

@@ -17,7 +17,7 @@ from tests.property.test_join_conditions import CASES, expected, without_keys
 from tests.property.test_join_routing import KEYS, assignments, check_state
 from tests.property.test_join_skipping import exact, skippings
 
-from tidegate.join.reach import ages_of
+from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.model.plan import Debt, Manifest, PaidCell, Payment, Skipping
 from tidegate.route.assignment import Assignment

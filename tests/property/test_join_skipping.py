@@ -16,7 +16,7 @@ from tests.oracle.plain_engine import PlainEngine, small_steps
 from tests.oracle.plain_join import Condition, PlainJoin
 from tests.oracle.stories import WITHIN, Story, stories
 
-from tidegate.join.reach import ages_of
+from tidegate.join.selective.reach import ages_of
 from tidegate.model.plan import BEGINNING_US, Skipping, TaskReport
 from tidegate.route.assignment import Assignment
 from tidegate.spark.join_task import JoinInstance

@@ -4,9 +4,9 @@ from statistics import median
 
 import pytest
 
-from tidegate.join.basic_windows import Windows
-from tidegate.join.conditions import CountedOverlap
+from tidegate_lab.simulate.join.basic_windows import Windows
 from tidegate_lab.simulate.join.by_content import Outputs, compare
+from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
 from tidegate_lab.workloads.selective_join import SECOND_US, Workload
 
 WINDOWS = Windows((20 * SECOND_US, 20 * SECOND_US), SECOND_US)

@@ -7,11 +7,11 @@ import numpy as np
 from tidegate.control.adaptive import AdaptiveShedding
 from tidegate.control.rate import FixedRate
 from tidegate.control.shedding import Policy, RandomDrop
-from tidegate.join.basic_windows import Ranges, Windows
-from tidegate.join.conditions import Condition, CountedOverlap
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.item_sets import item_sets
-from tidegate.join.thresholds import Overlap
+from tidegate.join.sets.inverted_lists import InvertedLists
+from tidegate.join.sets.item_sets import item_sets
+from tidegate.join.sets.thresholds import Overlap
+from tidegate_lab.simulate.join.basic_windows import Ranges, Windows
+from tidegate_lab.simulate.join.counted_conditions import Condition, CountedOverlap
 from tidegate_lab.simulate.join.known_pairs import KnownPairs, identities
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine
 from tidegate_lab.simulate.join.paper_streams import paper_streams

@@ -8,13 +8,13 @@ import pytest
 from tidegate.control.adaptive import AdaptiveShedding, partial_processing
 from tidegate.control.rate import FixedRate, RateAdaptation
 from tidegate.control.shedding import RandomDrop
-from tidegate.join.basic_windows import Ranges, Windows
-from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.conditions import CountedOverlap
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.item_sets import item_sets
-from tidegate.join.matching import Matcher
-from tidegate.join.thresholds import Overlap
+from tidegate.join.sets.bitset_pairs import Bitsets
+from tidegate.join.sets.inverted_lists import InvertedLists
+from tidegate.join.sets.item_sets import item_sets
+from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.thresholds import Overlap
+from tidegate_lab.simulate.join.basic_windows import Ranges, Windows
+from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine
 from tidegate_lab.simulate.join.paper_streams import paper_streams
 from tidegate_lab.simulate.join.period_join import (

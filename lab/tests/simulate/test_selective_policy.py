@@ -12,7 +12,6 @@ import pytest
 
 from tidegate.control.rate import FixedRate
 from tidegate.control.shedding import RandomDrop
-from tidegate.join.conditions import CountedOverlap
 from tidegate_lab.reproduce.selective_join.beyond import (
     FRACTIONS,
     share_of_random_drop,
@@ -20,6 +19,7 @@ from tidegate_lab.reproduce.selective_join.beyond import (
     shares_of_clairvoyant,
 )
 from tidegate_lab.reproduce.selective_join.steady import WINDOWS, per_comparison
+from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine
 from tidegate_lab.simulate.join.paper_streams import paper_streams
 from tidegate_lab.simulate.join.stream_join import StreamJoin

@@ -13,8 +13,8 @@ from tidegate.control.rate_model import RateModel
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import Policy, RandomDrop, WindowReduction
 from tidegate.errors import FlowError
-from tidegate.join.basic_windows import Windows
-from tidegate.join.conditions import Condition, CountedOverlap, Equality, codes
+from tidegate_lab.simulate.join.basic_windows import Windows
+from tidegate_lab.simulate.join.counted_conditions import Condition, CountedOverlap, Equality, codes
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine
 from tidegate_lab.simulate.join.paper_streams import paper_streams
 from tidegate_lab.simulate.join.stored import Stream

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.errors import FlowError, explain
-from tidegate.join.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
+from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
 
 INDEXES = ("auto", "time", "identifier", "none")
 

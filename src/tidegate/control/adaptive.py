@@ -25,8 +25,8 @@ from typing import Any
 from tidegate.control.rate import RateRule
 from tidegate.control.shedding import Decision, Probing, Shape, Telemetry
 from tidegate.errors import FlowError, explain
-from tidegate.join.direction import directed_fractions
-from tidegate.join.time_correlation import TimeCorrelation
+from tidegate.join.selective.direction import directed_fractions
+from tidegate.join.selective.time_correlation import TimeCorrelation
 
 
 @dataclass(frozen=True)

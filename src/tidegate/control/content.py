@@ -1,6 +1,6 @@
 """When rows choose by content what they look at, and what that finds at every rate.
 
-Beyond the selective join paper; `join/content_choice.py` has the choice itself. A plan lets rows choose where
+Beyond the selective join paper; `join/selective/content_choice.py` has the choice itself. A plan lets rows choose where
 basic windows hold enough rows: an estimate per (row, basic window, instance) must be a small part of what
 there is to spend. Otherwise the plan says which parts of basic windows to look at, as `selective.py` learnt.
 
@@ -21,7 +21,7 @@ import numpy as np
 from tidegate.control.recall import recall_of
 from tidegate.control.selective import ContentDecision
 from tidegate.control.shedding import Work
-from tidegate.join.estimate_price import price
+from tidegate.join.selective.estimate_price import price
 from tidegate.model.plan import Manifest, Plan, Skipping, TaskReport
 
 #: Estimates may take so much of what there is to spend. What they find is worth a third more, or better.

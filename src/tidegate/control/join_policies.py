@@ -14,7 +14,7 @@ from tidegate.control.rate import Load, RateAdaptation, RateRule
 from tidegate.control.rate_model import RateModel, RateModelSettings
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Work
-from tidegate.join.reach import ages_of
+from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.model.plan import LEFT, RIGHT
 from tidegate.window.lifetime import Lifetime, RowsLifetime

@@ -3,7 +3,7 @@
 Ours: the papers have one mechanism each, and each has its own knob. Here all speak one language, so that
 `allocation.py` can weigh them against each other:
 
-    join      r  falls from 1    cells of both windows, least productive first (`join/cells.py`)
+    join      r  falls from 1    cells of both windows, least productive first (`join/selective/cells.py`)
     match     z  falls from 1    regions of the data space, least wanted first (`sift/construct/configuration.py`)
     window    f  falls from 1    rows of windows that are estimated (`estimating.py`)
     windows   p  rises from 0    whole windows, up to 𝓑 / (𝓑 + 1) of them (`window/window_drop.py`)

@@ -29,7 +29,7 @@ from tidegate.control.rate import FixedRate, RateRule, batch_load, expected_rows
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import AgeCounts, Telemetry, Work
 from tidegate.control.work_ahead import newest, rows_a_second, work_ahead
-from tidegate.join.reach import cell_of, shares_by_age
+from tidegate.join.selective.reach import cell_of, shares_by_age
 from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Piece, Plan, Skipping, TaskReport
 
 if TYPE_CHECKING:

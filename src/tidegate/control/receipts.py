@@ -49,7 +49,7 @@ from tidegate.control.ledger import (
 from tidegate.control.planning import Operator
 from tidegate.control.recall import Estimate, Recall, found_shares, recall_of
 from tidegate.errors import explain
-from tidegate.join.reach import ages_of
+from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.plan import SIDES, Manifest, Plan, TaskReport
 from tidegate.model.reports import MatchReport

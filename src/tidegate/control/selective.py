@@ -2,7 +2,7 @@
 
 Beyond the selective join paper (selective processing). Three differences to `adaptive.py`:
 
-1. Cells of both windows compete with each other (`join/cells.py`), not one window first.
+1. Cells of both windows compete with each other (`join/selective/cells.py`), not one window first.
 2. Every comparison teaches, not only the sample: cells that are in use are known exactly and for free. Only
    the others need rows that explore, and counts fade (`memory`) instead of being thrown away.
 3. Exploring is part of the budget. All rows are compared with a fraction f of the windows, and a share s of
@@ -30,7 +30,7 @@ import numpy as np
 from tidegate.control.rate import RateRule
 from tidegate.control.shedding import Decision, Probing, Shape, Telemetry
 from tidegate.errors import FlowError, explain
-from tidegate.join.cells import choose_cells
+from tidegate.join.selective.cells import choose_cells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -135,7 +135,7 @@ class SelectivePolicy:
 
     @property
     def by_content(self) -> ContentDecision:
-        """The same budget, where rows choose by content what they look at (`join/content_choice.py`).
+        """The same budget, where rows choose by content what they look at (`join/selective/content_choice.py`).
 
         Nothing has to be learnt for that choice, so nobody searches. (1 − s) · f + s · depth = r.
         """

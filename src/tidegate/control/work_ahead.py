@@ -20,7 +20,7 @@ import numpy as np
 
 from tidegate.control.join_policies import JoinShape
 from tidegate.control.shedding import Work
-from tidegate.join.reach import Ages
+from tidegate.join.selective.reach import Ages
 from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Manifest, Piece, TaskReport
 
 if TYPE_CHECKING:

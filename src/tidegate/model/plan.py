@@ -123,7 +123,7 @@ class Skipping:
     #: r: the part of all work that is done.
     fraction: float
     #: Per window (left, right) and age of basic window: the newest part of it that new rows of the other
-    #: side look at; see join/reach.py.
+    #: side look at; see join/selective/reach.py.
     shares: tuple[tuple[float, ...], tuple[float, ...]]
     #: Rows that look at a part of every basic window, to learn what the others miss; and how large a part.
     explore_share: float = 0.0
@@ -137,7 +137,7 @@ class Skipping:
     #: Per side: the newest stored row when the plan was made; basic windows that end later are still filled.
     filled_us: tuple[int, int] = (END_US, END_US)
     #: The part of all work that rows, but for those that explore, spend where it is best for each of them, by
-    #: content (join/content_choice.py); the shares are 0 then. None: the shares say what they look at.
+    #: content (join/selective/content_choice.py); the shares are 0 then. None: the shares say what they look at.
     content: float | None = None
     #: For people, since shares say it all: r of the left and the right window, and the order of their ages.
     fractions: tuple[float, float] = (1.0, 1.0)
@@ -170,7 +170,7 @@ class OwedCell(NamedTuple):
 
 @dataclass(frozen=True)
 class Debt:
-    """Work that a join left out in one batch: rows of the batch × what was stored by then; join/owed.py."""
+    """Work that a join left out in one batch: rows of the batch × what was stored by then; join/selective/skipped_ranges.py."""
 
     operator: str
     batch: int

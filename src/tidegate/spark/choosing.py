@@ -1,4 +1,4 @@
-"""Lets the new rows of an instance choose by content what they look at; `join/content_choice.py` decides.
+"""Lets the new rows of an instance choose by content what they look at; `join/selective/content_choice.py` decides.
 
     new runs ──┐   sizes: stored rows in reach, by row and basic window
                ├─▶ items: how often each occurs in a basic window ─▶ choice ─▶ looks
@@ -20,8 +20,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tidegate.join.content_choice import Direction, StoredItems, choose_by_content
-from tidegate.join.reach import Look, looks
+from tidegate.join.selective.content_choice import Direction, StoredItems, choose_by_content
+from tidegate.join.selective.reach import Look, looks
 from tidegate.spark.item_columns import SetColumn
 from tidegate.spark.join_batch import LookCounts
 from tidegate.spark.judging_sets import BySets, SetView

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.join.matched import count_between, set_bits, unset_positions
-from tidegate.join.order import sort_by_code_time
+from tidegate.join.probe.matched_bits import count_between, set_bits, unset_positions
+from tidegate.join.probe.order import sort_by_code_time
 from tidegate.model.plan import END_US, LEFT
 from tidegate.spark.layout import BATCH, CHECK, CODE, ROW, SEEN
 from tidegate.spark.merged_rows import MergedRows

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.join import probe as kernel
-from tidegate.join.planned import planned
-from tidegate.join.reach import ALL_AGES, Look, NewRows, Stored, cell_number, looks, pairs_in_reach
-from tidegate.join.selection import sample_groups
+from tidegate.join.probe import probe as kernel
+from tidegate.join.selective.planned import planned
+from tidegate.join.selective.reach import ALL_AGES, Look, NewRows, Stored, cell_number, looks, pairs_in_reach
+from tidegate.join.selective.selection import sample_groups
 from tidegate.model.plan import LEFT
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.join.item_sets import ItemSets, item_sets
+from tidegate.join.sets.item_sets import ItemSets, item_sets
 from tidegate.spark.runs import one_array
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.control.debts import Needs
-from tidegate.join.reach import Ages, ages_of
-from tidegate.join.selection import GROUPS
+from tidegate.join.selective.reach import Ages, ages_of
+from tidegate.join.selective.selection import GROUPS
 from tidegate.model.plan import (
     BEGINNING_US,
     END_US,

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.join.planned import skips_nothing
-from tidegate.join.selection import KEEP, purpose, row_identity, within_share
+from tidegate.join.selective.planned import skips_nothing
+from tidegate.join.selective.selection import KEEP, purpose, row_identity, within_share
 from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Paid, PartitionLoad, Piece, TaskReport
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.places import stored_in

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from tidegate.api.join_conditions import OnPairs
 from tidegate.errors import BatchFailed, explain
-from tidegate.join import probe as kernel
-from tidegate.join.probe import Ranges
+from tidegate.join.probe import probe as kernel
+from tidegate.join.probe.probe import Ranges
 from tidegate.spark.assemble import gather
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.runs import Run

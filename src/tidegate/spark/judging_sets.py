@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.api.join_conditions import OnSets
-from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.index_choice import choose
-from tidegate.join.inverted_lists import InvertedLists, PreparedLists
-from tidegate.join.matching import Matcher, Prepared
-from tidegate.join.probe import Ranges
-from tidegate.join.thresholds import InnerProduct
-from tidegate.join.weighted_pairs import Weighted
+from tidegate.join.probe.probe import Ranges
+from tidegate.join.sets.bitset_pairs import Bitsets
+from tidegate.join.sets.index_choice import choose
+from tidegate.join.sets.inverted_lists import InvertedLists, PreparedLists
+from tidegate.join.sets.pair_finders import Matcher, Prepared
+from tidegate.join.sets.thresholds import InnerProduct
+from tidegate.join.sets.weighted_pairs import Weighted
 from tidegate.spark.item_columns import SetColumn, set_column
 from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.judging import Places, Positions

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.join import probe as kernel
-from tidegate.join.matched import positions
+from tidegate.join.probe import probe as kernel
+from tidegate.join.probe.matched_bits import positions
 from tidegate.spark.layout import ROW, JoinLayout
 from tidegate.spark.runs import NewRun, Run, StoredRun, by_slot
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.join import probe as kernel
-from tidegate.join.key_filter import worth_asking
-from tidegate.join.reach import Look
+from tidegate.join.probe import probe as kernel
+from tidegate.join.probe.key_filter import worth_asking
+from tidegate.join.selective.reach import Look
 from tidegate.model.plan import LEFT
 from tidegate.spark.assemble import Pairs, same_keys
 from tidegate.spark.join_batch import JoinBatch

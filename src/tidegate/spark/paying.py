@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.join import owed
-from tidegate.join.planned import planned
-from tidegate.join.reach import Look, NewRows, ages_of, nonempty
-from tidegate.join.selection import PAY, lots, purpose, row_identity
+from tidegate.join.selective import skipped_ranges
+from tidegate.join.selective.planned import planned
+from tidegate.join.selective.reach import Look, NewRows, ages_of, nonempty
+from tidegate.join.selective.selection import PAY, lots, purpose, row_identity
 from tidegate.model.plan import LEFT, RIGHT, Debt, PaidCell, Payment
 from tidegate.spark import finding
 from tidegate.spark.assemble import Pairs
@@ -129,11 +129,11 @@ class Payer:
             if other.first_us > latest or other.last_us < earliest:
                 continue
             stored = other.first_us, other.last_us
-            for look in owed.owed(ages, shares, rows, stored, debt.skipping.filled_us[window]):
+            for look in skipped_ranges.owed(ages, shares, rows, stored, debt.skipping.filled_us[window]):
                 if look.age not in cells:
                     continue
                 cell = cells[look.age]
-                for part in owed.chosen(look, drawn, cell.since, cell.until):
+                for part in skipped_ranges.chosen(look, drawn, cell.since, cell.until):
                     # No row that was there by then is newer than this; those that came later mostly are.
                     clipped = replace(part, high=np.minimum(part.high, debt.spans[window][1]))
                     for left in nonempty(clipped):

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.join.reach import Groups, NewRows
+from tidegate.join.selective.reach import Groups, NewRows
 from tidegate.spark.runs import NewRun
 
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.join.key_filter import KeyFilter
-from tidegate.join.matched import no_bits, set_bits, union
-from tidegate.join.order import sort_by_code_time
+from tidegate.join.probe.key_filter import KeyFilter
+from tidegate.join.probe.matched_bits import no_bits, set_bits, union
+from tidegate.join.probe.order import sort_by_code_time
 from tidegate.join.within import slots_of
 from tidegate.model.plan import Piece
 from tidegate.route.places import Labelled

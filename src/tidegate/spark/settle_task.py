@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.join.matched import count, positions, set_bits, unset_positions
-from tidegate.join.order import sort_by_code_time
+from tidegate.join.probe.matched_bits import count, positions, set_bits, unset_positions
+from tidegate.join.probe.order import sort_by_code_time
 from tidegate.model.plan import END_US, LEFT, ByteRange, Piece
 from tidegate.route.places import Labelled, by_base, stored_in
 from tidegate.spark.assemble import Pairs

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.join.order import sort_by_code_time
+from tidegate.join.probe.order import sort_by_code_time
 from tidegate.model.plan import LEFT, ByteRange, PartitionLoad, Piece, TaskReport
 from tidegate.route.hash_routing import partition_bounds
 from tidegate.route.places import stored_in

@@ -13,9 +13,9 @@ from tidegate.control.planning import first_manifest
 from tidegate.control.rate import FixedRate
 from tidegate.control.selective import ContentDecision, SelectivePolicy
 from tidegate.control.shedding import Work
-from tidegate.join.basic_windows import Windows
-from tidegate.join.selection import GROUPS
+from tidegate.join.selective.selection import GROUPS
 from tidegate.model.plan import Looks, Manifest, Plan, Skipping, TaskReport
+from tidegate_lab.simulate.join.basic_windows import Windows
 
 DECISION = ContentDecision(0.2, 0.02, 0.3)
 #: Ages of the left and the right window; of the oldest nothing is stored.

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.control.first_count import KEYS_MAX, ROWS_LEAST, SHARE, SideCount, rows_of_others
-from tidegate.join.selection import mixed
+from tidegate.join.selective.selection import mixed
 from tidegate.route.frequent_keys import FLOOR
 from tidegate.route.hash_routing import partition_of
 

@@ -15,7 +15,7 @@ from tidegate.control.offers import (
     windows_offer,
 )
 from tidegate.control.rate import FRACTION_MIN
-from tidegate.join.cells import choose_cells
+from tidegate.join.selective.cells import choose_cells
 from tidegate.sift.construct.configuration import configure
 from tidegate.window.network import Network
 from tidegate.window.nodes import Output, Source, Window

@@ -10,7 +10,7 @@ from tidegate.control.rate import FixedRate, Load
 from tidegate.control.selective import SelectivePolicy, SelectiveSettings
 from tidegate.control.shedding import AgeCounts, Telemetry
 from tidegate.errors import FlowError
-from tidegate.join.basic_windows import Windows
+from tidegate_lab.simulate.join.basic_windows import Windows
 
 WINDOWS = Windows((4, 4), 1)
 LOAD = Load(

@@ -10,7 +10,7 @@ from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partia
 from tidegate.control.rate import FixedRate, Load, RateAdaptation
 from tidegate.control.shedding import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction
 from tidegate.errors import FlowError
-from tidegate.join.basic_windows import Windows
+from tidegate_lab.simulate.join.basic_windows import Windows
 
 WINDOWS = Windows((3, 3), 1)
 LOAD = Load(

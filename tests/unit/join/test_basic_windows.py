@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.join.basic_windows import ages, ranges_by_age
+from tidegate_lab.simulate.join.basic_windows import ages, ranges_by_age
 
 TIMES = st.lists(st.integers(0, 60), max_size=30).map(sorted)
 

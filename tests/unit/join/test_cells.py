@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.join.basic_windows import ages, cell_lengths
-from tidegate.join.cells import choose_cells
+from tidegate.join.selective.cells import choose_cells
+from tidegate_lab.simulate.join.basic_windows import ages, cell_lengths
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=6).map(np.array)
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import FlowError, StateError
-from tidegate.join.basic_windows import Ranges
-from tidegate.join.conditions import CountedOverlap, Equality, codes
-from tidegate.join.item_sets import bitsets
+from tidegate.join.sets.item_sets import bitsets
+from tidegate_lab.simulate.join.basic_windows import Ranges
+from tidegate_lab.simulate.join.counted_conditions import CountedOverlap, Equality, codes
 
 SETS = st.lists(st.lists(st.integers(0, 149), max_size=6), max_size=12)
 

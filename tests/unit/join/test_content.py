@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tidegate.errors import StateError
-from tidegate.join.content import ItemShares, item_counts, item_shares, match_values
-from tidegate.join.item_sets import ItemSets, item_sets
+from tidegate.join.selective.content import ItemShares, item_counts, item_shares, match_values
+from tidegate.join.sets.item_sets import ItemSets, item_sets
 
 
 def packed(rows: list[list[int]], universe: int) -> ItemSets:

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tidegate.join import content_choice
-from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.content_choice import Direction, StoredItems, choose_by_content, expected_matches
-from tidegate.join.estimate_price import CELL_COMPARISONS, ROW_COMPARISONS
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.item_sets import ItemSets, item_sets
-from tidegate.join.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
+from tidegate.join.selective import content_choice
+from tidegate.join.selective.content_choice import Direction, StoredItems, choose_by_content, expected_matches
+from tidegate.join.selective.estimate_price import CELL_COMPARISONS, ROW_COMPARISONS
+from tidegate.join.sets.bitset_pairs import Bitsets
+from tidegate.join.sets.inverted_lists import InvertedLists
+from tidegate.join.sets.item_sets import ItemSets, item_sets
+from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
 
 ITEMS = 30
 Sets = list[set[int]]
@@ -54,7 +54,7 @@ def test_never_more_than_the_budget_and_everything_with_all_of_it(
 ) -> None:
     direction = whole(packed(new), [packed(rows) for rows in windows], lists)
     at_once = patch.object(content_choice, "CELLS_AT_ONCE", 7)
-    free = patch.multiple("tidegate.join.estimate_price", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0)
+    free = patch.multiple("tidegate.join.selective.estimate_price", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0)
     with at_once, free:
         choice = choose_by_content(condition, [direction, direction], fraction, len(new))
     assert [looks.shape for looks in choice.looks] == [direction.sizes.shape] * 2

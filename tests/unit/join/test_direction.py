@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.join.direction import directed_fractions
+from tidegate.join.selective.direction import directed_fractions
 
 WINDOW = st.floats(0.1, 100)
 

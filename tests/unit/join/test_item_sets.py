@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import StateError
-from tidegate.join.item_sets import ItemSets, item_sets
+from tidegate.join.sets.item_sets import ItemSets, item_sets
 
 
 def made(rows: list[list[int]], universe: int = 1000, **given: list[float] | None) -> ItemSets:

@@ -15,13 +15,15 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import tidegate
-from tidegate.join import conditions, content, matched, meet, order
-from tidegate.join import probe as probing
-from tidegate.join.kernel import NUMBER, kernel
+from tidegate.join.kernel_types import NUMBER, kernel
+from tidegate.join.probe import matched_bits, meet, order
+from tidegate.join.probe import probe as probing
+from tidegate.join.selective import content
+from tidegate_lab.simulate.join import counted_conditions
 
 KERNELS = [
     value
-    for module in (conditions, content, matched, meet, order, probing)
+    for module in (counted_conditions, content, matched_bits, meet, order, probing)
     for value in vars(module).values()
     if isinstance(value, Dispatcher) and value.stats.cache_path
 ]
@@ -40,7 +42,7 @@ def test_one_compiled_version_serves_fresh_and_read_only_arrays() -> None:
 
 
 ONE_KERNEL = """
-from tidegate.join.kernel import NUMBER, kernel
+from tidegate.join.kernel_types import NUMBER, kernel
 @kernel(NUMBER)
 def twice(number):
     return number + number

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tidegate.join.key_filter import BITS_PER_ROW, WORTH_FROM, KeyFilter, worth_asking
+from tidegate.join.probe.key_filter import BITS_PER_ROW, WORTH_FROM, KeyFilter, worth_asking
 
 #: Few different codes, and such as agree in their lowest bits.
 CODES = st.one_of(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import StateError
-from tidegate.join.matched import count, count_between, no_bits, set_bits, union, unset_positions
+from tidegate.join.probe.matched_bits import count, count_between, no_bits, set_bits, union, unset_positions
 
 
 def test_bits_lie_as_numpy_packs_them_little_end_first() -> None:

@@ -5,13 +5,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tidegate.errors import FlowError, StateError
-from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.index_choice import choose
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.item_sets import ItemSets, item_sets
-from tidegate.join.matching import Matcher
-from tidegate.join.thresholds import InnerProduct, Jaccard, Overlap
-from tidegate.join.weighted_pairs import Weighted
+from tidegate.join.sets.bitset_pairs import Bitsets
+from tidegate.join.sets.index_choice import choose
+from tidegate.join.sets.inverted_lists import InvertedLists
+from tidegate.join.sets.item_sets import ItemSets, item_sets
+from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap
+from tidegate.join.sets.weighted_pairs import Weighted
 
 #: Item 0 in every row, item 1 in every second, item 2 in every third …
 STORED = [[item for item in range(6) if place % (item + 1) == 0] for place in range(12)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tidegate.join.meet import LEAP_RATIO, leap_in_probing, leap_in_stored, meet, merge
+from tidegate.join.probe.meet import LEAP_RATIO, leap_in_probing, leap_in_stored, meet, merge
 
 SPREADS = {
     "evenly": np.arange(1, 40, dtype=np.uint64) * np.uint64(2**58),
@@ -39,7 +39,7 @@ def test_a_code_is_found_at_every_place_and_missed_beside_it(spread: str, way: o
 
 def test_the_longer_side_is_leapt_over_and_like_lengths_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("merge", "leap_in_stored", "leap_in_probing"):
-        monkeypatch.setattr(f"tidegate.join.meet.{name}", lambda *_, name=name: (name, name))
+        monkeypatch.setattr(f"tidegate.join.probe.meet.{name}", lambda *_, name=name: (name, name))
     short = np.arange(2, dtype=np.uint64)
     like, long = np.arange(2 * LEAP_RATIO, dtype=np.uint64), np.arange(2 * LEAP_RATIO + 1, dtype=np.uint64)
     ways = [meet(*pair)[0] for pair in [(short, like), (like, short), (short, long), (long, short)]]

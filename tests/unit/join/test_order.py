@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import StateError
-from tidegate.join.order import sort_by_code_time
+from tidegate.join.probe.order import sort_by_code_time
 
 RANDOM = np.random.default_rng(7)
 MIXED = RANDOM.integers(0, 2**64, 5000, dtype=np.uint64)

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.join.owed import chosen, owed
-from tidegate.join.reach import Exploring, Look, NewRows, ages_of, looks
+from tidegate.join.selective.reach import Exploring, Look, NewRows, ages_of, looks
+from tidegate.join.selective.skipped_ranges import chosen, owed
 from tidegate.join.within import Tumbling, Unbounded, Within
 
 WITHIN = st.one_of(

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tidegate.errors import StateError
-from tidegate.join.meet import LEAP_RATIO
-from tidegate.join.probe import Pairs, Ranges, counts_per_partition, probe
+from tidegate.join.probe.meet import LEAP_RATIO
+from tidegate.join.probe.probe import Pairs, Ranges, counts_per_partition, probe
 
 RANDOM = np.random.default_rng(11)
 

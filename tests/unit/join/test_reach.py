@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.join.reach import (
+from tidegate.join.selective.reach import (
     Ages,
     Exploring,
     Groups,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import StateError
-from tidegate.join.row_cells import choose_row_cells
+from tidegate.join.selective.row_cells import choose_row_cells
 
 CELLS = st.lists(st.tuples(st.floats(0, 100, width=32), st.integers(0, 50)), max_size=60)
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.join.basic_windows import Ranges, explore, select, whole_or_nothing
-from tidegate.join.selection import lots, within_share
+from tidegate.join.selective.selection import lots, within_share
+from tidegate_lab.simulate.join.basic_windows import Ranges, explore, select, whole_or_nothing
 
 
 def ranges(*sizes: int) -> Ranges:

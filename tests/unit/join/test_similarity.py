@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
-from tidegate.join.similarity import fewest_common, least_common
-from tidegate.join.thresholds import InnerProduct, Jaccard, Overlap
+from tidegate.join.sets.similarity import fewest_common, least_common
+from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap
 
 SHARES = st.one_of(
     st.builds(lambda a, b: min(a, b) / max(a, b), st.integers(1, 40), st.integers(1, 40)),

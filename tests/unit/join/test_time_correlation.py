@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import StateError
-from tidegate.join.time_correlation import TimeCorrelation
+from tidegate.join.selective.time_correlation import TimeCorrelation
 
 
 def counts(*numbers: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

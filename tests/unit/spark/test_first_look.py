@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tidegate.control.first_count import SideCount
 from tidegate.control.first_look import load_ahead
-from tidegate.join.selection import mixed
+from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
 from tidegate.model.plan import BEGINNING_US
 from tidegate.route.assignment import Assignment

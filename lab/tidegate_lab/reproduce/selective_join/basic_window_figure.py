@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 from tidegate.control.adaptive import AdaptiveShedding
 from tidegate.control.rate import FixedRate, RateAdaptation
 from tidegate.control.shedding import RandomDrop
-from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.item_sets import ItemSets, item_sets
-from tidegate.join.matching import Matcher
-from tidegate.join.thresholds import Overlap
+from tidegate.join.sets.bitset_pairs import Bitsets
+from tidegate.join.sets.inverted_lists import InvertedLists
+from tidegate.join.sets.item_sets import ItemSets, item_sets
+from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.thresholds import Overlap
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.experiment import Line, Options, Outcome
 from tidegate_lab.reproduce.selective_join.scenarios import SHIFT, both_windows

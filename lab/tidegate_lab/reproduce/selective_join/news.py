@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.basic_windows import Windows
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.item_sets import ItemSets, item_sets
-from tidegate.join.thresholds import InnerProduct
+from tidegate.join.sets.inverted_lists import InvertedLists
+from tidegate.join.sets.item_sets import ItemSets, item_sets
+from tidegate.join.sets.thresholds import InnerProduct
 from tidegate_lab.reproduce.real_files import require
+from tidegate_lab.simulate.join.basic_windows import Windows
 from tidegate_lab.simulate.join.known_pairs import KnownPairs, identities
 from tidegate_lab.simulate.join.machine import SECOND_US
 from tidegate_lab.simulate.join.stored import Stream

@@ -14,7 +14,7 @@ from tidegate.control.rate import FixedRate, RateAdaptation, RateRule
 from tidegate.control.rate_model import RateModel
 from tidegate.control.selective import SelectivePolicy
 from tidegate.control.shedding import Policy, RandomDrop
-from tidegate.join.basic_windows import Windows
+from tidegate_lab.simulate.join.basic_windows import Windows
 
 RANDOM_DROP = "random drop"
 RATE = "rate adaptation"

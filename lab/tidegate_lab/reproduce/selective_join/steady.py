@@ -11,10 +11,10 @@ from functools import lru_cache
 from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.rate import FixedRate
 from tidegate.control.shedding import Policy
-from tidegate.join.basic_windows import Windows
-from tidegate.join.conditions import CountedOverlap
 from tidegate_lab.reproduce.experiment import Options
 from tidegate_lab.reproduce.selective_join.scenarios import both_windows
+from tidegate_lab.simulate.join.basic_windows import Windows
+from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine
 from tidegate_lab.simulate.join.paper_streams import paper_streams
 from tidegate_lab.simulate.join.stored import Stream

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.join.selection import KEEP, OVERFLOW, mixed, purpose, within_share
+from tidegate.join.selective.selection import KEEP, OVERFLOW, mixed, purpose, within_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

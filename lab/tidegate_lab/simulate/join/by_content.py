@@ -6,7 +6,7 @@ Beyond the selective join paper. Both may spend a fraction r of what comparing e
                  (`clairvoyant.py`) takes the best cells, the last in part; every row takes the same
     by content   a batch of rows of both streams, as long as a slot, shares its budget among (row, slot)
                  cells by estimated value, less what estimating costs: the code that tasks on Spark run
-                 (`join/content_choice.py`)
+                 (`join/selective/content_choice.py`)
 
 The statistics of a slot are those of the rows that are stored when its batch is probed: the batch stores its
 rows first, so the newest slot is known as well as the others. Nothing is learnt from matches.
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.join.basic_windows import Windows, ranges_by_age
-from tidegate.join.conditions import CountedOverlap
-from tidegate.join.content import item_counts
-from tidegate.join.content_choice import Direction, StoredItems, choose_by_content
-from tidegate.join.item_sets import ItemSets, bitsets, item_sets
+from tidegate.join.selective.content import item_counts
+from tidegate.join.selective.content_choice import Direction, StoredItems, choose_by_content
+from tidegate.join.sets.item_sets import ItemSets, bitsets, item_sets
+from tidegate_lab.simulate.join.basic_windows import Windows, ranges_by_age
+from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
 from tidegate_lab.workloads.selective_join import Rows, Steps, Workload, draw
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.control.shedding import AgeCounts, Decision, Probing, Telemetry, newest_first
-from tidegate.join.basic_windows import Windows, cell_lengths
-from tidegate.join.cells import choose_cells
-from tidegate.join.conditions import Condition
+from tidegate.join.selective.cells import choose_cells
+from tidegate_lab.simulate.join.basic_windows import Windows, cell_lengths
+from tidegate_lab.simulate.join.counted_conditions import Condition
 from tidegate_lab.simulate.join.machine import Machine
 from tidegate_lab.simulate.join.stored import Stream
 from tidegate_lab.simulate.join.stream_join import StreamJoin

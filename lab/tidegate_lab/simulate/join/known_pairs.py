@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.join.basic_windows import Ranges
+from tidegate_lab.simulate.join.basic_windows import Ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.join.conditions import codes
-from tidegate.join.item_sets import bitsets
+from tidegate.join.sets.item_sets import bitsets
+from tidegate_lab.simulate.join.counted_conditions import codes
 from tidegate_lab.simulate.join.stored import Stream
 from tidegate_lab.workloads.selective_join import Steps, Workload, draw
 

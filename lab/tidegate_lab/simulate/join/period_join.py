@@ -30,11 +30,18 @@ import numpy as np
 
 from tidegate.control.rate import Load
 from tidegate.control.shedding import AgeCounts, Decision, Policy, Telemetry
-from tidegate.join.basic_windows import Ranges, Windows, explore, ranges_by_age, select, whole_or_nothing
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.item_sets import ItemSets
-from tidegate.join.matching import Matcher
-from tidegate.join.selection import EXPLORE, PLACE, lots, purpose, within_share
+from tidegate.join.selective.selection import EXPLORE, PLACE, lots, purpose, within_share
+from tidegate.join.sets.inverted_lists import InvertedLists
+from tidegate.join.sets.item_sets import ItemSets
+from tidegate.join.sets.pair_finders import Matcher
+from tidegate_lab.simulate.join.basic_windows import (
+    Ranges,
+    Windows,
+    explore,
+    ranges_by_age,
+    select,
+    whole_or_nothing,
+)
 from tidegate_lab.simulate.join.machine import SECOND_US
 
 if TYPE_CHECKING:

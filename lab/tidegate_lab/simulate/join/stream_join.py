@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.control.shedding import Decision, Policy
-from tidegate.join.basic_windows import Ranges, Windows, explore, ranges_by_age, select
-from tidegate.join.conditions import Condition
-from tidegate.join.selection import EXPLORE, PLACE, lots, purpose, within_share
+from tidegate.join.selective.selection import EXPLORE, PLACE, lots, purpose, within_share
 from tidegate_lab.simulate.join.arrivals import Arrivals, InputBuffers
+from tidegate_lab.simulate.join.basic_windows import Ranges, Windows, explore, ranges_by_age, select
+from tidegate_lab.simulate.join.counted_conditions import Condition
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine, Period
 from tidegate_lab.simulate.join.stored import StoredRows, Stream
 from tidegate_lab.simulate.join.trace import Trace

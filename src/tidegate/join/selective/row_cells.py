@@ -28,7 +28,7 @@ import numpy as np
 from numba import types
 
 from tidegate.errors import StateError, explain
-from tidegate.join.kernel import NUMBER, POSITIONS, kernel
+from tidegate.join.kernel_types import NUMBER, POSITIONS, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

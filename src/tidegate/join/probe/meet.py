@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.kernel import CODES, inlined, kernel
+from tidegate.join.kernel_types import CODES, inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.join.content import item_shares, match_values
-from tidegate.join.estimate_price import price
-from tidegate.join.index_choice import ENTRY_WORDS
-from tidegate.join.item_sets import ItemSets
-from tidegate.join.row_cells import choose_row_cells
-from tidegate.join.similarity import least_common
-from tidegate.join.thresholds import InnerProduct, SetCondition
+from tidegate.join.selective.content import item_shares, match_values
+from tidegate.join.selective.estimate_price import price
+from tidegate.join.selective.row_cells import choose_row_cells
+from tidegate.join.sets.index_choice import ENTRY_WORDS
+from tidegate.join.sets.item_sets import ItemSets
+from tidegate.join.sets.similarity import least_common
+from tidegate.join.sets.thresholds import InnerProduct, SetCondition
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

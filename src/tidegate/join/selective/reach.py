@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidegate.join.selection import lots
+from tidegate.join.selective.selection import lots
 from tidegate.join.within import TimeCondition, Within
 from tidegate.model.plan import END_US
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.join.reach import (
+from tidegate.join.selective.reach import (
     Ages,
     Look,
     NewRows,

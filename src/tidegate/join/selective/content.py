@@ -29,9 +29,9 @@ import numpy as np
 from numba import types
 
 from tidegate.errors import StateError, explain
-from tidegate.join.item_sets import ItemSets
-from tidegate.join.kernel import NEW_TIMES, NUMBER, POSITIONS, kernel
-from tidegate.join.vectors import CACHE_LINE, LANES, LINE, add_products, set_products
+from tidegate.join.kernel_types import NEW_TIMES, NUMBER, POSITIONS, kernel
+from tidegate.join.sets.item_sets import ItemSets
+from tidegate.join.sets.vectors import CACHE_LINE, LANES, LINE, add_products, set_products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

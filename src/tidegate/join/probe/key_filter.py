@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.kernel import BITS, CODES, kernel
+from tidegate.join.kernel_types import BITS, CODES, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.join.item_sets import ItemSets
-from tidegate.join.kernel import NUMBER, PLACES, POSITIONS, inlined, kernel
-from tidegate.join.list_counts import count_step
-from tidegate.join.list_sums import sum_step
-from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
-from tidegate.join.similarity import weights_of
-from tidegate.join.thresholds import InnerProduct, SetCondition
+from tidegate.join.kernel_types import NUMBER, PLACES, POSITIONS, inlined, kernel
+from tidegate.join.sets.item_sets import ItemSets
+from tidegate.join.sets.list_counts import count_step
+from tidegate.join.sets.list_sums import sum_step
+from tidegate.join.sets.pair_finders import Chunk, checked_ranges, in_chunks, range_lengths
+from tidegate.join.sets.similarity import weights_of
+from tidegate.join.sets.thresholds import InnerProduct, SetCondition
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.join.reach import Exploring, NewRows
-from tidegate.join.selection import EXPLORE, lots, purpose, row_identity
+from tidegate.join.selective.reach import Exploring, NewRows
+from tidegate.join.selective.selection import EXPLORE, lots, purpose, row_identity
 from tidegate.model.plan import BEGINNING_US, Skipping
 
 if TYPE_CHECKING:

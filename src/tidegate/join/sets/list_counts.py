@@ -20,11 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.item_sets import ItemSets
-from tidegate.join.kernel import NEW_BITS, NEW_PLACES, NEW_TIMES, NUMBER, PLACES, POSITIONS, inlined, kernel
-from tidegate.join.matching import Step
-from tidegate.join.similarity import fewest_common, least_common
-from tidegate.join.thresholds import Jaccard, Overlap
+from tidegate.join.kernel_types import (
+    NEW_BITS,
+    NEW_PLACES,
+    NEW_TIMES,
+    NUMBER,
+    PLACES,
+    POSITIONS,
+    inlined,
+    kernel,
+)
+from tidegate.join.sets.item_sets import ItemSets
+from tidegate.join.sets.pair_finders import Step
+from tidegate.join.sets.similarity import fewest_common, least_common
+from tidegate.join.sets.thresholds import Jaccard, Overlap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tidegate.errors import FlowError, StateError, explain
-from tidegate.join.item_sets import ItemSets
+from tidegate.join.sets.item_sets import ItemSets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

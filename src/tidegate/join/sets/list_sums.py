@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.item_sets import ItemSets
-from tidegate.join.kernel import (
+from tidegate.join.kernel_types import (
     NEW_PLACES,
     NEW_TIMES,
     NEW_WEIGHTS,
@@ -26,10 +25,11 @@ from tidegate.join.kernel import (
     inlined,
     kernel,
 )
-from tidegate.join.list_counts import Lists
-from tidegate.join.matching import Step
-from tidegate.join.similarity import weights_of
-from tidegate.join.thresholds import InnerProduct
+from tidegate.join.sets.item_sets import ItemSets
+from tidegate.join.sets.list_counts import Lists
+from tidegate.join.sets.pair_finders import Step
+from tidegate.join.sets.similarity import weights_of
+from tidegate.join.sets.thresholds import InnerProduct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.join.bitset_pairs import Bitsets
-from tidegate.join.inverted_lists import InvertedLists
-from tidegate.join.item_sets import ItemSets
-from tidegate.join.matching import Matcher
-from tidegate.join.thresholds import InnerProduct, SetCondition
+from tidegate.join.sets.bitset_pairs import Bitsets
+from tidegate.join.sets.inverted_lists import InvertedLists
+from tidegate.join.sets.item_sets import ItemSets
+from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.thresholds import InnerProduct, SetCondition
 
 #: Words of bitsets that are compared in the time that one list entry takes.
 ENTRY_WORDS = 4.0

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import StateError, explain
-from tidegate.join.kernel import CODES, NUMBER, POSITIONS, TIMES, inlined, kernel
-from tidegate.join.meet import meet
+from tidegate.join.kernel_types import CODES, NUMBER, POSITIONS, TIMES, inlined, kernel
+from tidegate.join.probe.meet import meet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import StateError, explain
-from tidegate.join.item_sets import ItemSets
-from tidegate.join.thresholds import Jaccard, Overlap
+from tidegate.join.sets.item_sets import ItemSets
+from tidegate.join.sets.thresholds import Jaccard, Overlap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

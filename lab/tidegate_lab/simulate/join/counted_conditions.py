@@ -20,9 +20,9 @@ import numpy as np
 from numba import types
 
 from tidegate.errors import StateError, explain
-from tidegate.join.basic_windows import Ranges
-from tidegate.join.kernel import NUMBER, WORDS, inlined, kernel, population_count
-from tidegate.join.thresholds import Overlap
+from tidegate.join.kernel_types import NUMBER, WORDS, inlined, kernel, population_count
+from tidegate.join.sets.thresholds import Overlap
+from tidegate_lab.simulate.join.basic_windows import Ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

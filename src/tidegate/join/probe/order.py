@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tidegate.errors import StateError, explain
-from tidegate.join.kernel import CODES, NEW_CODES, NEW_TIMES, NUMBER, POSITIONS, TIMES, inlined, kernel
+from tidegate.join.kernel_types import CODES, NEW_CODES, NEW_TIMES, NUMBER, POSITIONS, TIMES, inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

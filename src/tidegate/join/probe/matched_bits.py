@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import StateError, explain
-from tidegate.join.kernel import BITS, NEW_BITS, NUMBER, POSITIONS, kernel
+from tidegate.join.kernel_types import BITS, NEW_BITS, NUMBER, POSITIONS, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

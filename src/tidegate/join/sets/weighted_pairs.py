@@ -19,11 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.item_sets import ItemSets
-from tidegate.join.kernel import NEW_BITS, NEW_TIMES, NEW_WEIGHTS, NUMBER, POSITIONS, REAL, WEIGHTS, kernel
-from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
-from tidegate.join.similarity import weights_of
-from tidegate.join.thresholds import InnerProduct
+from tidegate.join.kernel_types import (
+    NEW_BITS,
+    NEW_TIMES,
+    NEW_WEIGHTS,
+    NUMBER,
+    POSITIONS,
+    REAL,
+    WEIGHTS,
+    kernel,
+)
+from tidegate.join.sets.item_sets import ItemSets
+from tidegate.join.sets.pair_finders import Chunk, checked_ranges, in_chunks, range_lengths
+from tidegate.join.sets.similarity import weights_of
+from tidegate.join.sets.thresholds import InnerProduct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

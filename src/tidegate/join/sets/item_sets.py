@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import FlowError, StateError, explain
-from tidegate.join.kernel import NUMBER, POSITIONS, WEIGHTS, inlined, kernel
+from tidegate.join.kernel_types import NUMBER, POSITIONS, WEIGHTS, inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

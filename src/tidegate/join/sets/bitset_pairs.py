@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.item_sets import ItemSets, bitsets
-from tidegate.join.kernel import NEW_TIMES, NUMBER, POSITIONS, WORDS, inlined, kernel, population_count
-from tidegate.join.matching import Chunk, checked_ranges, in_chunks, range_lengths
-from tidegate.join.similarity import least_common
-from tidegate.join.thresholds import Jaccard, Overlap
+from tidegate.join.kernel_types import NEW_TIMES, NUMBER, POSITIONS, WORDS, inlined, kernel, population_count
+from tidegate.join.sets.item_sets import ItemSets, bitsets
+from tidegate.join.sets.pair_finders import Chunk, checked_ranges, in_chunks, range_lengths
+from tidegate.join.sets.similarity import least_common
+from tidegate.join.sets.thresholds import Jaccard, Overlap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

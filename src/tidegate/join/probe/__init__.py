@@ -1,0 +1,1 @@
+"""Equal keys and close times on sorted runs of rows."""

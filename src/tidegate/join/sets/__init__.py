@@ -1,0 +1,1 @@
+"""Pairs of sets, weighted sets and vectors that have enough in common."""
