@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegate.window.aggregates import Merge
-from tidegate.window.closing import closing_windows, panes_needed
-from tidegate.window.columns import Column, in_order
-from tidegate.window.combine import combine
+from tidegate.window.aggregate.aggregates import Merge
+from tidegate.window.aggregate.closing import closing_windows, panes_needed
+from tidegate.window.aggregate.columns import Column, in_order
+from tidegate.window.aggregate.combine import combine
+from tidegate.window.aggregate.merge_runs import Run, merge_runs
 from tidegate.window.panes import Panes
-from tidegate.window.runs import Run, merge_runs
 from tidegate.window.spec import WindowSpec
 
 ROUNDS = 15

@@ -20,8 +20,8 @@ import xxhash
 from tests.oracle.plain_windows import central_moment, null_if_none, present
 
 from tidegate.spark.layout import UdafLayout
-from tidegate.window.aggregates import Part, aggregate, users_part
-from tidegate.window.udaf import State, Udaf
+from tidegate.window.aggregate.aggregates import Part, aggregate, users_part
+from tidegate.window.aggregate.udaf import State, Udaf
 
 #: A row by column name; "time" is its event time.
 Row = Mapping[str, Any]

@@ -29,7 +29,7 @@ from tidegate.spark.layout import (
 )
 from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
 from tidegate.spark.window_task import WindowInstance
-from tidegate.window.aggregates import CONSTANTS
+from tidegate.window.aggregate.aggregates import CONSTANTS
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.window.aggregates import Merge, aggregate
-from tidegate.window.closing import Stretches
-from tidegate.window.columns import Column
-from tidegate.window.combine import combine
-from tidegate.window.estimates import AVERAGE, COUNT, SUM, estimated
-from tidegate.window.finals import finish
-from tidegate.window.horvitz_thompson import estimate
+from tidegate.window.aggregate.aggregates import Merge, aggregate
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.columns import Column
+from tidegate.window.aggregate.combine import combine
+from tidegate.window.aggregate.finals import finish
+from tidegate.window.estimate.estimates import AVERAGE, COUNT, SUM, estimated
+from tidegate.window.estimate.horvitz_thompson import estimate
 
 BATCHES = 5
 

@@ -8,13 +8,13 @@ import duckdb
 import numpy as np
 import pytest
 
-from tidegate.window.aggregates import Aggregate, aggregate
-from tidegate.window.closing import Stretches, closing_windows
-from tidegate.window.columns import Column, in_order
-from tidegate.window.combine import combine
-from tidegate.window.finals import finish
+from tidegate.window.aggregate.aggregates import Aggregate, aggregate
+from tidegate.window.aggregate.closing import Stretches, closing_windows
+from tidegate.window.aggregate.columns import Column, in_order
+from tidegate.window.aggregate.combine import combine
+from tidegate.window.aggregate.finals import finish
+from tidegate.window.aggregate.merge_runs import Merged, Run, merge_runs
 from tidegate.window.panes import Panes
-from tidegate.window.runs import Merged, Run, merge_runs
 from tidegate.window.spec import WindowSpec
 
 PANES = Panes(WindowSpec(7, 3))

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.window.count_windows import count_windows
-from tidegate.window.runs import Run, merge_runs
+from tidegate.window.aggregate.merge_runs import Run, merge_runs
+from tidegate.window.count.count_windows import count_windows
 from tidegate.window.spec import RowsSpec
 
 #: (group, time, hash)

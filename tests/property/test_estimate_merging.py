@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.window.horvitz_thompson import bounds, estimate
+from tidegate.window.estimate.horvitz_thompson import bounds, estimate
 from tidegate_lab.simulate.windows.estimated_windows import AGGREGATES, merged
 
 #: So many rows can be cut evenly into one to four batches.

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.window.gap_table import CELLS_MAX, NO_GAPS, gap_table
-from tidegate.window.intervals import Intervals
+from tidegate.window.drop.gap_table import CELLS_MAX, NO_GAPS, gap_table
+from tidegate.window.drop.intervals import Intervals
 
 
 @st.composite

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.window.test_spec import specs
 
-from tidegate.window.drop_window import DropWindow, before, result, shared
-from tidegate.window.source_range import JoinReach, source_range
+from tidegate.window.drop.drop_window import DropWindow, before, result, shared
+from tidegate.window.drop.source_range import JoinReach, source_range
 from tidegate.window.spec import WindowSpec
 
 HALF = settings(max_examples=settings().max_examples // 2)

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.window.runs import Run
-from tidegate.window.waiting_rows import Groups, groups_with_rows, waiting_rows
+from tidegate.window.aggregate.merge_runs import Run
+from tidegate.window.count.waiting_rows import Groups, groups_with_rows, waiting_rows
 
 #: (code, check, time)
 Row = tuple[int, int, int]

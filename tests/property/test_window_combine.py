@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracle.plain_windows import Row, central_moment, null_if_none, present, windows_of_rows
 
-from tidegate.window.aggregates import Merge
-from tidegate.window.closing import Stretches, cells, closing_windows, panes_needed
-from tidegate.window.columns import Column, in_order
-from tidegate.window.combine import combine
+from tidegate.window.aggregate.aggregates import Merge
+from tidegate.window.aggregate.closing import Stretches, cells, closing_windows, panes_needed
+from tidegate.window.aggregate.columns import Column, in_order
+from tidegate.window.aggregate.combine import combine
+from tidegate.window.aggregate.merge_runs import Merged, Run, merge_runs
 from tidegate.window.panes import Panes
-from tidegate.window.runs import Merged, Run, merge_runs
 from tidegate.window.spec import WindowSpec
 
 #: Two codes for five groups: most of them differ in their check codes only.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.window.window_drop import DropState, WindowDrop, coins, share_max
+from tidegate.window.drop.window_drop import DropState, WindowDrop, coins, share_max
 
 GAPS = st.integers(1, 12)
 HALF = settings(max_examples=settings().max_examples // 2)

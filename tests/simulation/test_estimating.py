@@ -16,11 +16,11 @@ from tidegate.control.goal_values import GoalSettings
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import ESTIMATED, EXACT
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Output, Source, Window
+from tidegate.window.estimate.strata import STRATA
 from tidegate.window.lifetime import Lifetime
-from tidegate.window.network import Network
-from tidegate.window.nodes import Output, Source, Window
 from tidegate.window.spec import WindowSpec
-from tidegate.window.strata import STRATA
 
 SECOND = 1_000_000
 SPEC = WindowSpec(4 * SECOND, 4 * SECOND)

@@ -19,8 +19,8 @@ from tidegate.control.goal_values import GoalSettings
 from tidegate.control.overload import OverloadSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import Plan, TaskReport
-from tidegate.window.network import Network
-from tidegate.window.nodes import Join, Output, Source
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Join, Output, Source
 
 SECOND = 1_000_000
 WITHIN = Within(SECOND, SECOND)

@@ -16,9 +16,9 @@ from tidegate.control.goal_step import KeepSettings, Ran
 from tidegate.control.goal_values import GoalSettings
 from tidegate.control.window_dropping import PATIENCE, DropSettings
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
-from tidegate.window.intervals import always
-from tidegate.window.network import Network
-from tidegate.window.nodes import Output, Source, Window
+from tidegate.window.drop.intervals import always
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Output, Source, Window
 from tidegate.window.spec import WindowSpec
 
 SECOND = 1_000_000

@@ -30,7 +30,7 @@ from tidegate.model.plan import BEGINNING_US, Plan, Skipping
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.regions import Regions
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.window.strata import STRATA
+from tidegate.window.estimate.strata import STRATA
 
 #: By output: its columns, so that the rows of two runs compare.
 OUTPUTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.window.estimates import AVERAGE, COUNT, SUM
+from tidegate.window.estimate.estimates import AVERAGE, COUNT, SUM
 from tidegate_lab.simulate.windows.estimated_windows import AGGREGATES, Setting, covered
 
 VALUES = ("around a price", "around zero", "exponential", "lognormal", "mostly zero")

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from tests.simulate.window_stories import BEGIN, LENGTH, MEDIAN, Story, joined_story, story
-from tidegate.window.decisions import Decisions
-from tidegate.window.kept_arrows import kept_on_arrows
-from tidegate.window.network import Network
-from tidegate.window.nodes import Output, Source, Window
-from tidegate.window.placement import place, result_window
+from tidegate.window.drop.decisions import Decisions
+from tidegate.window.drop.kept_arrows import kept_on_arrows
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Output, Source, Window
+from tidegate.window.drop.placement import place, result_window
+from tidegate.window.drop.window_drop import WindowDrop
 from tidegate.window.spec import WindowSpec
-from tidegate.window.window_drop import WindowDrop
 from tidegate_lab.simulate.windows.window_encoding import evaluate_marked, let_through
 from tidegate_lab.simulate.windows.window_network import Program, Row, drop_at_random, evaluate, on_time
 

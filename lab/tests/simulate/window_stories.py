@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.window.decisions import Decisions
-from tidegate.window.network import Network
-from tidegate.window.nodes import Box, Join, Node, Output, Source, Window
-from tidegate.window.placement import Placement, place
+from tidegate.window.drop.decisions import Decisions
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Box, Join, Node, Output, Source, Window
+from tidegate.window.drop.placement import Placement, place
+from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
 from tidegate.window.spec import WindowSpec
-from tidegate.window.window_drop import DropState, WindowDrop, share_max
 from tidegate_lab.simulate.windows.window_network import COUNT, Aggregate, Program, Row
 
 #: Marks need times above zero.

@@ -88,7 +88,7 @@ class Windowed:
             approx_percentile(x, percentage, accuracy)      KLL, also as percentile_approx; an error in rank
                                                             of 1 / accuracy (10000 unless given)
 
-        or `tg.udaf(…)`. `window/aggregates.py` says what each is made of, and where it differs from Spark's.
+        or `tg.udaf(…)`. `window/aggregate/aggregates.py` says what each is made of, and where it differs from Spark's.
         Everything else (DISTINCT, FILTER, computations with aggregates) is refused with a hint; so are
         the last two over windows of rows.
 
@@ -97,7 +97,7 @@ class Windowed:
         estimates, and these the ends of a 95 % interval, or null where too few rows were kept for one (10 for
         counts, 50 for others). All other aggregates are those of the rows that were kept (variances and
         correlations weighed), and have no interval; lists, sets and `tg.udaf` are refused. A group of which
-        no row was kept does not come out. `window/estimates.py` has the table.
+        no row was kept does not come out. `window/estimate/estimates.py` has the table.
         """
         if not aggregates:
             raise FlowError(

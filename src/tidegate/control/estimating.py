@@ -1,7 +1,7 @@
 """Decides of which groups how many rows are kept, where windows are estimated from a part f of their rows.
 
 f is the level of the goal (`goal_keeping.py`), or a share that the user fixed. After every batch it is known
-how many rows were kept of each stratum of groups (`window/strata.py`), and from these follows
+how many rows were kept of each stratum of groups (`window/estimate/strata.py`), and from these follows
 
     π    per stratum, how likely a row is kept, so that f of all rows are: `keep_shares`
 
@@ -32,9 +32,9 @@ from tidegate.control.planning import Operator, input_watermark
 from tidegate.control.rate import FRACTION_MIN
 from tidegate.control.receipts import ESTIMATED, EXACT
 from tidegate.model.plan import END_US, LEFT, Manifest, Plan, TaskReport
+from tidegate.window.estimate.strata import STRATA, LeftOut
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec
-from tidegate.window.strata import STRATA, LeftOut
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

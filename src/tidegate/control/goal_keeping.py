@@ -36,7 +36,7 @@ from tidegate.control.one_goal import OneGoal
 from tidegate.control.planning import Operator
 from tidegate.control.shedding import Work
 from tidegate.model.plan import Manifest, Plan, TaskReport
-from tidegate.window.nodes import Join
+from tidegate.window.drop.nodes import Join
 
 #: Where the manifest keeps what was learnt.
 CONTROL = "goal"

@@ -25,7 +25,7 @@ from tidegate.control.offers import (
     windows_offer,
 )
 from tidegate.control.shedding import Work
-from tidegate.window.nodes import Output, Source, Window
+from tidegate.window.drop.nodes import Output, Source, Window
 
 
 class Prospects:

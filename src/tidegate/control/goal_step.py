@@ -14,7 +14,7 @@ from tidegate.control.sifting import SiftSettings
 from tidegate.control.window_dropping import DropSettings
 from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.model.reports import MatchReport
-from tidegate.window.network import Network
+from tidegate.window.drop.network import Network
 
 
 @dataclass(frozen=True)

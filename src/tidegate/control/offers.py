@@ -6,8 +6,8 @@ Ours: the papers have one mechanism each, and each has its own knob. Here all sp
     join      r  falls from 1    cells of both windows, least productive first (`join/selective/cells.py`)
     match     z  falls from 1    regions of the data space, least wanted first (`sift/construct/configuration.py`)
     window    f  falls from 1    rows of windows that are estimated (`estimating.py`)
-    windows   p  rises from 0    whole windows, up to 𝓑 / (𝓑 + 1) of them (`window/window_drop.py`)
-    output    0 or 1             an output is shut off as a whole (`window/admission.py`): the last resort
+    windows   p  rises from 0    whole windows, up to 𝓑 / (𝓑 + 1) of them (`window/drop/window_drop.py`)
+    output    0 or 1             an output is shut off as a whole (`window/drop/admission.py`): the last resort
 
 An offer is a line of breakpoints. At each it says its level, the part of every operator's effort that is left
 (those behind it have less to do as well), and the share of every output's results that is lost. That share is
@@ -27,10 +27,10 @@ import numpy as np
 
 from tidegate.control.rate import FRACTION_MIN
 from tidegate.sift.construct.configuration import configure
-from tidegate.window.drop_cost import dropped_rows
-from tidegate.window.network import Network
-from tidegate.window.placement import Placement
-from tidegate.window.window_drop import share_max
+from tidegate.window.drop.drop_cost import dropped_rows
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.placement import Placement
+from tidegate.window.drop.window_drop import share_max
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,7 +4,7 @@ Paper: window drop, sections 2.3 and 3.6. After every batch the controller knows
 windows, how many of them passed, and how long the batch took. From these it learns
 
     f      the part of the rows that there is time for: `rate_model.py`, with rows that pass as comparisons
-    p      the least share of windows that must go so that only f of the work is left (`window/admission.py`)
+    p      the least share of windows that must go so that only f of the work is left (`window/drop/admission.py`)
     shut   outputs of which nothing is computed any more, because no p within all bounds is enough
 
 and decides windows that nobody has seen a row of yet, up to a little beyond the newest row. In a running
@@ -31,16 +31,16 @@ from tidegate.api.goal import Shed
 from tidegate.control.join_policies import rate_rule
 from tidegate.control.rate import batch_load, expected_rows
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
-from tidegate.window.admission import Admission, admit
-from tidegate.window.drop_cost import dropped_rows
-from tidegate.window.intervals import Intervals
-from tidegate.window.kept_arrows import Arrow, kept_on_arrows
+from tidegate.window.drop.admission import Admission, admit
+from tidegate.window.drop.drop_cost import dropped_rows
+from tidegate.window.drop.intervals import Intervals
+from tidegate.window.drop.kept_arrows import Arrow, kept_on_arrows
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Node, Output, Source, time_window
+from tidegate.window.drop.placement import Placement, place
+from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
 from tidegate.window.lifetime import Lifetime
-from tidegate.window.network import Network
-from tidegate.window.nodes import Node, Output, Source, time_window
-from tidegate.window.placement import Placement, place
 from tidegate.window.spec import WindowSpec
-from tidegate.window.window_drop import DropState, WindowDrop, share_max
 
 #: Where the manifest keeps what was learnt.
 CONTROL = "windows"

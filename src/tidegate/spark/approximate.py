@@ -27,7 +27,7 @@ from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import SHARE, TIME
 from tidegate.spark.sql_text import data, literal, told_apart
-from tidegate.window.strata import STRATA
+from tidegate.window.estimate.strata import STRATA
 
 #: 2^-53, as in `sift/filter/decision.py`.
 _UNIT = "1.1102230246251565E-16D"

@@ -32,12 +32,12 @@ from tidegate.spark.merged_rows import MergedRows
 from tidegate.spark.received import Received
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array
 from tidegate.spark.window_task import WindowInstance
-from tidegate.window.closing import Stretches
-from tidegate.window.count_windows import count_windows
-from tidegate.window.runs import Merged, merge_runs
-from tidegate.window.runs import Run as KeyRun
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.merge_runs import Merged, merge_runs
+from tidegate.window.aggregate.merge_runs import Run as KeyRun
+from tidegate.window.count.count_windows import count_windows
+from tidegate.window.count.waiting_rows import groups_with_rows, waiting_rows
 from tidegate.window.spec import RowsSpec
-from tidegate.window.waiting_rows import groups_with_rows, waiting_rows
 
 #: There is one slot for all time.
 _SLOT = 0

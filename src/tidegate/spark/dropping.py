@@ -22,9 +22,9 @@ from tidegate.spark.layout import TIME
 from tidegate.spark.progress import iso
 from tidegate.spark.sql_text import data, literal
 from tidegate.spark.window_network import output_name, plain_name
-from tidegate.window.gap_table import NO_GAPS, GapTable, gap_table
-from tidegate.window.intervals import Intervals, union
-from tidegate.window.kept_arrows import Arrow
+from tidegate.window.drop.gap_table import NO_GAPS, GapTable, gap_table
+from tidegate.window.drop.intervals import Intervals, union
+from tidegate.window.drop.kept_arrows import Arrow
 
 
 class Passing:

@@ -26,7 +26,7 @@ from tidegate.model.plan import (
 )
 from tidegate.model.routing import Cut, Routing
 from tidegate.spark.layout import JoinLayout
-from tidegate.window.intervals import Intervals
+from tidegate.window.drop.intervals import Intervals
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from tidegate.api.join_conditions import Condition
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.sift.queries.axes import Axis
-from tidegate.window.aggregates import Merge, Part
+from tidegate.window.aggregate.aggregates import Merge, Part
+from tidegate.window.aggregate.udaf import Udaf
 from tidegate.window.spec import RowsSpec, WindowSpec
-from tidegate.window.udaf import Udaf
 
 TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_tidegate_batch"
 #: Tag of the rows, one per instance, that tell a task which instance it is: their code is the number. Where

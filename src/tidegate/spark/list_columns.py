@@ -1,4 +1,4 @@
-"""Lists of items between Arrow and `window/lists.py`: in order of time, over stretches, as sets.
+"""Lists of items between Arrow and `window/aggregate/lists.py`: in order of time, over stretches, as sets.
 
 An item is a struct. Of a list: time, tie, value; of a set: tie, check, value, where the two hashes together
 say which values are equal. Two different values equal in both are one in 2**128.
@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.window.aggregates import Merge
-from tidegate.window.closing import Stretches
-from tidegate.window.lists import Lists, by_number, by_time, concatenate, distinct
+from tidegate.window.aggregate.aggregates import Merge
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.lists import Lists, by_number, by_time, concatenate, distinct
 
 TIME, TIE, CHECK, VALUE = "time", "tie", "check", "value"
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.spark.runs import one_array
-from tidegate.window.closing import Stretches
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.merge_runs import Merged
 from tidegate.window.panes import Panes
-from tidegate.window.runs import Merged
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.window.aggregates import Merge, Part
-from tidegate.window.closing import Stretches
-from tidegate.window.columns import Column
-from tidegate.window.combine import combine
+from tidegate.window.aggregate.aggregates import Merge, Part
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.columns import Column
+from tidegate.window.aggregate.combine import combine
 
 #: Of values that are compared, not computed with: the first is the smallest, the last the largest.
 _AS_CHOICE = {Merge.MIN: Merge.FIRST, Merge.MAX: Merge.LAST}

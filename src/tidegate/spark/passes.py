@@ -22,7 +22,7 @@ from tidegate.spark.layout import CELL, REPORT
 from tidegate.spark.observed import Entered
 from tidegate.spark.pass_rows import is_late, result, tapped
 from tidegate.spark.staging import read_staged
-from tidegate.window.gap_table import GapTable
+from tidegate.window.drop.gap_table import GapTable
 
 Reports = tuple[list[TaskReport], list[MatchReport]]
 

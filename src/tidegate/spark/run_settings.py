@@ -28,7 +28,7 @@ from tidegate.spark.flow_checks import (
 )
 from tidegate.spark.utility import check_utility
 from tidegate.spark.window_network import network_of, output_name
-from tidegate.window.network import Network
+from tidegate.window.drop.network import Network
 from tidegate.window.spec import WindowSpec
 
 AVAILABLE_NOW = "available now"

@@ -13,9 +13,9 @@ import datasketches
 import numpy as np
 import pyarrow as pa
 
-from tidegate.window.aggregates import Merge
-from tidegate.window.closing import Stretches
-from tidegate.window.fold import fold
+from tidegate.window.aggregate.aggregates import Merge
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.fold import fold
 
 
 def merged_sketches(merge: Merge, column: pa.Array, stretches: Stretches) -> pa.Array:

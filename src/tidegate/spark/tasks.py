@@ -22,7 +22,7 @@ from tidegate.spark.match_task import MatchBatch, Queries
 from tidegate.spark.staging import Staging
 from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_network import feeding
-from tidegate.window.strata import NOTHING_LEFT_OUT
+from tidegate.window.estimate.strata import NOTHING_LEFT_OUT
 
 
 class Tasks:

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from tidegate.spark.layout import UdafLayout, WindowLayout
 from tidegate.spark.list_columns import VALUE, Items, items_of
 from tidegate.spark.merged_rows import MergedRows
-from tidegate.window.aggregates import Merge
-from tidegate.window.udaf import (
+from tidegate.window.aggregate.aggregates import Merge
+from tidegate.window.aggregate.udaf import (
     Naming,
     State,
     Udaf,

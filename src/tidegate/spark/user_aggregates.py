@@ -11,7 +11,7 @@ from tidegate.errors import FlowError, explain
 from tidegate.spark.joined_row import arrow_schema
 from tidegate.spark.layout import UdafLayout
 from tidegate.spark.sendable import check_sendable
-from tidegate.window.udaf import Udaf
+from tidegate.window.aggregate.udaf import Udaf
 
 
 def udaf_layout(name: str, given: UserAggregate) -> tuple[UdafLayout, T.DataType]:

@@ -1,4 +1,4 @@
-"""The aggregates of a window, taken apart into the partials of `window/aggregates.py`.
+"""The aggregates of a window, taken apart into the partials of `window/aggregate/aggregates.py`.
 
 The arguments of aggregates may be any expression: each becomes a hidden column in front of the aggregation,
 which partials name in SQL. Equal arguments are one column, and equal partials one partial: `avg` and `count`
@@ -24,7 +24,7 @@ from tidegate.spark.layout import TIME, WEIGHT, UdafLayout, WindowResult
 from tidegate.spark.sql_text import told_apart
 from tidegate.spark.understood import understood
 from tidegate.spark.user_aggregates import udaf_layout
-from tidegate.window.aggregates import (
+from tidegate.window.aggregate.aggregates import (
     CONSTANTS,
     Aggregate,
     Merge,
@@ -34,8 +34,8 @@ from tidegate.window.aggregates import (
     result_type,
     users_part,
 )
-from tidegate.window.estimates import estimated
-from tidegate.window.sketches import hll_size, kll_size
+from tidegate.window.aggregate.sketches import hll_size, kll_size
+from tidegate.window.estimate.estimates import estimated
 
 #: Families of types, as the catalogue names them. Kernels compare values by rank: nested ones have none.
 _FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {

@@ -22,8 +22,8 @@ from tidegate.spark.partial_columns import as_arrow, as_column, merged_partials
 from tidegate.spark.runs import one_array
 from tidegate.spark.sketch_columns import estimates, merged_sketches, quantiles
 from tidegate.spark.udaf_columns import finished, merged_state_column, new_state_column
-from tidegate.window.aggregates import Merge, Part
-from tidegate.window.finals import finish
+from tidegate.window.aggregate.aggregates import Merge, Part
+from tidegate.window.aggregate.finals import finish
 
 _LISTS = (Merge.CONCAT, Merge.UNION, Merge.ROWS)
 _SKETCHES = (Merge.DISTINCT, Merge.QUANTILES)

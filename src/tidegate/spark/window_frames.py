@@ -42,7 +42,7 @@ from tidegate.spark.layout import (
 from tidegate.spark.routed import instance_of
 from tidegate.spark.sql_text import data, told_apart
 from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.window.gap_table import GapTable
+from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.panes import Panes
 from tidegate.window.spec import RowsSpec, WindowSpec
 

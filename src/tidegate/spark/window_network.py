@@ -13,10 +13,10 @@ from tidegate.errors import FlowError, explain
 from tidegate.join.within import Tumbling, Within
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledOperator, CompiledWindow
 from tidegate.spark.ports import boxes_of
-from tidegate.window import nodes
-from tidegate.window.network import Network
+from tidegate.window.drop import nodes
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.window_drop import gap_in_windows
 from tidegate.window.spec import SIZE_MAX_US, RowsSpec
-from tidegate.window.window_drop import gap_in_windows
 
 #: Outputs may have the names of streams or operators.
 _OUTPUT = "output "

@@ -37,13 +37,13 @@ from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.paths import segment_path, stage_path
 from tidegate.state.segment import SegmentCache, SegmentWriter
 from tidegate.state.store import open_store
-from tidegate.window.closing import cells, closing_windows, panes_needed
+from tidegate.window.aggregate.closing import cells, closing_windows, panes_needed
+from tidegate.window.aggregate.merge_runs import Merged, merge_runs
+from tidegate.window.aggregate.merge_runs import Run as KeyRun
+from tidegate.window.estimate.strata import rows_by_stratum, stratum_of
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
-from tidegate.window.runs import Merged, merge_runs
-from tidegate.window.runs import Run as KeyRun
 from tidegate.window.spec import WindowSpec
-from tidegate.window.strata import rows_by_stratum, stratum_of
 
 
 class WindowInstance:

@@ -17,9 +17,9 @@ from tidegate.control.offers import (
 from tidegate.control.rate import FRACTION_MIN
 from tidegate.join.selective.cells import choose_cells
 from tidegate.sift.construct.configuration import configure
-from tidegate.window.network import Network
-from tidegate.window.nodes import Output, Source, Window
-from tidegate.window.placement import place
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Output, Source, Window
+from tidegate.window.drop.placement import place
 from tidegate.window.spec import WindowSpec
 
 SECOND = 1_000_000

@@ -10,7 +10,7 @@ import pytest
 from tidegate.errors import BatchFailed
 from tidegate.spark.estimated_columns import estimated_values, with_bounds
 from tidegate.spark.layout import WindowLayout, WindowResult
-from tidegate.window.estimates import AVERAGE, COUNT, SUM
+from tidegate.window.estimate.estimates import AVERAGE, COUNT, SUM
 from tidegate.window.spec import WindowSpec
 
 

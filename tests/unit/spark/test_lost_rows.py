@@ -6,8 +6,8 @@ import pytest
 
 from tidegate.api.goal import Shed
 from tidegate.spark.run_settings import joins_that_may_lose_rows
-from tidegate.window.network import Network
-from tidegate.window.nodes import Join, Output, Source
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Join, Output, Source
 
 NETWORK = Network(
     (

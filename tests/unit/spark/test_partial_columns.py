@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tidegate.spark.partial_columns import as_arrow, as_column, merged_partials
-from tidegate.window.aggregates import Merge, Part
-from tidegate.window.closing import Stretches
+from tidegate.window.aggregate.aggregates import Merge, Part
+from tidegate.window.aggregate.closing import Stretches
 
 MONEY = pa.decimal128(20, 2)
 NAN = math.nan

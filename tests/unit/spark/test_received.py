@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidegate.spark.layout import PANE, ROWS, SEEN, TAG, WindowLayout
 from tidegate.spark.received import Received
 from tidegate.spark.window_batch import LATE, ON_TIME
-from tidegate.window.aggregates import aggregate, counting_all
+from tidegate.window.aggregate.aggregates import aggregate, counting_all
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
 

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from tidegate.errors import FlowError
 from tidegate.spark.aggregate_calls import without_flag
 from tidegate.spark.window_aggregates import check_types
-from tidegate.window.aggregates import CATALOGUE, aggregate
+from tidegate.window.aggregate.aggregates import CATALOGUE, aggregate
 
 LISTS = T.ArrayType(T.IntegerType())
 MONEY = T.DecimalType(9, 2)

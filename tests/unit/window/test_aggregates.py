@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.window.aggregates import CATALOGUE, Aggregate, Merge, aggregate, result_type
+from tidegate.window.aggregate.aggregates import CATALOGUE, Aggregate, Merge, aggregate, result_type
 
 
 @pytest.mark.parametrize(

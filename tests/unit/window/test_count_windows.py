@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.window.count_windows import count_windows
-from tidegate.window.runs import Run, merge_runs
+from tidegate.window.aggregate.merge_runs import Run, merge_runs
+from tidegate.window.count.count_windows import count_windows
 from tidegate.window.spec import RowsSpec
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.window.drop_cost import (
+from tidegate.window.drop.drop_cost import (
     Costs,
     dropped_rows,
     marked_rows,
@@ -14,10 +14,10 @@ from tidegate.window.drop_cost import (
     random_p_for_excess,
     window_drop_work,
 )
-from tidegate.window.drop_window import DropWindow, before, result
-from tidegate.window.early_drop import carries_mark, kept_times
+from tidegate.window.drop.drop_window import DropWindow, before, result
+from tidegate.window.drop.early_drop import carries_mark, kept_times
+from tidegate.window.drop.window_drop import WindowDrop
 from tidegate.window.spec import WindowSpec
-from tidegate.window.window_drop import WindowDrop
 
 GAP = 10
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.window.drop_window import DropWindow, before, before_join, result, shared
+from tidegate.window.drop.drop_window import DropWindow, before, before_join, result, shared
 from tidegate.window.spec import WindowSpec
 
 A0, A1, A2 = WindowSpec(4, 1), WindowSpec(3, 2), WindowSpec(3, 3)

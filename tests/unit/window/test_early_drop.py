@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.window.test_spec import specs
 
-from tidegate.window.decisions import Decisions
-from tidegate.window.early_drop import carries_mark, kept_times, window_count
-from tidegate.window.source_range import JoinReach, Step
+from tidegate.window.drop.decisions import Decisions
+from tidegate.window.drop.early_drop import carries_mark, kept_times, window_count
+from tidegate.window.drop.source_range import JoinReach, Step
+from tidegate.window.drop.window_drop import WindowDrop, share_max
 from tidegate.window.spec import WindowSpec
-from tidegate.window.window_drop import WindowDrop, share_max
 
 
 def test_rows_between_the_end_of_a_kept_window_and_the_start_of_the_next_go() -> None:

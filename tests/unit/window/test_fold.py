@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.window.closing import Stretches
-from tidegate.window.fold import fold
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.fold import fold
 
 
 def sliding(rows: int, size: int) -> Stretches:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tidegate.window.estimates import AVERAGE, COUNT, SUM
-from tidegate.window.horvitz_thompson import _student, _studentised, bounds, estimate
+from tidegate.window.estimate.estimates import AVERAGE, COUNT, SUM
+from tidegate.window.estimate.horvitz_thompson import _student, _studentised, bounds, estimate
 
 
 def columns_of(rows: list[tuple[float, float]]) -> dict[str, list[Any]]:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tidegate.window.interpolation import with_estimates
 
 from tidegate.errors import FlowError
-from tidegate.window.decisions import Decisions
-from tidegate.window.interpolation import with_estimates
+from tidegate.window.drop.decisions import Decisions
 
 DROPPED = Decisions(10, 0, 20, ((1, 3), (4, 5), (6, 9)))
 

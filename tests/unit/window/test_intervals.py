@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.model.plan import BEGINNING_US
-from tidegate.window.intervals import Intervals, always, merged, union
+from tidegate.window.drop.intervals import Intervals, always, merged, union
 
 RANGES = st.lists(st.tuples(st.integers(-30, 30), st.integers(-30, 30)), max_size=12)
 TIMES = np.arange(-40, 40)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.window.closing import Stretches
-from tidegate.window.lists import Lists, by_number, by_time, concatenate, distinct
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.lists import Lists, by_number, by_time, concatenate, distinct
 
 #: Four lists: [0, 1], [], [2, 3, 4], [5].
 OFFSETS = np.array([0, 2, 2, 5, 6])

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.window.drop_window import DropWindow
-from tidegate.window.network import Network
-from tidegate.window.nodes import Box, Join, Node, Output, Source, Window
-from tidegate.window.placement import Placement, place
+from tidegate.window.drop.drop_window import DropWindow
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Box, Join, Node, Output, Source, Window
+from tidegate.window.drop.placement import Placement, place
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 TEN, HUNDRED = WindowSpec(10, 10), WindowSpec(100, 100)

@@ -4,7 +4,7 @@ import datasketches
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.window.sketches import hll_size, kll_size
+from tidegate.window.aggregate.sketches import hll_size, kll_size
 
 
 @pytest.mark.parametrize("rsd", [0.4, 0.05, 0.03, 0.01, 0.001])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.window.strata import STRATA, STRETCHES_MAX, LeftOut, rows_by_stratum, stratum_of
+from tidegate.window.estimate.strata import STRATA, STRETCHES_MAX, LeftOut, rows_by_stratum, stratum_of
 
 ALL, NONE = [0.5] * STRATA, [1.0] * STRATA
 

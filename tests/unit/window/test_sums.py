@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tidegate.errors import BatchFailed
-from tidegate.window.closing import Stretches
-from tidegate.window.sums import decimal_sums, decimal_words, integer_sums, unscaled
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.sums import decimal_sums, decimal_words, integer_sums, unscaled
 
 LARGEST = 2**63 - 1
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tidegate.errors import BatchFailed, FlowError
-from tidegate.window.closing import Stretches
-from tidegate.window.udaf import State, Udaf, finish_rows, finish_states, pane_states
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.udaf import State, Udaf, finish_rows, finish_states, pane_states
 
 MEAN = Udaf(
     "mean fare",

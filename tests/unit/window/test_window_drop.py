@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.window.decisions import Decisions
-from tidegate.window.window_drop import BATCHES_MAX, DropState, WindowDrop, coins, gap_in_windows, share_max
+from tidegate.window.drop.decisions import Decisions
+from tidegate.window.drop.window_drop import (
+    BATCHES_MAX,
+    DropState,
+    WindowDrop,
+    coins,
+    gap_in_windows,
+    share_max,
+)
 
 
 def picture(drop: WindowDrop, p: float, windows: int) -> str:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.window.kept_arrows import Arrow
-from tidegate.window.placement import Placement, place
+from tidegate.window.drop.kept_arrows import Arrow
+from tidegate.window.drop.placement import Placement, place
 from tidegate_lab.plots.bars import at_least, at_most
 from tidegate_lab.plots.plots import Panel, Plot
 from tidegate_lab.reproduce.claims import number_line

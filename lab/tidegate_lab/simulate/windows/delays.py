@@ -20,13 +20,13 @@ from functools import cached_property
 
 import numpy as np
 
-from tidegate.window.decisions import Decisions
-from tidegate.window.intervals import Intervals
-from tidegate.window.kept_arrows import Arrow, kept_on_arrows
-from tidegate.window.network import Network
-from tidegate.window.nodes import Window
-from tidegate.window.placement import Placement
-from tidegate.window.window_drop import WindowDrop, share_max
+from tidegate.window.drop.decisions import Decisions
+from tidegate.window.drop.intervals import Intervals
+from tidegate.window.drop.kept_arrows import Arrow, kept_on_arrows
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Window
+from tidegate.window.drop.placement import Placement
+from tidegate.window.drop.window_drop import WindowDrop, share_max
 
 #: Halvings of the range in which p is searched.
 _HALVINGS = 16

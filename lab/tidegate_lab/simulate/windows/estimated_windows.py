@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.window.aggregates import Merge
-from tidegate.window.closing import Stretches
-from tidegate.window.columns import Column
-from tidegate.window.combine import combine
-from tidegate.window.estimates import AVERAGE, COUNT, SUM
-from tidegate.window.horvitz_thompson import bounds, estimate
+from tidegate.window.aggregate.aggregates import Merge
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.aggregate.columns import Column
+from tidegate.window.aggregate.combine import combine
+from tidegate.window.estimate.estimates import AVERAGE, COUNT, SUM
+from tidegate.window.estimate.horvitz_thompson import bounds, estimate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,13 +1,13 @@
 """A network whose windows are dropped as the paper does it, with marks on rows; and what these let through.
 
-Paper: window drop, section 3. The operator stands at the points of each drop (`window/placement.py`), and
+Paper: window drop, section 3. The operator stands at the points of each drop (`window/drop/placement.py`), and
 every box and aggregate behind it handles marked rows (`window_marks.py`).
 
 Guarantee: on every arrow, exactly the rows come along that `let_through` names. For a kept logical window T
 that is [T, T + size) behind the operator, and shorter by ω − 1 behind each aggregate; each of these rows is
 the exact one. So looking decisions up by time gives the same results, and needs no marks. Where several
 outputs share a drop, the paper's size is that of the longest branch, and another one may let a few windows
-more through than were decided to be kept; `window/kept_arrows.py` keeps to the decisions.
+more through than were decided to be kept; `window/drop/kept_arrows.py` keeps to the decisions.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tidegate.model.plan import BEGINNING_US, END_US
-from tidegate.window.decisions import Decisions
-from tidegate.window.intervals import Intervals, always, merged
-from tidegate.window.kept_arrows import Arrow
-from tidegate.window.network import Network
-from tidegate.window.nodes import Node, Source, Window
-from tidegate.window.placement import Placement
+from tidegate.window.drop.decisions import Decisions
+from tidegate.window.drop.intervals import Intervals, always, merged
+from tidegate.window.drop.kept_arrows import Arrow
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Node, Source, Window
+from tidegate.window.drop.placement import Placement
 from tidegate_lab.simulate.windows.window_marks import Marked, aggregate, drop_windows, pass_box
 from tidegate_lab.simulate.windows.window_network import Program, Row, all_windows, time_spec
 

@@ -3,7 +3,7 @@
 The exact answer against which every way of shedding is held: rows are Python values, windows are filled by
 looking at every window of every row, joins compare every pair. Slow, and short enough to be believed.
 
-With `kept` (`window/kept_arrows.py`) the same evaluator is the engine's way of dropping windows: decisions
+With `kept` (`window/drop/kept_arrows.py`) the same evaluator is the engine's way of dropping windows: decisions
 are looked up by time on every arrow, and no row carries one.
 
 A row that arrives behind the watermark is late, and left out before anything else (`on_time`), whatever is
@@ -21,10 +21,10 @@ import numpy as np
 
 from tidegate.errors import FlowError, explain
 from tidegate.model.plan import BEGINNING_US
-from tidegate.window.intervals import Intervals
-from tidegate.window.kept_arrows import Arrow
-from tidegate.window.network import Network
-from tidegate.window.nodes import Join, Node, Window
+from tidegate.window.drop.intervals import Intervals
+from tidegate.window.drop.kept_arrows import Arrow
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Join, Node, Window
 from tidegate.window.spec import WindowSpec
 
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numba import types
 
-from tidegate.window.kernel import INTEGERS, NEW_INTEGERS, NUMBER, WORDS, inlined, kernel
-from tidegate.window.runs import LOWEST, Run, merge_runs
+from tidegate.window.aggregate.merge_runs import LOWEST, Run, merge_runs
+from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, WORDS, inlined, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

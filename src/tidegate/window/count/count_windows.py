@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidegate.window.closing import Stretches
-from tidegate.window.kernel import INTEGERS, NUMBER, kernel
+from tidegate.window.aggregate.closing import Stretches
+from tidegate.window.kernel_types import INTEGERS, NUMBER, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidegate.window.runs import Merged
+    from tidegate.window.aggregate.merge_runs import Merged
     from tidegate.window.spec import RowsSpec
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.aggregates import Aggregate, Merge, Part, aggregate
+from tidegate.window.aggregate.aggregates import Aggregate, Merge, Part, aggregate
 
 COUNT, SUM, AVERAGE = "estimated count", "estimated sum", "estimated average"
 

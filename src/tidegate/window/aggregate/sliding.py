@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.window.kernel import FLAGS, INTEGERS, NUMBER, REAL, REALS, inlined, kernel
+from tidegate.window.kernel_types import FLAGS, INTEGERS, NUMBER, REAL, REALS, inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidegate.window.closing import Stretches
+    from tidegate.window.aggregate.closing import Stretches
 
     Integers = NDArray[np.int64]
     Reals = NDArray[np.float64]

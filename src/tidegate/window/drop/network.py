@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.nodes import Box, Node, Output, steps_of, time_window
-from tidegate.window.source_range import Step
+from tidegate.window.drop.nodes import Box, Node, Output, steps_of, time_window
+from tidegate.window.drop.source_range import Step
 from tidegate.window.spec import UNIT_US
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import StateError, explain
-from tidegate.window.kernel import (
+from tidegate.window.kernel_types import (
     INTEGERS,
     KEYS,
     NEW_INTEGERS,

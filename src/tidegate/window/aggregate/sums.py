@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import BatchFailed, explain
-from tidegate.window.kernel import KEYS, kernel
-from tidegate.window.sliding import slide_integers, slide_reals
+from tidegate.window.aggregate.sliding import slide_integers, slide_reals
+from tidegate.window.kernel_types import KEYS, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidegate.window.closing import Stretches
+    from tidegate.window.aggregate.closing import Stretches
 
     Integers = NDArray[np.int64]
     #: Shape (rows, 2).

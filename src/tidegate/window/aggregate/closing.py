@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.window.kernel import INTEGERS, NEW_INTEGERS, NUMBER, inlined, kernel
+from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tidegate.window.aggregate.merge_runs import Merged
     from tidegate.window.panes import Panes
-    from tidegate.window.runs import Merged
 
     Integers = NDArray[np.int64]
 

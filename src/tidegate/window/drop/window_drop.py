@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.decisions import Decisions
+from tidegate.window.drop.decisions import Decisions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,10 +25,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import BatchFailed, FlowError, explain
-from tidegate.window.fold import fold
+from tidegate.window.aggregate.fold import fold
 
 if TYPE_CHECKING:
-    from tidegate.window.closing import Stretches
+    from tidegate.window.aggregate.closing import Stretches
 
 State = tuple[Any, ...]
 #: Says for which group and window a stretch stands, for people.

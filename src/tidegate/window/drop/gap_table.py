@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.window.intervals import Intervals
+from tidegate.window.drop.intervals import Intervals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

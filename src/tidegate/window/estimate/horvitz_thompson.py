@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.window.estimates import COUNT, SUM
+from tidegate.window.estimate.estimates import COUNT, SUM
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from tidegate.window.closing import Stretches
+    from tidegate.window.aggregate.closing import Stretches
 
 State = TypeVar("State")
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.window.kernel import COLUMNS, INTEGERS, inlined, kernel
+from tidegate.window.kernel_types import COLUMNS, INTEGERS, inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidegate.window.closing import Stretches
+    from tidegate.window.aggregate.closing import Stretches
 
     Reals = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.source_range import JoinReach, Step
+from tidegate.window.drop.source_range import JoinReach, Step
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 

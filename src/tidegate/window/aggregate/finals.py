@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import BatchFailed, explain
-from tidegate.window.columns import Column
-from tidegate.window.sums import decimal_words, unscaled
+from tidegate.window.aggregate.columns import Column
+from tidegate.window.aggregate.sums import decimal_words, unscaled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

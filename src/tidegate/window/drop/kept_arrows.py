@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.window.decisions import Decisions
-from tidegate.window.early_drop import kept_times
-from tidegate.window.intervals import Intervals
-from tidegate.window.network import Network
-from tidegate.window.placement import Placement
+from tidegate.window.drop.decisions import Decisions
+from tidegate.window.drop.early_drop import kept_times
+from tidegate.window.drop.intervals import Intervals
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.placement import Placement
 
 #: Parent and child.
 Arrow = tuple[str, str]

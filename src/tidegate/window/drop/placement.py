@@ -29,9 +29,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tidegate.window.drop_window import DropWindow, before, before_join, result, shared
-from tidegate.window.network import Network
-from tidegate.window.nodes import Box, Join, Node, Output, Source, Window, time_window
+from tidegate.window.drop.drop_window import DropWindow, before, before_join, result, shared
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Box, Join, Node, Output, Source, Window, time_window
 
 
 @dataclass(frozen=True)

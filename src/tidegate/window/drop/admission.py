@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate.window.drop_cost import dropped_rows
-from tidegate.window.network import Network
-from tidegate.window.nodes import Node
-from tidegate.window.placement import Placement, place
-from tidegate.window.window_drop import share_max
+from tidegate.window.drop.drop_cost import dropped_rows
+from tidegate.window.drop.network import Network
+from tidegate.window.drop.nodes import Node
+from tidegate.window.drop.placement import Placement, place
+from tidegate.window.drop.window_drop import share_max
 
 #: Halvings of the range in which p is searched: far finer than any measured cost.
 _HALVINGS = 30

@@ -27,9 +27,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.drop_window import DropWindow
+from tidegate.window.drop.drop_window import DropWindow
+from tidegate.window.drop.window_drop import share_max
 from tidegate.window.spec import UNIT_US
-from tidegate.window.window_drop import share_max
 
 
 @dataclass(frozen=True)

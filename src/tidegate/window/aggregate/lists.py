@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidegate.window.kernel import INTEGERS, NUMBER, kernel
+from tidegate.window.kernel_types import INTEGERS, NUMBER, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidegate.window.closing import Stretches
+    from tidegate.window.aggregate.closing import Stretches
 
     Integers = NDArray[np.int64]
 

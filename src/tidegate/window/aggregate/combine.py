@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import FlowError, StateError, explain
-from tidegate.window.aggregates import Merge
-from tidegate.window.chosen import first_rows
-from tidegate.window.columns import Column
-from tidegate.window.moments import comoments, moments
-from tidegate.window.sliding import any_valid, slide_integers, slide_reals
-from tidegate.window.sums import decimal_sums, integer_sums
+from tidegate.window.aggregate.aggregates import Merge
+from tidegate.window.aggregate.chosen import first_rows
+from tidegate.window.aggregate.columns import Column
+from tidegate.window.aggregate.moments import comoments, moments
+from tidegate.window.aggregate.sliding import any_valid, slide_integers, slide_reals
+from tidegate.window.aggregate.sums import decimal_sums, integer_sums
 
 if TYPE_CHECKING:
-    from tidegate.window.closing import Stretches
+    from tidegate.window.aggregate.closing import Stretches
 
 
 def combine(

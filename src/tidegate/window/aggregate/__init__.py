@@ -1,0 +1,1 @@
+"""Partials of panes merged into the results of windows."""

@@ -1,0 +1,1 @@
+"""Results of windows whose rows were sampled, with confidence intervals."""
