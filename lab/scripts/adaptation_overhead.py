@@ -21,11 +21,11 @@ import pyarrow as pa
 from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import overlap
 from tidegate.control import planning
-from tidegate.control.clock import ClockSettings
+from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn
+from tidegate.control.balance.rerouting import first_routing
 from tidegate.control.outcome import manifest_after, newest_seen
-from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn
 from tidegate.control.planning import Operator
-from tidegate.control.rerouting import first_routing
+from tidegate.control.watermarks import ClockSettings
 from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
 from tidegate.model.plan import Manifest, Plan, TaskReport

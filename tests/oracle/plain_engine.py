@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 from tests.oracle.plain_join import Cell, PlainJoin
 from tests.oracle.plain_routing import copies
 
-from tidegate.control import balancing, merging, planning, repair
-from tidegate.control.balancing import BalanceSettings
-from tidegate.control.clock import ClockSettings
+from tidegate.control import merging, planning
+from tidegate.control.balance import balancing
+from tidegate.control.balance.balancing import BalanceSettings
+from tidegate.control.balance.rerouting import first_routing, rerouted
 from tidegate.control.outcome import manifest_after, newest_seen
-from tidegate.control.rerouting import first_routing, rerouted
+from tidegate.control.repair import repair
+from tidegate.control.watermarks import ClockSettings
 from tidegate.model.plan import Manifest, Payment, Plan, Skipping, TaskReport
 from tidegate.model.routing import Cut, Routing
 from tidegate.route.assignment import Assignment

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from tidegate.control.allocation import Allocation, Curve, allocate, hull
+from tidegate.control.goal.optimiser import Allocation, Curve, allocate, hull
 
 
 def curve(point: str, outputs: list[str], seed: int) -> Curve:

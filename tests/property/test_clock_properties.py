@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.clock import ClockSettings, advance, saturated, unheard
+from tidegate.control.watermarks import ClockSettings, advance, saturated, unheard
 from tidegate.model.plan import BEGINNING_US, END_US, StreamClock
 
 STREAMS = ("a", "b", "c")

@@ -18,7 +18,7 @@ from tests.oracle.plain_routing import copies
 from tests.oracle.stories import HOWS
 from tests.property.test_join_results import finish, join_of
 
-from tidegate.control.rerouting import first_routing
+from tidegate.control.balance.rerouting import first_routing
 from tidegate.join.within import Within
 from tidegate.model.routing import Routing
 from tidegate.route.assignment import Assignment

@@ -18,7 +18,7 @@ from tests.oracle.plain_join import PlainJoin, colliding, well_mixed
 from tests.oracle.stories import HOWS, WINDOWED, WITHIN, Story, stories
 from tests.property.test_join_results import finish, flat, join_of
 
-from tidegate.control.rerouting import held_partitions
+from tidegate.control.balance.rerouting import held_partitions
 from tidegate.join.within import Within
 from tidegate.model.routing import NOBODY
 from tidegate.route.assignment import Assignment

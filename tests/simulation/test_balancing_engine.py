@@ -11,8 +11,8 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
 
 from tidegate.api.balance import Balance
-from tidegate.control import balancing
-from tidegate.control.balancing import Balanced, BalanceSettings
+from tidegate.control.balance import balancing
+from tidegate.control.balance.balancing import Balanced, BalanceSettings
 from tidegate.join.within import Within
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto

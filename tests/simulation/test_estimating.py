@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.control import estimating, goal_keeping
-from tidegate.control.estimating import EstimateSettings
-from tidegate.control.goal_step import KeepSettings, Ran
-from tidegate.control.goal_values import GoalSettings
+from tidegate.control.actuators import sampling
+from tidegate.control.actuators.sampling import EstimateSettings
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.planning import Operator
-from tidegate.control.receipts import ESTIMATED, EXACT
+from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
 from tidegate.window.drop.network import Network
 from tidegate.window.drop.nodes import Output, Source, Window
@@ -56,7 +57,7 @@ class Engine:
     def batch(self, rows: int) -> None:
         watermark = self.manifest.clocks["s"].watermark_us
         settle = max(self.manifest.settled_us["w"], watermark)
-        planned = estimating.decide(self.settings, self.manifest, OPERATORS)
+        planned = sampling.decide(self.settings, self.manifest, OPERATORS)
         plan = Plan(
             self.manifest.batch + 1, self.now_us, {"s": watermark}, {"w": settle}, {}, estimating=planned
         )
@@ -74,7 +75,7 @@ class Engine:
         clock = StreamClock(newest, newest - SECOND, self.now_us) if rows else self.manifest.clocks["s"]
         after = replace(self.manifest, batch=plan.batch, clocks={"s": clock}, settled_us=dict(plan.settle_us))
         after = replace(after, control=self._learnt(plan, report, after, busy))
-        self.modes.append(estimating.mode(self.settings, plan, self.manifest, after)["w"])
+        self.modes.append(sampling.mode(self.settings, plan, self.manifest, after)["w"])
         self.manifest = after
         self.busy.append(busy)
         self.plans.append(plan)
@@ -87,10 +88,10 @@ class Engine:
             goal = GoalSettings(1.0, loss_max={"out": self.loss_max}, trigger_seconds=1.0)
             keep = KeepSettings(goal, 1.0, NETWORK, estimating=self.settings)
             ran = Ran([report], [], {}, busy, cold=False)
-            learnt = goal_keeping.learn(keep, self.manifest, plan, ran, after, OPERATORS)
-        levels = learnt.get(goal_keeping.CONTROL, {}).get("levels", {})
-        strata = estimating.learn(self.settings, self.manifest, plan, [report], after, levels)
-        return {**learnt, estimating.CONTROL: strata}
+            learnt = goal_loop.learn(keep, self.manifest, plan, ran, after, OPERATORS)
+        levels = learnt.get(goal_loop.CONTROL, {}).get("levels", {})
+        strata = sampling.learn(self.settings, self.manifest, plan, [report], after, levels)
+        return {**learnt, sampling.CONTROL: strata}
 
     def _close(self, plan: Plan) -> None:
         """What a task says of the windows that this batch closes."""
@@ -98,7 +99,7 @@ class Engine:
         open_ones = [at for at in closed if at not in self.said]
         if open_ones:
             starts, strata = (np.array(column) for column in zip(*open_ones, strict=True))
-            left_out = estimating.left_out(plan.estimating["w"])
+            left_out = sampling.left_out(plan.estimating["w"])
             touched = left_out.touches(starts, starts + SPEC.size_us, strata)
             self.said.update(zip(open_ones, touched.tolist(), strict=True))
 
@@ -150,7 +151,7 @@ def test_no_more_rows_are_left_out_than_results_may_lose() -> None:
     kept = [float((shares_of(plan) * counts).sum()) for plan in rushed.plans]
     assert min(kept) > 0.58
     assert kept[-1] < 0.65
-    assert "loss_max" in " ".join(rushed.manifest.control[goal_keeping.CONTROL]["told"]["warnings"])
+    assert "loss_max" in " ".join(rushed.manifest.control[goal_loop.CONTROL]["told"]["warnings"])
 
 
 def test_every_window_is_said_to_be_sampled_just_if_rows_were_left_out() -> None:
@@ -163,7 +164,7 @@ def test_every_window_is_said_to_be_sampled_just_if_rows_were_left_out() -> None
     careful = [at for at, said in story.said.items() if said and not story.sampled[at]]
     assert len(careful) < 0.25 * len(story.said), "too many exact windows pass for sampled"
     assert story.modes[-1] == EXACT
-    assert not story.manifest.control[estimating.CONTROL]["left_out"]["w"], "old times are not forgotten"
+    assert not story.manifest.control[sampling.CONTROL]["left_out"]["w"], "old times are not forgotten"
 
 
 @pytest.mark.parametrize("rows", [50_000, 100_000, 400_000])
@@ -178,7 +179,7 @@ def test_a_restart_decides_the_same() -> None:
     first = engine().run([20_000] * 10 + [90_000] * 30)
     again = engine()
     again.manifest = first.manifest
-    assert estimating.decide(again.settings, again.manifest, OPERATORS) == estimating.decide(
+    assert sampling.decide(again.settings, again.manifest, OPERATORS) == sampling.decide(
         first.settings, first.manifest, OPERATORS
     )
 

@@ -13,10 +13,11 @@ from tests.oracle.plain_join import PlainJoin
 from tests.simulation.rates import counts
 
 from tidegate.api.goal import Shed
-from tidegate.control import freshest, goal_keeping, overload
-from tidegate.control.goal_step import KeepSettings, Ran
-from tidegate.control.goal_values import GoalSettings
-from tidegate.control.overload import OverloadSettings
+from tidegate.control.actuators import join_shedding, stale_rows
+from tidegate.control.actuators.join_shedding import OverloadSettings
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import Plan, TaskReport
 from tidegate.window.drop.network import Network
@@ -68,16 +69,16 @@ def play(rates: list[int], delay_seconds: float, seed: int, trigger_seconds: flo
                     rows[stream].append((round((10 + at) * SECOND), int(random.integers(4)), number, 0))
                     number += 1
         first, previous, now_us = len(engine.reports), engine.manifest, round((10 + now) * SECOND)
-        skipping = overload.decide(joins, previous, engine.operators)
+        skipping = join_shedding.decide(joins, previous, engine.operators)
         cold = len(done.seconds) < COLD_BATCHES
-        fresh_us = {} if cold else freshest.decide(previous, now_us)
-        skipping = freshest.applied(skipping, fresh_us, engine.operators, settings.freshest)
+        fresh_us = {} if cold else stale_rows.decide(previous, now_us)
+        skipping = stale_rows.applied(skipping, fresh_us, engine.operators, settings.freshest)
         engine.run(rows, now_us=now_us, skipping=skipping)
         reports = [_measured(report) for report in engine.reports[first:]]
         seconds = OVERHEAD_SECONDS + sum(report.cpu_seconds for report in reports)
         plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, skipping=skipping)
         ran = Ran(reports, (), {}, seconds, cold)
-        learnt = goal_keeping.learn(settings, previous, plan, ran, engine.manifest, engine.operators)
+        learnt = goal_loop.learn(settings, previous, plan, ran, engine.manifest, engine.operators)
         engine.manifest = replace(engine.manifest, control=learnt)
         done.seconds.append(seconds)
         done.offered.append(sum(sum(report.offered) for report in reports))
@@ -95,7 +96,7 @@ def play(rates: list[int], delay_seconds: float, seed: int, trigger_seconds: flo
 def _measured(report: TaskReport) -> TaskReport:
     """On this machine rows cost time, and pairs next to none."""
     rows = sum(report.offered) - sum(report.late) - sum(report.stale)
-    looked = 1e-5 * sum(map(overload.looked_at, report.looks))
+    looked = 1e-5 * sum(map(join_shedding.looked_at, report.looks))
     return replace(report, cpu_seconds=ROW_SECONDS * rows + looked, looking_seconds=looked)
 
 

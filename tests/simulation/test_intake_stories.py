@@ -12,11 +12,12 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
 
 from tidegate.api.goal import Shed
-from tidegate.control import goal_keeping, overload
-from tidegate.control.goal_step import KeepSettings, Ran
-from tidegate.control.goal_values import GoalSettings
-from tidegate.control.intake import Taken
-from tidegate.control.overload import OverloadSettings
+from tidegate.control.actuators import join_shedding
+from tidegate.control.actuators.join_shedding import OverloadSettings
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.backpressure import Taken
+from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import Plan, TaskReport
 from tidegate.window.drop.network import Network
@@ -125,7 +126,7 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
             given[name] = feed.give(limits.get(name))
         rows = {name: some for name, (some, _) in given.items()}
         first, previous, now_us = len(engine.reports), engine.manifest, round(now * SECOND)
-        skipping = overload.decide(joins, previous, engine.operators)
+        skipping = join_shedding.decide(joins, previous, engine.operators)
         engine.run(rows, now_us=now_us, skipping=skipping)
         reports = [_measured(report, story.reading) for report in engine.reports[first:]]
         reading = story.reading * ROW_SECONDS * sum(map(len, rows.values()))
@@ -133,9 +134,9 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
         plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, skipping=skipping)
         taken = {name: one if story.says else replace(one, waiting=None) for name, (_, one) in given.items()}
         ran = Ran(reports, (), {}, seconds, len(done) < COLD_BATCHES, taken=taken)
-        learnt = goal_keeping.learn(settings, previous, plan, ran, engine.manifest, engine.operators)
+        learnt = goal_loop.learn(settings, previous, plan, ran, engine.manifest, engine.operators)
         engine.manifest = replace(engine.manifest, control=learnt)
-        limits |= goal_keeping.limits(engine.manifest)
+        limits |= goal_loop.limits(engine.manifest)
         newest = [(feed.newest_us or 0) / SECOND for feed in feeds.values()]
         waiting = sum(len(feed.units) for feed in feeds.values())
         taken_rows = sum(map(len, rows.values()))
@@ -150,7 +151,7 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
 
 
 def _measured(report: TaskReport, reading: float) -> TaskReport:
-    looked = 1e-5 * sum(map(overload.looked_at, report.looks))
+    looked = 1e-5 * sum(map(join_shedding.looked_at, report.looks))
     rows = (1 - reading) * ROW_SECONDS * sum(report.offered)
     return replace(report, cpu_seconds=rows + looked, looking_seconds=looked)
 

@@ -13,7 +13,7 @@ from tests.simulation.rates import counts
 
 from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import overlap
-from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn, looked_at
+from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn, looked_at
 from tidegate.join.within import Within
 from tidegate.model.plan import Plan, TaskReport
 

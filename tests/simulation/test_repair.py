@@ -12,9 +12,9 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import Cell, PlainJoin
 
 from tidegate.api.goal import Shed
-from tidegate.control import repair
-from tidegate.control.overload import BatchTime, OverloadSettings, decide, learn, looked_at
-from tidegate.control.repair import RepairSettings
+from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn, looked_at
+from tidegate.control.repair import repair
+from tidegate.control.repair.repair import RepairSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import Manifest, Plan, TaskReport
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from tidegate.api.goal import Shed
-from tidegate.control import goal_keeping, window_dropping
-from tidegate.control.goal_step import KeepSettings, Ran
-from tidegate.control.goal_values import GoalSettings
-from tidegate.control.window_dropping import PATIENCE, DropSettings
+from tidegate.control.actuators import window_dropping
+from tidegate.control.actuators.window_dropping import PATIENCE, DropSettings
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, StreamClock, TaskReport
 from tidegate.window.drop.intervals import always
 from tidegate.window.drop.network import Network
@@ -79,7 +80,7 @@ class Engine:
             self.missing |= {at for low, high, _ in runs for at in range(low, high + 1, 2 * SECOND)}
         self.manifest = replace(after, control=learnt)
         self.busy.append(busy)
-        self.told.append(learnt.get(goal_keeping.CONTROL, {}).get("told", {}).get("full", 0.0))
+        self.told.append(learnt.get(goal_loop.CONTROL, {}).get("told", {}).get("full", 0.0))
         self.plans.append(plan)
         self.now_us += SECOND
 
@@ -90,7 +91,7 @@ class Engine:
         goal = GoalSettings(self.settings.batch_seconds, trigger_seconds=1.0)
         keep = KeepSettings(goal, 1.0, self.settings.network, dropping=self.settings)
         ran = Ran([report], [], {}, busy, cold=False)
-        return goal_keeping.learn(keep, self.manifest, plan, ran, after, {})
+        return goal_loop.learn(keep, self.manifest, plan, ran, after, {})
 
     def run(self, rows: Sequence[int]) -> Engine:
         for each in rows:

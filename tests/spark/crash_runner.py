@@ -37,7 +37,8 @@ from tests.spark.restless import Restless
 
 import tidegate as tg
 from tests.spark import shedding_flow
-from tidegate.control import balancing, repair
+from tidegate.control.balance import balancing
+from tidegate.control.repair import repair
 from tidegate.spark import engine as engine_module
 from tidegate.spark import linked
 from tidegate.spark import running as running_module

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
-from tidegate.control import adding_up
+from tidegate.control.actuators import partial_aggregation
 
 SCHEMA = "ts timestamp, k string, v int, fare double, price decimal(9, 2)"
 GOAL = tg.Goal(latency="60 seconds")
@@ -104,7 +104,7 @@ def test_of_sampled_rows_intervals_hold_the_truth_and_a_second_run_says_the_same
     if by_row:
         # One batch this way, the next one that way: their partials are merged.
         monkeypatch.setattr(
-            adding_up,
+            partial_aggregation,
             "by_row",
             lambda manifest, windows, always: tuple(windows) if manifest.batch % 2 else (),
         )

@@ -24,8 +24,8 @@ from tests.spark.flows import (
 from tests.spark.restless import Restless
 
 import tidegate as tg
-from tidegate.control import balancing
-from tidegate.control.rerouting import first_routing
+from tidegate.control.balance import balancing
+from tidegate.control.balance.rerouting import first_routing
 from tidegate.join.within import Within
 from tidegate.model.routing import Routing
 from tidegate.route.assignment import Assignment

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files
 
 import tidegate as tg
-from tidegate.control.goal_step import Ran
+from tidegate.control.goal.goal_step import Ran
 from tidegate.model.plan import TaskReport
 from tidegate.model.reports import MatchReport
 from tidegate.spark import controllers, engine

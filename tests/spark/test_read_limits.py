@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files
 
 import tidegate as tg
-from tidegate.control.intake import Intake, Taken
+from tidegate.control.goal.backpressure import Intake, Taken
 from tidegate.spark import read_limits
 from tidegate.spark.query import Query as RunningQuery
 

@@ -24,7 +24,7 @@ from tests.spark.flows import (
 from tests.spark.restless import Restless
 
 import tidegate as tg
-from tidegate.control import balancing
+from tidegate.control.balance import balancing
 from tidegate.model.routing import Routing
 from tidegate.spark.sinks import refuse_unknown_formats
 from tidegate.state.checkpoint import Checkpoint

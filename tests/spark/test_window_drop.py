@@ -46,7 +46,8 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
 ) -> None:
     if by_row:
         monkeypatch.setattr(
-            "tidegate.control.adding_up.by_row", lambda manifest, windows, always: tuple(windows)
+            "tidegate.control.actuators.partial_aggregation.by_row",
+            lambda manifest, windows, always: tuple(windows),
         )
     whole = rows_table(4000, 400, 1)
     add_files(tmp_path / "in", [whole.slice(i, 800) for i in range(0, 4000, 800)])
@@ -105,7 +106,10 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
 def test_times_that_cannot_be_used_move_no_watermark_where_spark_counts_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.control.adding_up.by_row", lambda manifest, windows, always: tuple(windows))
+    monkeypatch.setattr(
+        "tidegate.control.actuators.partial_aggregation.by_row",
+        lambda manifest, windows, always: tuple(windows),
+    )
     whole = rows_table(2000, 200, 3)
     times = whole.column("ts").to_pylist()
     times[900], times[901] = None, times[901].replace(year=3000)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, counted, read_files, seconds
 
 import tidegate as tg
-from tidegate.control import adding_up
+from tidegate.control.actuators import partial_aggregation
 
 
 def aggregates() -> dict[str, Any]:
@@ -120,7 +120,7 @@ def test_streamed_windows_are_sparks_own_whatever_the_batches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instances: int, by_row: bool
 ) -> None:
     if by_row:
-        monkeypatch.setattr(adding_up, "by_row", lambda manifest, windows, always: tuple(windows))
+        monkeypatch.setattr(partial_aggregation, "by_row", lambda manifest, windows, always: tuple(windows))
     whole = rides(900, 2)
     cuts = [0, 50, 51, 400, 401, 650, 900]
     add_files(tmp_path / "in", [whole.slice(a, b - a) for a, b in pairwise(cuts)])

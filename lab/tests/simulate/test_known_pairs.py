@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.control.adaptive import AdaptiveShedding
-from tidegate.control.rate import FixedRate
-from tidegate.control.shedding import Policy, RandomDrop
+from tidegate.control.actuators.adaptive import AdaptiveShedding
+from tidegate.control.actuators.paper_rate import FixedRate
+from tidegate.control.actuators.policy import Policy, RandomDrop
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import item_sets
 from tidegate.join.sets.thresholds import Overlap

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.control.adaptive import AdaptiveShedding, partial_processing
-from tidegate.control.rate import FixedRate, RateAdaptation
-from tidegate.control.shedding import RandomDrop
+from tidegate.control.actuators.adaptive import AdaptiveShedding, partial_processing
+from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation
+from tidegate.control.actuators.policy import RandomDrop
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import item_sets

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidegate.control.recall import pooled
+from tidegate.control.receipts.recall import pooled
 from tidegate_lab.simulate.join.explored_join import Outcome, Scenario, played
 
 PLAIN = Scenario(rows=3000, keys=200)

@@ -10,8 +10,8 @@ from statistics import median
 import numpy as np
 import pytest
 
-from tidegate.control.rate import FixedRate
-from tidegate.control.shedding import RandomDrop
+from tidegate.control.actuators.paper_rate import FixedRate
+from tidegate.control.actuators.policy import RandomDrop
 from tidegate_lab.reproduce.selective_join.beyond import (
     FRACTIONS,
     share_of_random_drop,

@@ -11,8 +11,8 @@ import pytest
 
 from tidegate.api.goal import Shed
 from tidegate.control import planning
+from tidegate.control.actuators.sifting import CONTROL, Offered, SiftSettings, decide, learn
 from tidegate.control.sift_told import sift_told
-from tidegate.control.sifting import CONTROL, Offered, SiftSettings, decide, learn
 from tidegate.model.plan import Manifest
 from tidegate.model.reports import MatchReport, Sampled
 from tidegate.sift.filter.decision import keep_by_hash

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
-from tidegate.control.rate import FixedRate, RateAdaptation
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
+from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation
+from tidegate.control.actuators.policy import Policy, RandomDrop, WindowReduction
+from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.rate_model import RateModel
-from tidegate.control.selective import SelectivePolicy
-from tidegate.control.shedding import Policy, RandomDrop, WindowReduction
 from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
 from tidegate_lab.simulate.join.counted_conditions import Condition, CountedOverlap, Equality, codes

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tidegate.control.clock import ClockSettings, advance
-from tidegate.control.debts import Needs, owed_after
-from tidegate.control.forgiving import within_limit, without_given_up
 from tidegate.control.planning import Operator
+from tidegate.control.repair.debts import Needs, owed_after
+from tidegate.control.repair.write_off import within_limit, without_given_up
+from tidegate.control.stored_pieces import after_batch
+from tidegate.control.watermarks import ClockSettings, advance
 from tidegate.model.plan import END_US, Manifest, Piece, Plan, TaskReport
-from tidegate.state.pieces import after_batch
 
 
 def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, Operator]) -> dict[str, int]:

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.control.clock import unheard
 from tidegate.control.merging import choose_merges
+from tidegate.control.watermarks import unheard
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Manifest, Payment, Piece, Plan, Skipping
 from tidegate.model.routing import Cut, Routing

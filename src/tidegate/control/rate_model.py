@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.control.cost_model import Effort
-from tidegate.control.goal_values import BatchSeen, GoalSettings
-from tidegate.control.headroom import HeadroomSettings
-from tidegate.control.load_model import LoadModel, Took
-from tidegate.control.offers import rate_offer
-from tidegate.control.one_goal import OneGoal
-from tidegate.control.patience import PatienceSettings
-from tidegate.control.rate import Load
+from tidegate.control.actuators.paper_rate import Load
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.goal_values import BatchSeen, GoalSettings
+from tidegate.control.goal.hysteresis import PatienceSettings
+from tidegate.control.goal.level_controller import OneGoal
+from tidegate.control.goal.load_model import LoadModel, Took
+from tidegate.control.goal.safety_margin import HeadroomSettings
+from tidegate.control.goal.shed_options import rate_offer
 from tidegate.control.yield_curve import YieldCurve
 
 #: The one operator, point and output there is.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.control.sifting import CONTROL
+from tidegate.control.actuators.sifting import CONTROL
 from tidegate.model.plan import Manifest, Plan
 from tidegate.model.reports import MatchReport
 from tidegate.sift.filter.sifter import Sifter

@@ -390,7 +390,7 @@ class Looks:
     explored: tuple[int, ...]
     explored_matches: tuple[float, ...]
     #: Where some rows are a sample of all: rows that looked, those of the sample by group, and the matches of
-    #: these by age and group (see control/recall.py).
+    #: these by age and group (see control/receipts/recall.py).
     rows: int = 0
     sample: tuple[int, ...] = ()
     sampled: tuple[tuple[int, ...], ...] = ()

@@ -15,7 +15,7 @@
                                     made up for, and that it gave up; None where nothing is repaired
     missing                         windows: runs of [first start, last start, slide] in microseconds
 
-`control/receipts.py` says what each of them counts.
+`control/receipts/receipts.py` says what each of them counts.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tidegate.control.recall import Estimate, pooled
-from tidegate.control.receipts import ESTIMATED, EXACT, NO_SAMPLE, OUTPUT, SUBSET
+from tidegate.control.receipts.recall import Estimate, pooled
+from tidegate.control.receipts.receipts import ESTIMATED, EXACT, NO_SAMPLE, OUTPUT, SUBSET
 
 Receipt = Mapping[str, Any]
 Row = dict[str, Any]

@@ -18,10 +18,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tidegate.control import estimating, goal_keeping
-from tidegate.control.estimating import EstimateSettings
+from tidegate.control.actuators import sampling
+from tidegate.control.actuators.sampling import EstimateSettings
+from tidegate.control.goal import goal_loop
 from tidegate.control.planning import Operator
-from tidegate.control.receipts import ESTIMATED, EXACT
+from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import quoted
@@ -55,7 +56,7 @@ class Estimating:
 
     def decide(self, manifest: Manifest, operators: dict[str, Operator]) -> dict[str, Any]:
         """For the plan after this manifest."""
-        return {} if self._settings is None else estimating.decide(self._settings, manifest, operators)
+        return {} if self._settings is None else sampling.decide(self._settings, manifest, operators)
 
     def told(
         self, plan: Plan, reports: Sequence[TaskReport], before: Manifest, after: Manifest
@@ -76,7 +77,7 @@ class Estimating:
         """Windows of which some that came out with this batch may be estimates."""
         if self._settings is None:
             return set()
-        modes = estimating.mode(self._settings, plan, before, after)
+        modes = sampling.mode(self._settings, plan, before, after)
         return {name for name, mode in modes.items() if mode == ESTIMATED}
 
     def learn(
@@ -85,9 +86,9 @@ class Estimating:
         """What goes into the manifest of a batch, of which the goal has had its share already."""
         if self._settings is None:
             return {}
-        levels = after.control.get(goal_keeping.CONTROL, {}).get("levels", {})
-        learnt = estimating.learn(self._settings, before, plan, reports, after, levels)
-        return {estimating.CONTROL: learnt}
+        levels = after.control.get(goal_loop.CONTROL, {}).get("levels", {})
+        learnt = sampling.learn(self._settings, before, plan, reports, after, levels)
+        return {sampling.CONTROL: learnt}
 
 
 def _kept(name: str, reports: Sequence[TaskReport]) -> float:

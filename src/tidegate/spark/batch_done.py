@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tidegate.control.intake import Taken
-from tidegate.control.overload import Worth
+from tidegate.control.actuators.join_shedding import Worth
+from tidegate.control.goal.backpressure import Taken
 from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.model.reports import MatchReport
 from tidegate.spark.matching import Entered

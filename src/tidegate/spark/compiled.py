@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from tidegate.api.streams import Join, Match, Node, Output, Source
 from tidegate.api.windows import Window
-from tidegate.control.clock import ClockSettings
+from tidegate.control.watermarks import ClockSettings
 from tidegate.model.plan import END_US
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.spark import ports

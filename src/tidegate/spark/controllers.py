@@ -13,23 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.api.goal import WHEN_IDLE
-from tidegate.control import (
-    adding_up,
-    balancing,
-    completeness,
-    freshest,
-    goal_keeping,
-    overload,
-    planning,
-    repair,
-)
+from tidegate.control import planning
+from tidegate.control.actuators import join_shedding, partial_aggregation, stale_rows
+from tidegate.control.balance import balancing
+from tidegate.control.balance.key_counts import SideSeen
+from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.control.balance_told import balance_told
 from tidegate.control.debts_told import debts_told
-from tidegate.control.first_count import SideSeen
-from tidegate.control.first_look import loads_ahead
-from tidegate.control.goal_step import Ran
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.goal_step import Ran
 from tidegate.control.planning import Operator
-from tidegate.control.receipts import Told, receipt_of
+from tidegate.control.receipts import completeness
+from tidegate.control.receipts.receipts import Told, receipt_of
+from tidegate.control.repair import repair
 from tidegate.control.sift_told import sift_told
 from tidegate.model.plan import Manifest, Plan, Skipping
 from tidegate.route.load import Load
@@ -110,7 +106,7 @@ class Controllers:
             settle_after=settle_after,
             seed=self.settings.seed,
             sifters=self.matching.sifters(manifest),
-            by_row=adding_up.by_row(manifest, self._plain_windows, self._row_windows),
+            by_row=partial_aggregation.by_row(manifest, self._plain_windows, self._row_windows),
             dropping=self.dropping.decide(manifest),
             estimating=self.estimating.decide(manifest, self._operators),
             routing=routing,
@@ -124,9 +120,9 @@ class Controllers:
         goal = self.settings.goal
         if goal is None or goal.overload is None:
             return {}
-        skipping = overload.decide(goal.overload, manifest, self._operators)
-        fresh_us = {} if moment.cold else freshest.decide(manifest, moment.now_us)
-        return freshest.applied(skipping, fresh_us, self._operators, goal.freshest)
+        skipping = join_shedding.decide(goal.overload, manifest, self._operators)
+        fresh_us = {} if moment.cold else stale_rows.decide(manifest, moment.now_us)
+        return stale_rows.applied(skipping, fresh_us, self._operators, goal.freshest)
 
     def _repairing(
         self, manifest: Manifest, skipping: Mapping[str, Skipping], last: bool, cold: bool
@@ -151,7 +147,9 @@ class Controllers:
             {
                 **self.matching.remembered(done.entered),
                 **self.estimating.learn(done.before, done.plan, done.settled, done.after),
-                adding_up.CONTROL: adding_up.learn(done.before, done.plan, done.reports, plain),
+                partial_aggregation.CONTROL: partial_aggregation.learn(
+                    done.before, done.plan, done.reports, plain
+                ),
             },
         )
 
@@ -160,7 +158,7 @@ class Controllers:
         goal, owed = self.settings.goal, self.settings.repair
         assert goal is not None
         with times.timed("goal"):
-            learnt = goal_keeping.learn(goal, done.before, done.plan, ran, done.after, self._operators)
+            learnt = goal_loop.learn(goal, done.before, done.plan, ran, done.after, self._operators)
             if owed is not None:
                 learnt[repair.CONTROL] = repair.learn(
                     owed, done.before, done.plan, ran.reports, ran.busy_seconds, ran.cold
@@ -190,7 +188,7 @@ class Controllers:
         repairs = plan.repair_bytes is not None or after.forgiven
         progress["debts"] = debts_told(plan, after, done.settled, self._operators) if repairs else {}
         progress["settled"] = self._is_settled(plan, after)
-        progress["goal"] = after.control.get(goal_keeping.CONTROL, {}).get("told")
+        progress["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
         progress["sift"] = sift_told(plan, done.matched, done.entered.rows, after)
         progress["windows"] = self.dropping.told(plan, done.before, after)
         progress["estimates"] = self.estimating.told(plan, done.settled, done.before, after)

@@ -6,7 +6,7 @@
          │           └ so does window1: those that kept windows of window2 are made of
          └ rows that no kept window needs are told apart right after the scan, and only counted
 
-`control/window_dropping.py` decides; here its decisions become values for tasks and for SQL.
+`control/actuators/window_dropping.py` decides; here its decisions become values for tasks and for SQL.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.api.streams import Output
-from tidegate.control import window_dropping
-from tidegate.control.window_dropping import DropSettings
+from tidegate.control.actuators import window_dropping
+from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan
 from tidegate.spark.layout import TIME
 from tidegate.spark.progress import iso

@@ -23,9 +23,12 @@ from pyspark.sql import DataFrame
 
 from tidegate.api.streams import Join, Match, Node, Output
 from tidegate.api.windows import Window
-from tidegate.control import balancing, goal_keeping, planning, repair
-from tidegate.control.intake import Taken
+from tidegate.control import planning
+from tidegate.control.balance import balancing
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.backpressure import Taken
 from tidegate.control.outcome import manifest_after, newest_seen
+from tidegate.control.repair import repair
 from tidegate.errors import BatchFailed, explain
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.model.reports import MatchReport
@@ -247,7 +250,7 @@ class Engine:
         self.manifest = done.after
         if self.sources is not None:
             with self._times.timed("intake"):
-                self.sources.set(goal_keeping.limits(self.manifest))
+                self.sources.set(goal_loop.limits(self.manifest))
         return progress
 
     def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, Taken]:

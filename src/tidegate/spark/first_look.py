@@ -1,7 +1,7 @@
-"""Counts the keys of a query's first rows before any of them is stored (`control/first_look.py` says why).
+"""Counts the keys of a query's first rows before any of them is stored (`control/balance/skew_scan.py` says why).
 
 One small job without a shuffle: each task tells how many rows of each port every partition gets, and which
-keys are heavy (`control/first_count.py`: in chunks, by a sketch). The batch is kept for the pass that
+keys are heavy (`control/balance/key_counts.py`: in chunks, by a sketch). The batch is kept for the pass that
 follows, so that sources are read once and what Spark observes of them is counted once. Only in a query that
 goes on, and only until there were rows: where there is one batch, reading it twice costs more than it can
 save.
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from tidegate.control import balancing
-from tidegate.control.balancing import BalanceSettings
-from tidegate.control.first_count import SideCount, SideSeen
+from tidegate.control.balance import balancing
+from tidegate.control.balance.balancing import BalanceSettings
+from tidegate.control.balance.key_counts import SideCount, SideSeen
 from tidegate.model.plan import BEGINNING_US, Manifest
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.layout import CODE, REPORT, TAG, TIME

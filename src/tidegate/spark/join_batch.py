@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.control.debts import Needs
+from tidegate.control.repair.debts import Needs
 from tidegate.join.selective.reach import Ages, ages_of
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.plan import (

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.control import sifting
-from tidegate.control.sifting import SiftSettings
+from tidegate.control.actuators import sifting
+from tidegate.control.actuators.sifting import SiftSettings
 from tidegate.model.plan import Manifest, Plan
 from tidegate.model.reports import MatchReport
 from tidegate.spark import observed, source_sifters

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tidegate.control.overload import looked_at
+from tidegate.control.actuators.join_shedding import looked_at
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.model.reports import MatchReport
 from tidegate.spark.layout import JoinLayout, WindowLayout

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.api.goal import AT_THE_END
-from tidegate.control.balancing import check
+from tidegate.control.balance.balancing import check
 from tidegate.errors import BatchFailed, FlowError, explain
 from tidegate.report import receipts as receipt_tables
 from tidegate.route.hash_routing import first_table

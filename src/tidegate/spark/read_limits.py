@@ -34,7 +34,7 @@ from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.control.intake import Taken
+from tidegate.control.goal.backpressure import Taken
 
 #: Before anything is known: bytes of files, and rows, of a batch.
 _FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000

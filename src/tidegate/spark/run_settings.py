@@ -9,14 +9,14 @@ from collections.abc import Collection
 
 from tidegate.api.balance import Balance
 from tidegate.api.goal import Goal, Shed
-from tidegate.control.balancing import Balanced, BalanceSettings, check
-from tidegate.control.estimating import EstimateSettings, fixed_share
-from tidegate.control.goal_step import KeepSettings
-from tidegate.control.goal_values import GoalSettings
-from tidegate.control.overload import OverloadSettings
-from tidegate.control.repair import RepairSettings
-from tidegate.control.sifting import SiftSettings
-from tidegate.control.window_dropping import DropSettings
+from tidegate.control.actuators.join_shedding import OverloadSettings
+from tidegate.control.actuators.sampling import EstimateSettings, fixed_share
+from tidegate.control.actuators.sifting import SiftSettings
+from tidegate.control.actuators.window_dropping import DropSettings
+from tidegate.control.balance.balancing import Balanced, BalanceSettings, check
+from tidegate.control.goal.goal_step import KeepSettings
+from tidegate.control.goal.goal_values import GoalSettings
+from tidegate.control.repair.repair import RepairSettings
 from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
 from tidegate.spark.compiled import Compiled

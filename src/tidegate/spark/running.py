@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.control import goal_keeping
+from tidegate.control.goal import goal_loop
 from tidegate.errors import TidegateError
 from tidegate.spark.compiled import Compiled
 from tidegate.spark.engine import BATCH_BYTES, CONF, Engine
@@ -126,7 +126,7 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
             inner = writer.start()
             engine.query = inner._jsq
             if settings.goal is not None:
-                known = goal_keeping.limits(engine.manifest)
+                known = goal_loop.limits(engine.manifest)
                 engine.sources = ReadLimits(inner._jsq, compiled.spark, leaves, known)
             query._engine = engine
             query._inner = inner

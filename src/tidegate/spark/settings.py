@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.control.balancing import BalanceSettings
-from tidegate.control.estimating import EstimateSettings
-from tidegate.control.goal_step import KeepSettings
-from tidegate.control.overload import OverloadSettings
-from tidegate.control.repair import RepairSettings
-from tidegate.control.sifting import SiftSettings
-from tidegate.control.window_dropping import DropSettings
+from tidegate.control.actuators.join_shedding import OverloadSettings
+from tidegate.control.actuators.sampling import EstimateSettings
+from tidegate.control.actuators.sifting import SiftSettings
+from tidegate.control.actuators.window_dropping import DropSettings
+from tidegate.control.balance.balancing import BalanceSettings
+from tidegate.control.goal.goal_step import KeepSettings
+from tidegate.control.repair.repair import RepairSettings
 from tidegate.errors import FlowError, explain
 from tidegate.numeric import is_whole
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import Broadcast
 
-from tidegate.control.estimating import left_out
+from tidegate.control.actuators.sampling import left_out
 from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import QueryIndex

@@ -7,10 +7,10 @@ from typing import cast
 
 from tidegate.api.streams import Join, Match, Node, Output, Refused, Source
 from tidegate.api.windows import Window
-from tidegate.control.ledger import RANDOM_DROP, SAMPLING, SIFTER, WINDOW_DROP, Counted, Reader
+from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.control.planning import Operator
-from tidegate.control.receipts import Outlet, Ways
-from tidegate.control.window_dropping import DropSettings
+from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, WINDOW_DROP, Counted, Reader
+from tidegate.control.receipts.receipts import Outlet, Ways
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledOperator, CompiledWindow
 from tidegate.spark.matching import Entered
 from tidegate.spark.observed import Observed

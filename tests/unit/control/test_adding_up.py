@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.control.adding_up import CONTROL, by_row, learn
+from tidegate.control.actuators.partial_aggregation import CONTROL, by_row, learn
 from tidegate.control.planning import first_manifest, next_plan
 from tidegate.model.plan import Manifest, TaskReport
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tidegate.control.arrivals import Arrivals, Expected
+from tidegate.control.goal.forecast import Arrivals, Expected
 
 SECOND = 1_000_000
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tidegate.api.balance import Balance
-from tidegate.control import balancing
-from tidegate.control.balancing import Balanced, BalanceSettings
-from tidegate.control.loads import loads_of
+from tidegate.control.balance import balancing
+from tidegate.control.balance.balancing import Balanced, BalanceSettings
+from tidegate.control.balance.loads import loads_of
 from tidegate.errors import FlowError, StateError
 from tidegate.model.plan import ByteRange, KeyLoad, Manifest, PartitionLoad, Piece, TaskReport
 from tidegate.model.routing import Place, Placement, Routing

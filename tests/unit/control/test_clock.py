@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.control.clock import ClockSettings, advance, saturated, unheard
+from tidegate.control.watermarks import ClockSettings, advance, saturated, unheard
 from tidegate.model.plan import BEGINNING_US, END_US, StreamClock
 
 PATIENT = ClockSettings(lateness_us=0, idle_timeout_us=None)

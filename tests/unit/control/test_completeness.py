@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.unit.control.test_outcome import a_report
 
-from tidegate.control.completeness import (
+from tidegate.control.planning import Operator, first_manifest, next_plan
+from tidegate.control.receipts.completeness import (
     CONTROL,
     EARLIER,
     SKIPPED_PAIRS,
@@ -16,8 +17,7 @@ from tidegate.control.completeness import (
     Losses,
     losses_of,
 )
-from tidegate.control.ledger import RANDOM_DROP, SAMPLING, SIFTER, Line, Reader
-from tidegate.control.planning import Operator, first_manifest, next_plan
+from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, Line, Reader
 from tidegate.join.within import Unbounded, Within
 from tidegate.model.plan import BEGINNING_US, Manifest, Skipping, StreamClock
 from tidegate.model.routing import together

@@ -8,11 +8,11 @@ from math import log
 import numpy as np
 import pytest
 
-from tidegate.control.content import BEND_FIRST, bend_after, chosen_by_content, price_share
+from tidegate.control.actuators.content import BEND_FIRST, bend_after, chosen_by_content, price_share
+from tidegate.control.actuators.paper_rate import FixedRate
+from tidegate.control.actuators.policy import Work
+from tidegate.control.actuators.selective import ContentDecision, SelectivePolicy
 from tidegate.control.planning import first_manifest
-from tidegate.control.rate import FixedRate
-from tidegate.control.selective import ContentDecision, SelectivePolicy
-from tidegate.control.shedding import Work
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.plan import Looks, Manifest, Plan, Skipping, TaskReport
 from tidegate_lab.simulate.join.basic_windows import Windows

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tidegate.control.cost_model import CostModel, CostSettings, Effort
+from tidegate.control.goal.cost_model import CostModel, CostSettings, Effort
 from tidegate.errors import FlowError
 
 TRUE = np.array([0.2, 3e-5, 1e-7, 2e-5, 1e-8])

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.control.test_outcome import OPERATORS, a_report
 from tests.unit.state.samples import a_piece
 
-from tidegate.control.debts import NOTHING, Ledger, Needs, owed_after
-from tidegate.control.forgiving import within_limit, without_given_up
 from tidegate.control.planning import first_manifest
+from tidegate.control.repair.debts import NOTHING, Ledger, Needs, owed_after
+from tidegate.control.repair.write_off import within_limit, without_given_up
 from tidegate.model.plan import Debt, Looks, Manifest, OwedCell, PaidCell, Payment, Piece, Plan, Skipping
 from tidegate.model.routing import together
 

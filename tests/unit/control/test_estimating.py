@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.api.goal import Shed
-from tidegate.control.estimating import fixed_share, keep_shares
-from tidegate.control.rate import FRACTION_MIN
+from tidegate.control.actuators.paper_rate import FRACTION_MIN
+from tidegate.control.actuators.sampling import fixed_share, keep_shares
 
 
 @given(

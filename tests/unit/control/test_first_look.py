@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.api.balance import BICLIQUE, Balance
-from tidegate.control import balancing
-from tidegate.control.balancing import Balanced, BalanceSettings
-from tidegate.control.first_count import SideSeen
-from tidegate.control.first_look import FULL_MOST, load_ahead, loads_ahead
+from tidegate.control.balance import balancing
+from tidegate.control.balance.balancing import Balanced, BalanceSettings
+from tidegate.control.balance.key_counts import SideSeen
+from tidegate.control.balance.skew_scan import FULL_MOST, load_ahead, loads_ahead
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.plan import ByteRange, Manifest, Piece
 from tidegate.route.assignment import Assignment

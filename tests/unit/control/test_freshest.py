@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.control.test_completeness import ALL, OPERATORS, state
 from tests.unit.control.test_outcome import a_report
 
-from tidegate.control.freshest import (
+from tidegate.control.actuators.stale_rows import (
     CONTROL,
     TENTHS,
     ahead_us,

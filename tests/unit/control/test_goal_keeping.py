@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.control.arrivals import Arrivals, Expected
-from tidegate.control.goal_keeping import Coming, what_fits
-from tidegate.control.goal_values import Decided, GoalSettings
-from tidegate.control.intake import Fits, Intake, Taken
+from tidegate.control.goal.backpressure import Fits, Intake, Taken
+from tidegate.control.goal.forecast import Arrivals, Expected
+from tidegate.control.goal.goal_loop import Coming, what_fits
+from tidegate.control.goal.goal_values import Decided, GoalSettings
 
 GOAL = GoalSettings(1.0)
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tidegate.control.headroom import Headroom, HeadroomSettings
+from tidegate.control.goal.safety_margin import Headroom, HeadroomSettings
 
 
 def told(errors: list[float], settings: HeadroomSettings | None = None) -> Headroom:

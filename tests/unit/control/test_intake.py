@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.intake import Fits, Intake, Taken
+from tidegate.control.goal.backpressure import Fits, Intake, Taken
 
 SECOND = 1_000_000
 PLENTY = Fits(full=1e6, decided=1e6, deepest=1e7)

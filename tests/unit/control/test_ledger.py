@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.control.test_outcome import a_report
 
-from tidegate.control.ledger import (
+from tidegate.control.receipts.ledger import (
     RANDOM_DROP,
     SIFTER,
     STALE,

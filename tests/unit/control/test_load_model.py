@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from tidegate.control.cost_model import Effort
-from tidegate.control.load_model import LoadModel, Took, uneven_seconds, wall_seconds
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.load_model import LoadModel, Took, uneven_seconds, wall_seconds
 
 JOIN, MATCH = np.array([2e-5, 1e-7, 1e-5, 0.0]), np.array([1e-6, 3e-5, 2e-5, 0.0])
 OVERHEAD = 0.2

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.state.samples import a_piece
 
-from tidegate.control.memory import forget, piece_bytes
+from tidegate.control.actuators.state_limit import forget, piece_bytes
 from tidegate.model.plan import BEGINNING_US, ByteRange, Piece
 
 SLOT_US = 100

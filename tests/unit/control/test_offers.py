@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.control.offers import (
+from tidegate.control.actuators.paper_rate import FRACTION_MIN
+from tidegate.control.goal.shed_options import (
     Offer,
     cells_offer,
     even_offer,
@@ -14,7 +15,6 @@ from tidegate.control.offers import (
     shut_offer,
     windows_offer,
 )
-from tidegate.control.rate import FRACTION_MIN
 from tidegate.join.selective.cells import choose_cells
 from tidegate.sift.construct.configuration import configure
 from tidegate.window.drop.network import Network

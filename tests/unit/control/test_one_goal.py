@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.control.cost_model import Effort
-from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, warnings
-from tidegate.control.headroom import HeadroomSettings
-from tidegate.control.load_model import SOURCES, Took
-from tidegate.control.offers import Offer, rate_offer, sample_offer, shut_offer, windows_offer
-from tidegate.control.one_goal import OneGoal
-from tidegate.control.patience import Patience, PatienceSettings
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, warnings
+from tidegate.control.goal.hysteresis import Patience, PatienceSettings
+from tidegate.control.goal.level_controller import OneGoal
+from tidegate.control.goal.load_model import SOURCES, Took
+from tidegate.control.goal.safety_margin import HeadroomSettings
+from tidegate.control.goal.shed_options import Offer, rate_offer, sample_offer, shut_offer, windows_offer
 from tidegate.errors import FlowError
 
 #: Seconds per row, comparison and output of each operator, and of a batch that does nothing.

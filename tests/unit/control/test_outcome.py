@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from tests.unit.state.samples import a_piece
 
-from tidegate.control.clock import ClockSettings
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.planning import Operator, first_manifest, next_plan
+from tidegate.control.watermarks import ClockSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import END_US, Manifest, Plan, TaskReport
 from tidegate.model.routing import together

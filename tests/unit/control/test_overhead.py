@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tidegate.control.overhead import Overhead
+from tidegate.control.goal.overhead import Overhead
 
 
 def learnt(rows: list[float], fixed: float, per_row: float, noise: float = 0.0, seed: int = 1) -> Overhead:

@@ -9,8 +9,8 @@ import pytest
 
 from tidegate.api.goal import Shed
 from tidegate.control import planning
-from tidegate.control.join_policies import JoinShape, kind_of
-from tidegate.control.overload import OverloadSettings, decide
+from tidegate.control.actuators.join_policies import JoinShape, kind_of
+from tidegate.control.actuators.join_shedding import OverloadSettings, decide
 from tidegate.control.planning import Operator
 from tidegate.join.within import Within
 from tidegate.model.plan import BEGINNING_US, ByteRange, Manifest, Piece

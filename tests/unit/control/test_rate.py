@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate.control.rate import FixedRate, Load, RateAdaptation, RateSettings, batch_load
+from tidegate.control.actuators.paper_rate import FixedRate, Load, RateAdaptation, RateSettings, batch_load
 from tidegate.errors import FlowError
 
 HALF = Load(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tidegate.control.recall import Estimate, pooled, recall_of, student
+from tidegate.control.receipts.recall import Estimate, pooled, recall_of, student
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.plan import Looks, Skipping
 

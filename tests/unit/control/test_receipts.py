@@ -11,9 +11,18 @@ from tests.unit.control.test_completeness import ALL, OPERATORS, state
 from tests.unit.control.test_ledger import joined
 from tests.unit.control.test_recall import looks
 
-from tidegate.control.ledger import RANDOM_DROP, Counted, Reader
 from tidegate.control.planning import Operator, next_plan
-from tidegate.control.receipts import ESTIMATED, EXACT, NO_SAMPLE, SUBSET, Outlet, Told, Ways, receipt_of
+from tidegate.control.receipts.ledger import RANDOM_DROP, Counted, Reader
+from tidegate.control.receipts.receipts import (
+    ESTIMATED,
+    EXACT,
+    NO_SAMPLE,
+    SUBSET,
+    Outlet,
+    Told,
+    Ways,
+    receipt_of,
+)
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.selective.selection import GROUPS
 from tidegate.join.within import Within

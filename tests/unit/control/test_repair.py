@@ -10,9 +10,9 @@ import pytest
 from tests.unit.control.test_debts import HALF, debt, manifest, plan
 from tests.unit.control.test_outcome import a_report
 
-from tidegate.control import repair
-from tidegate.control.cost_model import CostModel, Effort
-from tidegate.control.repair import RepairSettings, choose, everything, learn
+from tidegate.control.goal.cost_model import CostModel, Effort
+from tidegate.control.repair import repair
+from tidegate.control.repair.repair import RepairSettings, choose, everything, learn
 from tidegate.model.plan import Debt, OwedCell, Paid, PaidCell, Payment, Skipping
 
 SETTINGS = RepairSettings("when idle", 1000, batch_seconds=2.0, parallelism=2)

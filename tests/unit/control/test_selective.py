@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.control.rate import FixedRate, Load
-from tidegate.control.selective import SelectivePolicy, SelectiveSettings
-from tidegate.control.shedding import AgeCounts, Telemetry
+from tidegate.control.actuators.paper_rate import FixedRate, Load
+from tidegate.control.actuators.policy import AgeCounts, Telemetry
+from tidegate.control.actuators.selective import SelectivePolicy, SelectiveSettings
 from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
 

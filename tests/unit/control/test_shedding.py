@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
-from tidegate.control.rate import FixedRate, Load, RateAdaptation
-from tidegate.control.shedding import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
+from tidegate.control.actuators.paper_rate import FixedRate, Load, RateAdaptation
+from tidegate.control.actuators.policy import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction
 from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
 

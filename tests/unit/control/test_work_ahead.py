@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.control import planning
-from tidegate.control.join_policies import JoinShape
+from tidegate.control.actuators.join_policies import JoinShape
+from tidegate.control.actuators.work_ahead import rows_ahead, work_ahead
 from tidegate.control.planning import Operator
-from tidegate.control.work_ahead import rows_ahead, work_ahead
 from tidegate.join.within import TimeCondition, Unbounded, Within
 from tidegate.model.plan import LEFT, RIGHT, ByteRange, Looks, Manifest, Piece, TaskReport
 

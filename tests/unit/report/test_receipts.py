@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.control.recall import Estimate
+from tidegate.control.receipts.recall import Estimate
 from tidegate.report.receipts import COLUMNS, frame, receipt_rows, totals
 
 LEDGER = {"offered": 10, "processed": 7, "shed": 3, "late": 0, "rejected": 0, "filtered": 0, "unexplained": 0}

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from tidegate.control.first_count import SideCount
-from tidegate.control.first_look import load_ahead
+from tidegate.control.balance.key_counts import SideCount
+from tidegate.control.balance.skew_scan import load_ahead
 from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
 from tidegate.model.plan import BEGINNING_US

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 
-from tidegate.control.intake import Taken
+from tidegate.control.goal.backpressure import Taken
 from tidegate.spark.read_limits import ReadLimits, _Files, _Kafka, _Source
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from tests.unit.state.samples import a_piece, a_range
 
+from tidegate.control.stored_pieces import after_batch
 from tidegate.model.plan import ByteRange, Piece, TaskReport
 from tidegate.model.routing import together
-from tidegate.state.pieces import after_batch
 
 #: Partition 1 belongs to instance 0, partition 7 to instance 1: a sample piece has rows for both.
 ROUTING = {"near": together(0, 2, (0, 0, 0, 0, 1, 1, 1, 1))}

@@ -21,9 +21,9 @@ from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tidegate.control.adaptive import AdaptiveShedding
-from tidegate.control.rate import FixedRate, RateAdaptation
-from tidegate.control.shedding import RandomDrop
+from tidegate.control.actuators.adaptive import AdaptiveShedding
+from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation
+from tidegate.control.actuators.policy import RandomDrop
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets, item_sets

@@ -1,6 +1,6 @@
 """Beyond the paper: our `selective` policy against one who knows, where nothing can be learnt, after a move.
 
-No figure of the paper, but the bars that our policy (`control/selective.py`) must reach on its workload:
+No figure of the paper, but the bars that our policy (`control/actuators/selective.py`) must reach on its workload:
 
 1. Steady input, fixed r: output against the clairvoyant choice of cells (`lab/tidegate_lab/simulate/join/clairvoyant.py`), equal cost.
 2. No correlation at all (ranks stand still): a comparison must be worth what it is worth to random drop. What
@@ -17,9 +17,9 @@ from __future__ import annotations
 from functools import lru_cache
 from statistics import median
 
-from tidegate.control.rate import FixedRate
-from tidegate.control.selective import SelectivePolicy
-from tidegate.control.shedding import RandomDrop
+from tidegate.control.actuators.paper_rate import FixedRate
+from tidegate.control.actuators.policy import RandomDrop
+from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.claims import bar, told
 from tidegate_lab.reproduce.experiment import Line, Options, Outcome

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
-from tidegate.control.rate import FixedRate, RateAdaptation, RateRule
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
+from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateRule
+from tidegate.control.actuators.policy import Policy, RandomDrop
+from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.rate_model import RateModel
-from tidegate.control.selective import SelectivePolicy
-from tidegate.control.shedding import Policy, RandomDrop
 from tidegate_lab.simulate.join.basic_windows import Windows
 
 RANDOM_DROP = "random drop"

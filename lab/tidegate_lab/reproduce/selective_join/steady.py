@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding
-from tidegate.control.rate import FixedRate
-from tidegate.control.shedding import Policy
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
+from tidegate.control.actuators.paper_rate import FixedRate
+from tidegate.control.actuators.policy import Policy
 from tidegate_lab.reproduce.experiment import Options
 from tidegate_lab.reproduce.selective_join.scenarios import both_windows
 from tidegate_lab.simulate.join.basic_windows import Windows

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.first_count import SideCount, SideSeen
-from tidegate.control.first_look import loads_ahead
+from tidegate.control.balance.key_counts import SideCount, SideSeen
+from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.errors import FlowError, explain
 from tidegate.join.within import Unbounded, Within
 from tidegate.route.assignment import Assignment

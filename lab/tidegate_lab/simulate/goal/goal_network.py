@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.cost_model import Effort
-from tidegate.control.offers import Offer, cells_offer, regions_offer, windows_offer
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.shed_options import Offer, cells_offer, regions_offer, windows_offer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

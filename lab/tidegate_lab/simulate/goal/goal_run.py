@@ -21,11 +21,11 @@ from typing import Protocol
 import numpy as np
 
 from tidegate.api.goal import Goal
-from tidegate.control.arrivals import Arrivals
-from tidegate.control.cost_model import Effort
-from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings
-from tidegate.control.load_model import SOURCES, LoadModel, Took
-from tidegate.control.one_goal import OneGoal
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.forecast import Arrivals
+from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings
+from tidegate.control.goal.level_controller import OneGoal
+from tidegate.control.goal.load_model import SOURCES, LoadModel, Took
 from tidegate_lab.simulate.goal.goal_network import JOIN, KINDS, ROWS, WINDOWS, GoalNetwork, Operator
 from tidegate_lab.simulate.goal.goal_story import SECONDS, Story
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.shedding import Work
+from tidegate.control.actuators.policy import Work
 from tidegate.errors import FlowError, explain
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.rate import RateRule, batch_load
+from tidegate.control.actuators.paper_rate import RateRule, batch_load
 from tidegate_lab.workloads.selective_join import Steps
 
 

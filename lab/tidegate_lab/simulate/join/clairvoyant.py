@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.control.shedding import AgeCounts, Decision, Probing, Telemetry, newest_first
+from tidegate.control.actuators.policy import AgeCounts, Decision, Probing, Telemetry, newest_first
 from tidegate.join.selective.cells import choose_cells
 from tidegate_lab.simulate.join.basic_windows import Windows, cell_lengths
 from tidegate_lab.simulate.join.counted_conditions import Condition

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.recall import Recall, recall_of
+from tidegate.control.receipts.recall import Recall, recall_of
 from tidegate.join.probe.probe import Ranges, probe
 from tidegate.join.selective.reach import Ages, Exploring, NewRows, ages_of, looks
 from tidegate.join.selective.selection import EXPLORE, GROUPS, lots, purpose, row_identity, sample_groups

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.rate import Load
-from tidegate.control.shedding import AgeCounts, Telemetry
+from tidegate.control.actuators.paper_rate import Load
+from tidegate.control.actuators.policy import AgeCounts, Telemetry
 from tidegate.errors import FlowError, explain
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.rate import Load
-from tidegate.control.shedding import AgeCounts, Decision, Policy, Telemetry
+from tidegate.control.actuators.paper_rate import Load
+from tidegate.control.actuators.policy import AgeCounts, Decision, Policy, Telemetry
 from tidegate.join.selective.selection import EXPLORE, PLACE, lots, purpose, within_share
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets

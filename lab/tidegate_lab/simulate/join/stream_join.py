@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.shedding import Decision, Policy
+from tidegate.control.actuators.policy import Decision, Policy
 from tidegate.join.selective.selection import EXPLORE, PLACE, lots, purpose, within_share
 from tidegate_lab.simulate.join.arrivals import Arrivals, InputBuffers
 from tidegate_lab.simulate.join.basic_windows import Ranges, Windows, explore, ranges_by_age, select

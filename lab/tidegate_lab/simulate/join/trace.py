@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.shedding import Decision
+from tidegate.control.actuators.policy import Decision
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

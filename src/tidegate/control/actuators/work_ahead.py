@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidegate.control.join_policies import JoinShape
-from tidegate.control.shedding import Work
+from tidegate.control.actuators.join_policies import JoinShape
+from tidegate.control.actuators.policy import Work
 from tidegate.join.selective.reach import Ages
 from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Manifest, Piece, TaskReport
 

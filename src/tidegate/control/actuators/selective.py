@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.control.rate import RateRule
-from tidegate.control.shedding import Decision, Probing, Shape, Telemetry
+from tidegate.control.actuators.paper_rate import RateRule
+from tidegate.control.actuators.policy import Decision, Probing, Shape, Telemetry
 from tidegate.errors import FlowError, explain
 from tidegate.join.selective.cells import choose_cells
 

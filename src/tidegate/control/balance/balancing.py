@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.api.balance import BICLIQUE, Balance
-from tidegate.control.loads import loads_of
-from tidegate.control.rerouting import check_topology, first_routing, rerouted
+from tidegate.control.balance.loads import loads_of
+from tidegate.control.balance.rerouting import check_topology, first_routing, rerouted
 from tidegate.errors import FlowError, explain
 from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.model.routing import Cut, Routing

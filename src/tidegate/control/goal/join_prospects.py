@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.content import bend_after
-from tidegate.control.cost_model import Effort
-from tidegate.control.join_policies import JoinShape
-from tidegate.control.offers import Offer, cells_offer, rate_offer
-from tidegate.control.overload import (
+from tidegate.control.actuators.content import bend_after
+from tidegate.control.actuators.join_policies import JoinShape
+from tidegate.control.actuators.join_shedding import (
     OverloadSettings,
     comparisons_of,
     kept_part,
@@ -25,9 +23,11 @@ from tidegate.control.overload import (
     offered_to,
     values_by_age,
 )
+from tidegate.control.actuators.policy import Work
+from tidegate.control.actuators.work_ahead import work_ahead
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.shed_options import Offer, cells_offer, rate_offer
 from tidegate.control.planning import Operator
-from tidegate.control.shedding import Work
-from tidegate.control.work_ahead import work_ahead
 from tidegate.model.plan import LEFT, RIGHT, Manifest, Plan, TaskReport
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.control.recall import recall_of
-from tidegate.control.selective import ContentDecision
-from tidegate.control.shedding import Work
+from tidegate.control.actuators.policy import Work
+from tidegate.control.actuators.selective import ContentDecision
+from tidegate.control.receipts.recall import recall_of
 from tidegate.join.selective.estimate_price import price
 from tidegate.model.plan import Manifest, Plan, Skipping, TaskReport
 

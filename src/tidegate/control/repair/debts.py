@@ -9,7 +9,7 @@ windows by age), and a cell into rows by lot, so that any spare moment can pay s
                        age 1  ██████░░░░░░   paid for rows whose lot is below 0.5
                        age 2  ░░░░░░░░░░░░   owed
 
-What is needed to pay outlives its window, as far as that is allowed (control/forgiving.py).
+What is needed to pay outlives its window, as far as that is allowed (control/repair/write_off.py).
 
 Guarantee: pure. A cell is paid for each lot exactly once, and no stored row that a debt needs is given up.
 """

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tidegate.control.rate import Load, RateRule
+from tidegate.control.actuators.paper_rate import Load, RateRule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

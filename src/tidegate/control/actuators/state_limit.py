@@ -24,7 +24,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tidegate.control.allocation import hull
+from tidegate.control.goal.optimiser import hull
 from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Piece
 
 #: Per join and side (left, right): matches that a stored row finds at each age, in any unit.

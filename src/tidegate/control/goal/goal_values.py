@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.control.cost_model import CostSettings, Effort
-from tidegate.control.headroom import HeadroomSettings
-from tidegate.control.load_model import Took
-from tidegate.control.patience import PatienceSettings
-from tidegate.control.prospect import Levels
+from tidegate.control.goal.cost_model import CostSettings, Effort
+from tidegate.control.goal.hysteresis import PatienceSettings
+from tidegate.control.goal.load_model import Took
+from tidegate.control.goal.prospect import Levels
+from tidegate.control.goal.safety_margin import HeadroomSettings
 from tidegate.errors import FlowError, explain
 
 

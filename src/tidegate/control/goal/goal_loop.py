@@ -23,18 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.control import freshest, overload, sifting, window_dropping
-from tidegate.control.arrivals import Arrivals, Expected
-from tidegate.control.cost_model import Effort
-from tidegate.control.goal_prospects import Prospects, efforts_of
-from tidegate.control.goal_step import KeepSettings, Ran, Step
-from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings, state_warnings, warnings
-from tidegate.control.intake import Fits, Intake
-from tidegate.control.load_model import SOURCES, Took, uneven_seconds, wall_seconds
-from tidegate.control.memory import piece_bytes
-from tidegate.control.one_goal import OneGoal
+from tidegate.control.actuators import join_shedding, sifting, stale_rows, window_dropping
+from tidegate.control.actuators.policy import Work
+from tidegate.control.actuators.state_limit import piece_bytes
+from tidegate.control.goal.backpressure import Fits, Intake
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.forecast import Arrivals, Expected
+from tidegate.control.goal.goal_step import KeepSettings, Ran, Step
+from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, state_warnings, warnings
+from tidegate.control.goal.level_controller import OneGoal
+from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
+from tidegate.control.goal.work_forecast import Prospects, efforts_of
 from tidegate.control.planning import Operator
-from tidegate.control.shedding import Work
 from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.window.drop.nodes import Join
 
@@ -87,7 +87,7 @@ def learn(
         }
     }
     if settings.freshest:
-        learnt[freshest.CONTROL] = freshest.learn(
+        learnt[stale_rows.CONTROL] = stale_rows.learn(
             before, plan, ran.reports, after, operators, settings.freshest, decided.keep_share
         )
     return learnt | _mechanisms(step, decided.levels, prospects.works)
@@ -155,8 +155,8 @@ def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Wor
     learnt: dict[str, Any] = {}
     busy, cold = ran.busy_seconds, ran.cold
     if settings.overload is not None:
-        time = overload.BatchTime(busy, measures_joins=True, cold=cold)
-        learnt |= overload.learn(
+        time = join_shedding.BatchTime(busy, measures_joins=True, cold=cold)
+        learnt |= join_shedding.learn(
             settings.overload,
             before,
             plan,

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.api.goal import Shed
-from tidegate.control.content import bend_after, chooses_by_content, chosen_by_content
-from tidegate.control.join_policies import JoinShape, kind_of, policy_of, rate_rule
-from tidegate.control.memory import forget, piece_bytes
+from tidegate.control.actuators.content import bend_after, chooses_by_content, chosen_by_content
+from tidegate.control.actuators.join_policies import JoinShape, kind_of, policy_of, rate_rule
+from tidegate.control.actuators.paper_rate import FixedRate, RateRule, batch_load, expected_rows
+from tidegate.control.actuators.policy import AgeCounts, Telemetry, Work
+from tidegate.control.actuators.selective import SelectivePolicy
+from tidegate.control.actuators.state_limit import forget, piece_bytes
+from tidegate.control.actuators.work_ahead import newest, rows_a_second, work_ahead
 from tidegate.control.planning import Operator
-from tidegate.control.rate import FixedRate, RateRule, batch_load, expected_rows
-from tidegate.control.selective import SelectivePolicy
-from tidegate.control.shedding import AgeCounts, Telemetry, Work
-from tidegate.control.work_ahead import newest, rows_a_second, work_ahead
 from tidegate.join.selective.reach import cell_of, shares_by_age
 from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Piece, Plan, Skipping, TaskReport
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.first_count import SideSeen
-from tidegate.control.loads import of_sides
+from tidegate.control.balance.key_counts import SideSeen
+from tidegate.control.balance.loads import of_sides
 from tidegate.join.within import Tumbling, Within
 from tidegate.model.plan import LEFT, RIGHT
 from tidegate.route.hash_routing import partition_of

@@ -33,8 +33,9 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.control.completeness import SKIPPED_PAIRS, Losses, losses_of
-from tidegate.control.ledger import (
+from tidegate.control.planning import Operator
+from tidegate.control.receipts.completeness import SKIPPED_PAIRS, Losses, losses_of
+from tidegate.control.receipts.ledger import (
     REASONS,
     SAMPLING,
     WINDOW_DROP,
@@ -46,8 +47,7 @@ from tidegate.control.ledger import (
     lines_of,
     of_stream,
 )
-from tidegate.control.planning import Operator
-from tidegate.control.recall import Estimate, Recall, found_shares, recall_of
+from tidegate.control.receipts.recall import Estimate, Recall, found_shares, recall_of
 from tidegate.errors import explain
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within

@@ -24,7 +24,7 @@ from itertools import groupby
 from typing import Any
 
 from tidegate.api.goal import WHEN_IDLE
-from tidegate.control.cost_model import CostModel, Effort
+from tidegate.control.goal.cost_model import CostModel, Effort
 from tidegate.model.plan import Debt, Manifest, OwedCell, PaidCell, Payment, Plan, Skipping, TaskReport
 
 #: Where the manifest keeps what is remembered.

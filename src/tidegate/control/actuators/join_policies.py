@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from tidegate.api.goal import Shed
-from tidegate.control.adaptive import AdaptiveSettings, AdaptiveShedding
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
+from tidegate.control.actuators.paper_rate import Load, RateAdaptation, RateRule
+from tidegate.control.actuators.policy import Policy, RandomDrop, WindowReduction, Work
+from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.planning import Operator
-from tidegate.control.rate import Load, RateAdaptation, RateRule
 from tidegate.control.rate_model import RateModel, RateModelSettings
-from tidegate.control.selective import SelectivePolicy
-from tidegate.control.shedding import Policy, RandomDrop, WindowReduction, Work
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.model.plan import LEFT, RIGHT

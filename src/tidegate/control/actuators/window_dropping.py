@@ -28,8 +28,8 @@ from functools import cached_property
 from typing import Any
 
 from tidegate.api.goal import Shed
-from tidegate.control.join_policies import rate_rule
-from tidegate.control.rate import batch_load, expected_rows
+from tidegate.control.actuators.join_policies import rate_rule
+from tidegate.control.actuators.paper_rate import batch_load, expected_rows
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.window.drop.admission import Admission, admit
 from tidegate.window.drop.drop_cost import dropped_rows

@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.control.rate import RateRule
-from tidegate.control.shedding import Decision, Probing, Shape, Telemetry
+from tidegate.control.actuators.paper_rate import RateRule
+from tidegate.control.actuators.policy import Decision, Probing, Shape, Telemetry
 from tidegate.errors import FlowError, explain
 from tidegate.join.selective.direction import directed_fractions
 from tidegate.join.selective.time_correlation import TimeCorrelation

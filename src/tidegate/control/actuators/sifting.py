@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.api.goal import Shed
-from tidegate.control.join_policies import rate_rule
-from tidegate.control.rate import batch_load, expected_rows
-from tidegate.control.sifter_choice import ChoiceSettings, Seen, choose
+from tidegate.control.actuators.join_policies import rate_rule
+from tidegate.control.actuators.paper_rate import batch_load, expected_rows
+from tidegate.control.actuators.sifter_choice import ChoiceSettings, Seen, choose
 from tidegate.model.plan import Manifest, Plan
 from tidegate.model.reports import MatchReport, Sampled
 from tidegate.sift.filter.sifter import Sifter

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from tidegate.control import overload, sifting, window_dropping
-from tidegate.control.cost_model import Effort
-from tidegate.control.goal_step import KeepSettings, Ran, Step
-from tidegate.control.join_prospects import foreseen
-from tidegate.control.offers import (
+from tidegate.control.actuators import join_shedding, sifting, window_dropping
+from tidegate.control.actuators.policy import Work
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.goal_step import KeepSettings, Ran, Step
+from tidegate.control.goal.join_prospects import foreseen
+from tidegate.control.goal.shed_options import (
     Offer,
     even_offer,
     regions_offer,
@@ -24,7 +25,6 @@ from tidegate.control.offers import (
     shut_offer,
     windows_offer,
 )
-from tidegate.control.shedding import Work
 from tidegate.window.drop.nodes import Output, Source, Window
 
 
@@ -161,7 +161,7 @@ def efforts_of(settings: KeepSettings, ran: Ran) -> dict[str, Effort]:
     """By operator: what it did."""
     parts: dict[str, list[Effort]] = {}
     for report in ran.reports:
-        looked = overload.comparisons_of(report)
+        looked = join_shedding.comparisons_of(report)
         rows = sum(report.offered) - sum(report.dropped) - sum(report.stale)
         # What is paid comes out, too, and only of joins whose every row is a match.
         outputs = report.matches or (0 if report.paid.matches else report.emitted)

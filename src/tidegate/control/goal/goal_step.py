@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.control.estimating import EstimateSettings
-from tidegate.control.goal_values import GoalSettings
-from tidegate.control.intake import Taken
-from tidegate.control.overload import OverloadSettings, Worth
+from tidegate.control.actuators.join_shedding import OverloadSettings, Worth
+from tidegate.control.actuators.sampling import EstimateSettings
+from tidegate.control.actuators.sifting import SiftSettings
+from tidegate.control.actuators.window_dropping import DropSettings
+from tidegate.control.goal.backpressure import Taken
+from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.planning import Operator
-from tidegate.control.sifting import SiftSettings
-from tidegate.control.window_dropping import DropSettings
 from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.model.reports import MatchReport
 from tidegate.window.drop.network import Network

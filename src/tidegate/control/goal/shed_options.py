@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.rate import FRACTION_MIN
+from tidegate.control.actuators.paper_rate import FRACTION_MIN
 from tidegate.sift.construct.configuration import configure
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.network import Network

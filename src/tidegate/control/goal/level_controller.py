@@ -33,13 +33,13 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from tidegate.control.cost_model import Effort
-from tidegate.control.goal_values import BatchSeen, Decided, GoalSettings
-from tidegate.control.headroom import Headroom
-from tidegate.control.load_model import LoadModel
-from tidegate.control.offers import Offer
-from tidegate.control.patience import Patience
-from tidegate.control.prospect import Levels, Prospect
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings
+from tidegate.control.goal.hysteresis import Patience
+from tidegate.control.goal.load_model import LoadModel
+from tidegate.control.goal.prospect import Levels, Prospect
+from tidegate.control.goal.safety_margin import Headroom
+from tidegate.control.goal.shed_options import Offer
 
 #: A point that does less than this part of what it could may always come up to it; and by as much as takes
 #: this part of the time: should that be far off, little is at stake.

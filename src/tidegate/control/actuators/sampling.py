@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.api.goal import Shed
+from tidegate.control.actuators.paper_rate import FRACTION_MIN
 from tidegate.control.planning import Operator, input_watermark
-from tidegate.control.rate import FRACTION_MIN
-from tidegate.control.receipts import ESTIMATED, EXACT
+from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.plan import END_US, LEFT, Manifest, Plan, TaskReport
 from tidegate.window.estimate.strata import STRATA, LeftOut
 from tidegate.window.lifetime import Lifetime

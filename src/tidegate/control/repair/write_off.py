@@ -2,7 +2,7 @@
 
 Where rows that outlive their windows take more bytes than the user allows, debts are forgiven: oldest first,
 since they are what keeps old segments; and of a debt the most valuable cells have been paid by then
-(control/repair.py), so what is lost is the least valuable of the oldest. So are debts that need rows which
+(control/repair/repair.py), so what is lost is the least valuable of the oldest. So are debts that need rows which
 are given up to keep the whole state small (`Skipping.forget_us`).
 
 Guarantee: pure; what is forgiven is in the ledger, and told.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
 
-from tidegate.control.debts import Ledger, Needs
+from tidegate.control.repair.debts import Ledger, Needs
 from tidegate.model.plan import Piece, Skipping
 
 #: Each debt is a kilobyte or two in the state: more of them are forgiven, however little else they keep.

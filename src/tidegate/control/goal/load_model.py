@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.control.cost_model import CostModel, CostSettings, Effort
-from tidegate.control.overhead import Overhead
+from tidegate.control.goal.cost_model import CostModel, CostSettings, Effort
+from tidegate.control.goal.overhead import Overhead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.control.ledger import RANDOM_DROP, SAMPLING, STALE, WINDOW_DROP, Line, Reader
 from tidegate.control.planning import Operator
+from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, STALE, WINDOW_DROP, Line, Reader
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 
 #: Where the manifest keeps the newest time of a missing row, by operator.

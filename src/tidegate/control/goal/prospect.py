@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.allocation import Curve, allocate
-from tidegate.control.cost_model import Effort
-from tidegate.control.load_model import LoadModel
-from tidegate.control.offers import Offer
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.load_model import LoadModel
+from tidegate.control.goal.optimiser import Curve, allocate
+from tidegate.control.goal.shed_options import Offer
 
 Levels = Mapping[str, float]
 

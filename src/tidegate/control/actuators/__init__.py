@@ -1,0 +1,1 @@
+"""From a level to a decision, one shedding mechanism per file."""

@@ -1,0 +1,1 @@
+"""Where rows lie next: loads in, routing out."""

@@ -1,0 +1,1 @@
+"""The goal: load model, forecast, optimiser, hysteresis. Measurements in, levels of shedding out."""

@@ -1,0 +1,1 @@
+"""What was lost, exactly: ledgers, completeness, recall, receipts."""

@@ -1,0 +1,1 @@
+"""Skipped pairs: what is owed, what is repaired next, what is written off."""
