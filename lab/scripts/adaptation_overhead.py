@@ -34,7 +34,7 @@ from tidegate.route.hash_routing import first_table
 from tidegate.spark.join_batch import join_batch
 from tidegate.spark.join_task import JoinInstance
 from tidegate.spark.layout import CODE, REPORT, TAG, TIME, JoinLayout, OutputColumn, SideLayout
-from tidegate.state.memory import MemoryStore
+from tidegate.state.store.memory import MemoryStore
 
 SECOND = 1_000_000
 BATCHES, TIMED = 28, 16

@@ -40,8 +40,8 @@ from tidegate.spark.join_batch import join_batch
 from tidegate.spark.join_task import JoinInstance
 from tidegate.spark.layout import CODE, OK, REPORT, ROLE, ROW, TAG, TIME
 from tidegate.spark.residual import SettleInstance
-from tidegate.state import memory
-from tidegate.state.memory import MemoryStore
+from tidegate.state.store import memory
+from tidegate.state.store.memory import MemoryStore
 
 #: (time, key, number, value); a row without a time is rejected.
 Row = tuple[int | None, Cell, int, int]

@@ -33,7 +33,7 @@ from tests.property.test_window_results import specs as time_specs
 from tidegate.model.plan import Piece
 from tidegate.spark.layout import CHECK, CODE, TIME
 from tidegate.spark.runs import StoredRun
-from tidegate.state.segment import SegmentCache
+from tidegate.state.segments import SegmentCache
 from tidegate.window.spec import RowsSpec
 
 COUNT, LAST = PlainAggregate("count", ("word",)), PlainAggregate("max", ("word",))

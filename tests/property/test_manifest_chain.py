@@ -13,8 +13,8 @@ from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flippe
 
 from tidegate.errors import StateError
 from tidegate.model.plan import ByteRange, Debt, Manifest, OwedCell, Piece, Skipping
-from tidegate.state.manifest import ManifestLog
-from tidegate.state.memory import MemoryStore
+from tidegate.state.manifest_log import ManifestLog
+from tidegate.state.store.memory import MemoryStore
 
 NAMES = itertools.count()
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.model.plan import ByteRange
-from tidegate.state.memory import MemoryStore
-from tidegate.state.segment import ALIGNMENT, SegmentCache, SegmentWriter
+from tidegate.state.segments import ALIGNMENT, SegmentCache, SegmentWriter
+from tidegate.state.store.memory import MemoryStore
 
 NAMES = itertools.count()
 VALUES = st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=20)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.spark.ledger_watch import violations
 
-from tidegate.state.receipts import ReceiptLog
+from tidegate.state.receipt_log import ReceiptLog
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from tests.spark.crash_runner import watched_files
 from tests.spark.ledger_watch import violations
 
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.state.sweep import referenced
+from tidegate.state.recovery import referenced
 
 ROOT = Path(__file__).parents[2]
 #: A run takes seconds on an idle machine; a hung one must not hang the tests.

@@ -58,8 +58,8 @@ def look(url: str, last: int) -> Contents:
     """Everything but the stored rows themselves; telemetry, batch by batch, of the `last` ones only."""
     from tidegate.report.contents import Contents, last_of
     from tidegate.state.checkpoint import Checkpoint
-    from tidegate.state.paths import batch_of
     from tidegate.state.plan_log import FOLDER as PLANS
+    from tidegate.state.store.paths import batch_of
 
     checkpoint = Checkpoint(url)
     if not checkpoint.store.list():

@@ -42,7 +42,7 @@ from tidegate.spark.source_sifters import marked
 from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_frames import count_name, counts_dropped, only_markers, partials
 from tidegate.spark.window_task import WindowInstance
-from tidegate.state.paths import stage_path
+from tidegate.state.store.paths import stage_path
 from tidegate.window.spec import RowsSpec
 
 #: What the tasks of each operator need to know in one batch.

@@ -23,7 +23,7 @@ from tidegate.route.places import recut
 from tidegate.spark.layout import CODE
 from tidegate.spark.marks import Marks
 from tidegate.spark.runs import StoredRun, as_numpy
-from tidegate.state.segment import SegmentCache
+from tidegate.state.segments import SegmentCache
 
 
 class Layout(Protocol):

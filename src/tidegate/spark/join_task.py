@@ -39,9 +39,9 @@ from tidegate.spark.settle_task import Settling
 from tidegate.spark.stage_file import StageWriter
 from tidegate.spark.worker_cache import worker_cache
 from tidegate.spark.worker_memory import keep_freed_memory
-from tidegate.state.paths import segment_path, stage_path
-from tidegate.state.segment import SegmentCache, SegmentWriter
-from tidegate.state.store import open_store
+from tidegate.state.segments import SegmentCache, SegmentWriter
+from tidegate.state.store.paths import segment_path, stage_path
+from tidegate.state.store.store import open_store
 
 
 class JoinInstance:

@@ -34,7 +34,7 @@ from tidegate.spark.judging import Places
 from tidegate.spark.layout import BATCH
 from tidegate.spark.meeting import Meeting, chunks
 from tidegate.spark.runs import Run, StoredRun, as_numpy
-from tidegate.state.segment import SegmentCache
+from tidegate.state.segments import SegmentCache
 
 #: Where a result row of an inner join was found, if it is one that is made up for: in no cell of this batch.
 NO_CELL = -1

@@ -41,9 +41,9 @@ from tidegate.spark.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIG
 from tidegate.spark.runs import NewRun, StoredRun
 from tidegate.spark.settle_task import Settling
 from tidegate.spark.worker_cache import worker_cache
-from tidegate.state.paths import segment_path
-from tidegate.state.segment import SegmentWriter
-from tidegate.state.store import open_store
+from tidegate.state.segments import SegmentWriter
+from tidegate.state.store.paths import segment_path
+from tidegate.state.store.store import open_store
 
 
 def condition(where: Any) -> Column:

@@ -22,7 +22,7 @@ from tidegate.spark.settings import Settings
 from tidegate.spark.stream_settings import LOCAL_CONF, STREAM_CONF
 from tidegate.spark.worker_errors import told
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.state.local import LocalStore
+from tidegate.state.store.local import LocalStore
 
 
 def run_batch(compiled: Compiled, settings: Settings) -> Query:

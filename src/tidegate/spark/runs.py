@@ -25,7 +25,7 @@ from tidegate.model.plan import Piece
 from tidegate.route.places import Labelled
 from tidegate.route.targets import PROBE, STORE
 from tidegate.spark.layout import BATCH, CODE, ROW, TIME, SideLayout
-from tidegate.state.segment import SegmentCache, SegmentWriter
+from tidegate.state.segments import SegmentCache, SegmentWriter
 
 if TYPE_CHECKING:
     from tidegate.spark.marks import Marks

@@ -27,7 +27,7 @@ from tidegate.spark.assemble import Pairs
 from tidegate.spark.layout import BATCH, CODE, TIME, JoinLayout
 from tidegate.spark.marks import all_known, borrowed, lent
 from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
-from tidegate.state.segment import SegmentWriter
+from tidegate.state.segments import SegmentWriter
 
 if TYPE_CHECKING:
     from tidegate.spark.held import Held

@@ -24,8 +24,8 @@ from tidegate.spark import linked
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledOperator
 from tidegate.spark.keys import is_binary, quoted
 from tidegate.spark.layout import REPORT
-from tidegate.state.local import LocalStore
-from tidegate.state.store import Store
+from tidegate.state.store.local import LocalStore
+from tidegate.state.store.store import Store
 
 _EXACT = (
     T.BooleanType,

@@ -34,9 +34,9 @@ from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, Window
 from tidegate.spark.window_columns import WindowColumns
 from tidegate.spark.worker_cache import worker_cache
 from tidegate.spark.worker_memory import keep_freed_memory
-from tidegate.state.paths import segment_path, stage_path
-from tidegate.state.segment import SegmentCache, SegmentWriter
-from tidegate.state.store import open_store
+from tidegate.state.segments import SegmentCache, SegmentWriter
+from tidegate.state.store.paths import segment_path, stage_path
+from tidegate.state.store.store import open_store
 from tidegate.window.aggregate.closing import cells, closing_windows, panes_needed
 from tidegate.window.aggregate.merge_runs import Merged, merge_runs
 from tidegate.window.aggregate.merge_runs import Run as KeyRun

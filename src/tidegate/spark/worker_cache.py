@@ -9,8 +9,8 @@ from collections import OrderedDict
 from typing import Any, Protocol
 
 from tidegate.model.plan import Piece
-from tidegate.state.segment import SegmentCache
-from tidegate.state.store import open_store
+from tidegate.state.segments import SegmentCache
+from tidegate.state.store.store import open_store
 
 #: Per store and operator: the run that opened the segments, and the segments.
 _caches: dict[tuple[str, str], tuple[str, SegmentCache]] = {}

@@ -16,14 +16,14 @@ from __future__ import annotations
 from tidegate.errors import CheckpointInUse, explain
 from tidegate.model.plan import Manifest
 from tidegate.state.flow_check import check_flow
-from tidegate.state.local import LocalStore
 from tidegate.state.lock import Lock, hold
-from tidegate.state.manifest import ManifestLog
+from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.plan_log import PlanLog
-from tidegate.state.receipts import ReceiptLog
-from tidegate.state.store import Store, open_store
-from tidegate.state.sweep import drop_unreferenced, sweep
-from tidegate.state.telemetry import TelemetryLog
+from tidegate.state.receipt_log import ReceiptLog
+from tidegate.state.recovery import drop_unreferenced, sweep
+from tidegate.state.store.local import LocalStore
+from tidegate.state.store.store import Store, open_store
+from tidegate.state.telemetry_log import TelemetryLog
 
 __all__ = ["Checkpoint", "check_flow"]
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from tidegate.errors import StateError
 from tidegate.state.holder import Holder, in_use
-from tidegate.state.store import Store
+from tidegate.state.store.store import Store
 
 RENEW_SECONDS = 15.0
 #: Four renewals may fail before a run counts as dead. Less: a slow network kills healthy runs.

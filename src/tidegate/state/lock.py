@@ -18,8 +18,8 @@ from typing import Protocol
 
 from tidegate.state.holder import Holder, in_use, this_process
 from tidegate.state.lease import Lease
-from tidegate.state.local import LocalStore
-from tidegate.state.store import Store
+from tidegate.state.store.local import LocalStore
+from tidegate.state.store.store import Store
 
 PATH = "lock"
 

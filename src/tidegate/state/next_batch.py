@@ -11,8 +11,8 @@ skip rows that were never seen, and nobody would notice.
 from __future__ import annotations
 
 from tidegate.errors import StateError, explain
-from tidegate.state.manifest import FOLDER
-from tidegate.state.paths import batch_path
+from tidegate.state.manifest_log import FOLDER
+from tidegate.state.store.paths import batch_path
 
 
 def is_done(batch: int, newest: int) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from tidegate.errors import StateError, explain
 from tidegate.model.plan import Plan
-from tidegate.state.paths import batch_of, batch_path
-from tidegate.state.sealed import seal, unseal
-from tidegate.state.store import Store
+from tidegate.state.store.paths import batch_of, batch_path
+from tidegate.state.store.sealed import seal, unseal
+from tidegate.state.store.store import Store
 
 FOLDER = "plans"
 KIND = "plan"

@@ -18,7 +18,7 @@ from typing import Any
 
 from tidegate.errors import FlowError, StateError, explain
 from tidegate.sift.filter.sifter import Sifter
-from tidegate.state.store import open_store
+from tidegate.state.store.store import open_store
 
 #: Older versions than these are deleted: a node that is slow to look finds the newest anyway.
 VERSIONS_KEPT = 8

@@ -12,7 +12,7 @@ from tidegate.errors import StateError
 from tidegate.model.plan import ByteRange, Manifest, Piece, Plan, StreamClock
 from tidegate.model.routing import together
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.state.manifest import ManifestLog
+from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.plan_log import PlanLog
 
 ROUTING = {"near": together(0, 2, (0, 1, 0, 1))}

@@ -15,7 +15,7 @@ from tests.oracle.plain_join import PlainJoin
 from tidegate.join.within import Within
 from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.spark.layout import REPORT
-from tidegate.state.sweep import referenced, sweep
+from tidegate.state.recovery import referenced, sweep
 
 BATCHES, ROWS = 6, 40
 WITHIN = Within(7, 5)

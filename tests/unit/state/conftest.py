@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.state.samples import KINDS, make_store
 
-from tidegate.state.store import Store
+from tidegate.state.store.store import Store
 
 
 @pytest.fixture(params=KINDS)

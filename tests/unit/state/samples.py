@@ -13,10 +13,10 @@ from fsspec.implementations.dirfs import DirFileSystem
 
 from tidegate.model.plan import ByteRange, Manifest, Piece, Plan, StreamClock
 from tidegate.model.routing import together
-from tidegate.state.local import LocalStore
-from tidegate.state.memory import MemoryStore
-from tidegate.state.remote import RemoteStore
-from tidegate.state.store import Store
+from tidegate.state.store.local import LocalStore
+from tidegate.state.store.memory import MemoryStore
+from tidegate.state.store.remote import RemoteStore
+from tidegate.state.store.store import Store
 
 KINDS = ("local", "memory", "remote-memory", "remote-file", "remote-dir")
 

@@ -12,7 +12,7 @@ from tests.unit.state.samples import a_manifest, a_piece, a_plan
 
 from tidegate.errors import CheckpointInUse, StateError
 from tidegate.state.checkpoint import Checkpoint, check_flow
-from tidegate.state.paths import segment_path
+from tidegate.state.store.paths import segment_path
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_run_that_is_killed_anywhere_leaves_a_state_that_loads(tmp_path: Path)
 import sys
 from tests.unit.state.samples import a_manifest, a_piece, a_plan
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.state.paths import segment_path
+from tidegate.state.store.paths import segment_path
 checkpoint = Checkpoint(sys.argv[1])
 checkpoint.open("victim")
 last = checkpoint.recover()

@@ -8,9 +8,9 @@ from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flippe
 
 from tidegate.errors import StateError
 from tidegate.model.plan import Manifest
-from tidegate.state.manifest import ManifestLog
-from tidegate.state.memory import MemoryStore
-from tidegate.state.store import Store
+from tidegate.state.manifest_log import ManifestLog
+from tidegate.state.store.memory import MemoryStore
+from tidegate.state.store.store import Store
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from tests.unit.state.samples import a_plan, alter, flipped
 
 from tidegate.errors import StateError
 from tidegate.state.plan_log import PlanLog
-from tidegate.state.store import Store
-from tidegate.state.telemetry import TelemetryLog
+from tidegate.state.store.store import Store
+from tidegate.state.telemetry_log import TelemetryLog
 
 PATH = "plans/0000000012.json"
 

@@ -8,8 +8,8 @@ from tests.unit.state.samples import alter
 
 from tidegate.errors import StateError
 from tidegate.state.checkpoint import Checkpoint
-from tidegate.state.receipts import PER_FILE, ReceiptLog
-from tidegate.state.store import Store
+from tidegate.state.receipt_log import PER_FILE, ReceiptLog
+from tidegate.state.store.store import Store
 
 
 def receipt(batch: int, offered: int = 5) -> dict[str, object]:

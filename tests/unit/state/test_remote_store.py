@@ -8,8 +8,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tidegate.errors import StateError
-from tidegate.state.downloads import DRAFT_SECONDS_MAX, Downloads, private_directory
-from tidegate.state.remote import RemoteStore
+from tidegate.state.store.downloads import DRAFT_SECONDS_MAX, Downloads, private_directory
+from tidegate.state.store.remote import RemoteStore
 
 
 class CountingFileSystem(MemoryFileSystem):  # type: ignore[misc]

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.state.samples import a_piece
 
 from tidegate.errors import StateError
-from tidegate.state.sealed import seal, unseal
+from tidegate.state.store.sealed import seal, unseal
 
 
 def test_a_sealed_file_is_plain_json_and_opens_to_what_was_put_in() -> None:
@@ -45,7 +45,7 @@ def test_a_sound_file_in_the_place_of_another_is_found(kind: str, batch: int) ->
 
 def test_a_file_of_another_format_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
     data = seal("plan", 3, {})
-    monkeypatch.setattr("tidegate.state.sealed.FORMAT", 2)
+    monkeypatch.setattr("tidegate.state.store.sealed.FORMAT", 2)
     with pytest.raises(StateError, match="of another version"):
         unseal(data, "plan", 3, "f")
 

@@ -8,9 +8,9 @@ from tests.unit.state.samples import alter, flipped, rows
 
 from tidegate.errors import StateError
 from tidegate.model.plan import ByteRange
-from tidegate.state.memory import MemoryStore
-from tidegate.state.segment import ALIGNMENT, SegmentCache, SegmentWriter
-from tidegate.state.store import Store
+from tidegate.state.segments import ALIGNMENT, SegmentCache, SegmentWriter
+from tidegate.state.store.memory import MemoryStore
+from tidegate.state.store.store import Store
 
 FILE = "segments/near/0-0-a.arrow"
 

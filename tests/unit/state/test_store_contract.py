@@ -11,10 +11,10 @@ import pytest
 from tests.unit.state.samples import make_store
 
 from tidegate.errors import StateError
-from tidegate.state.local import LocalStore
-from tidegate.state.memory import MemoryStore
-from tidegate.state.remote import RemoteStore
-from tidegate.state.store import Store, open_store
+from tidegate.state.store.local import LocalStore
+from tidegate.state.store.memory import MemoryStore
+from tidegate.state.store.remote import RemoteStore
+from tidegate.state.store.store import Store, open_store
 
 
 def test_buffers_of_all_sorts_are_joined_into_one_file(store: Store) -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tests.unit.state.samples import a_manifest, a_piece, a_range
 
-from tidegate.state.store import Store
-from tidegate.state.sweep import drop_unreferenced, referenced, sweep
+from tidegate.state.recovery import drop_unreferenced, referenced, sweep
+from tidegate.state.store.store import Store
 
 ROWS, BITS, OLD = "segments/near/1.arrow", "segments/near/2.arrow", "segments/near/0.arrow"
 PIECE = a_piece(ROWS, matched={"0": a_range(BITS)})

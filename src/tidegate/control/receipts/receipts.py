@@ -1,7 +1,7 @@
 """The receipt of a batch: for every stream and every output, exactly what was lost.
 
     plan, manifests ─┐
-    reports of tasks ├─▶ receipt: one plain value, a JSON line in the checkpoint (`state/receipts.py`)
+    reports of tasks ├─▶ receipt: one plain value, a JSON line in the checkpoint (`state/receipt_log.py`)
     observations     ┘
 
 For streams the ledger (`ledger.py`): offered = processed + shed by reason + late + rejected. For outputs

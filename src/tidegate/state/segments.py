@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from tidegate.errors import StateError, explain
 from tidegate.model.plan import ByteRange
-from tidegate.state.sealed import checksum
-from tidegate.state.store import Bytes, Store
+from tidegate.state.store.sealed import checksum
+from tidegate.state.store.store import Bytes, Store
 
 ALIGNMENT = 64
 #: Opened blobs that a worker keeps. They are mapped, so this bounds addresses and page cache, not the heap.

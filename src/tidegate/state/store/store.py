@@ -25,10 +25,10 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from tidegate.state.local import LocalStore
-from tidegate.state.memory import MemoryStore
-from tidegate.state.paths import Names
-from tidegate.state.remote import RemoteStore
+from tidegate.state.store.local import LocalStore
+from tidegate.state.store.memory import MemoryStore
+from tidegate.state.store.paths import Names
+from tidegate.state.store.remote import RemoteStore
 
 #: What can be written: anything that shows its bytes without a copy.
 Bytes: TypeAlias = bytes | memoryview | pa.Buffer

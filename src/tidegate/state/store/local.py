@@ -13,10 +13,10 @@ from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 
-from tidegate.state.paths import Names, checked, missing, selected, temporary, written_twice
+from tidegate.state.store.paths import Names, checked, missing, selected, temporary, written_twice
 
 if TYPE_CHECKING:
-    from tidegate.state.store import Bytes
+    from tidegate.state.store.store import Bytes
 
 
 class LocalStore:

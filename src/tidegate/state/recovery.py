@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate.model.plan import Manifest, Piece
-from tidegate.state.store import Store
+from tidegate.state.store.store import Store
 
 FOLDER = "segments"
 

@@ -28,9 +28,9 @@ from tidegate.state.delta import (
     difference,
     small_fields,
 )
-from tidegate.state.paths import batch_of, batch_path
-from tidegate.state.sealed import seal, unseal
-from tidegate.state.store import Store
+from tidegate.state.store.paths import batch_of, batch_path
+from tidegate.state.store.sealed import seal, unseal
+from tidegate.state.store.store import Store
 
 FOLDER = "manifests"
 KIND = "manifest"

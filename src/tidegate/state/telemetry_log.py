@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tidegate.state.paths import batch_of, batch_path
-from tidegate.state.sealed import seal, unseal
-from tidegate.state.store import Store
+from tidegate.state.store.paths import batch_of, batch_path
+from tidegate.state.store.sealed import seal, unseal
+from tidegate.state.store.store import Store
 
 FOLDER = "telemetry"
 KIND = "telemetry"

@@ -24,11 +24,11 @@ import fsspec
 import pyarrow as pa
 
 from tidegate.errors import StateError, explain
-from tidegate.state.downloads import Downloads, private_directory
-from tidegate.state.paths import Names, checked, missing, selected, temporary, written_twice
+from tidegate.state.store.downloads import Downloads, private_directory
+from tidegate.state.store.paths import Names, checked, missing, selected, temporary, written_twice
 
 if TYPE_CHECKING:
-    from tidegate.state.store import Bytes
+    from tidegate.state.store.store import Bytes
 
 #: Schemes whose single put is atomic and whose rename is a copy.
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "r2", "oci", "obs"})

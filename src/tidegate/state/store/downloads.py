@@ -23,7 +23,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from tidegate.state.paths import TEMPORARY_PREFIX
+from tidegate.state.store.paths import TEMPORARY_PREFIX
 
 #: A draft older than this belongs to a process that died while it was fetching.
 DRAFT_SECONDS_MAX = 3600.0

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidegate.errors import StateError, explain
-from tidegate.state.paths import batch_of
-from tidegate.state.store import Store
+from tidegate.state.store.paths import batch_of
+from tidegate.state.store.store import Store
 
 #: Lines of a file. More: fewer files; fewer: less to write with every batch.
 PER_FILE = 100

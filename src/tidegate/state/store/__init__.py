@@ -1,0 +1,1 @@
+"""Blobs on any file system, with an in-memory twin for tests."""
