@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
+from tidegate.edge.sifter_folder import Counts, newest, write_counts
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
@@ -21,7 +22,6 @@ from tidegate.sift.regions import Domain, Regions
 from tidegate.spark.layout import HASH, SAMPLE, TIME, MatchLayout
 from tidegate.spark.match_task import MatchBatch
 from tidegate.spark.sifted import sifted
-from tidegate.state.sifter_files import Counts, newest, write_counts
 
 AXES = (Axis("x"), Axis("n", "integer"), Axis("kind", "category", ("bus", "it's", "tram")))
 

@@ -23,9 +23,9 @@ from tidegate.errors import FlowError, TidegateError, explain
 
 if TYPE_CHECKING:
     from tidegate.edge.node import Node
+    from tidegate.edge.sifter_folder import Counts
     from tidegate.edge.source import Sink, Source
     from tidegate.sift.filter.sifter import Sifter
-    from tidegate.state.sifter_files import Counts
 
 FORMATS = ("json", "csv", "arrow")
 ENDINGS = {
@@ -112,8 +112,8 @@ def told_format(file: str | None, first: bytes) -> str:
 
 
 def _first_sifter(arguments: argparse.Namespace) -> Sifter:
+    from tidegate.edge.sifter_folder import newest
     from tidegate.sift.filter.sifter import Sifter
-    from tidegate.state.sifter_files import newest
 
     if arguments.filter is not None:
         try:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.edge.sifter_folder import Counts, counts_of, newest, write_counts
 from tidegate.sift.filter.decision import Gate
 from tidegate.sift.filter.sifter import Sifter
-from tidegate.state.sifter_files import Counts, counts_of, newest, write_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.edge.sifter_folder import offered, publish
 from tidegate.model.plan import Manifest, Plan
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.spark.compiled import CompiledMatch
 from tidegate.spark.keys import quoted
 from tidegate.spark.layout import SAMPLE
-from tidegate.state.sifter_files import offered, publish
 
 #: Where the manifest keeps what the nodes had been offered, and had dropped, when its batch was over.
 CONTROL, DROPPED = "sources", "sources_dropped"

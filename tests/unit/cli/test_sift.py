@@ -21,11 +21,11 @@ from tidegate.cli.main import main
 from tidegate.cli.sift import told_format
 from tidegate.edge import source
 from tidegate.edge.node import Node
+from tidegate.edge.sifter_folder import offered, publish
 from tidegate.errors import FlowError
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.state.sifter_files import offered, publish
 
 HALVES = Regions(
     Domain(np.zeros(1), np.ones(1)),

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tidegate.edge.node import TICK_SECONDS, Node
+from tidegate.edge.sifter_folder import counts_of, offered, publish
 from tidegate.sift.filter.decision import SAMPLE
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.state.sifter_files import counts_of, offered, publish
 
 HALVES = Regions(
     Domain(np.zeros(1), np.ones(1)),

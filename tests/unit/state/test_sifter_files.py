@@ -6,11 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidegate.errors import StateError
-from tidegate.sift.filter.sifter import Sifter
-from tidegate.sift.queries.axes import Axis
-from tidegate.sift.regions import Domain
-from tidegate.state.sifter_files import (
+from tidegate.edge.sifter_folder import (
     VERSIONS_KEPT,
     Counts,
     counts_of,
@@ -19,6 +15,10 @@ from tidegate.state.sifter_files import (
     publish,
     write_counts,
 )
+from tidegate.errors import StateError
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.queries.axes import Axis
+from tidegate.sift.regions import Domain
 
 SIFTER = Sifter.passing_everything((Axis("x"),), Domain(np.zeros(1), np.ones(1)))
 
