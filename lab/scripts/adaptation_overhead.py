@@ -31,10 +31,10 @@ from tidegate.join.within import Within
 from tidegate.model.plan import Manifest, Plan, TaskReport
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table
-from tidegate.spark.join_batch import join_batch
-from tidegate.spark.join_task import JoinInstance
-from tidegate.spark.layout import CODE, REPORT, TAG, TIME, JoinLayout, OutputColumn, SideLayout
 from tidegate.state.store.memory import MemoryStore
+from tidegate.worker.join.task import JoinInstance
+from tidegate.worker.join.work import join_batch
+from tidegate.worker.runtime.layout import CODE, REPORT, TAG, TIME, JoinLayout, OutputColumn, SideLayout
 
 SECOND = 1_000_000
 BATCHES, TIMED = 28, 16

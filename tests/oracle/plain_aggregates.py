@@ -19,9 +19,9 @@ import pyarrow as pa
 import xxhash
 from tests.oracle.plain_windows import central_moment, null_if_none, present
 
-from tidegate.spark.layout import UdafLayout
 from tidegate.window.aggregate.aggregates import Part, aggregate, users_part
 from tidegate.window.aggregate.udaf import State, Udaf
+from tidegate.worker.runtime.layout import UdafLayout
 
 #: A row by column name; "time" is its event time.
 Row = Mapping[str, Any]

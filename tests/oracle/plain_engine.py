@@ -35,13 +35,14 @@ from tidegate.model.plan import Manifest, Payment, Plan, Skipping, TaskReport
 from tidegate.model.routing import Cut, Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table
-from tidegate.spark import finding, judging, worker_cache
-from tidegate.spark.join_batch import join_batch
-from tidegate.spark.join_task import JoinInstance
-from tidegate.spark.layout import CODE, OK, REPORT, ROLE, ROW, TAG, TIME
 from tidegate.spark.residual import SettleInstance
 from tidegate.state.store import memory
 from tidegate.state.store.memory import MemoryStore
+from tidegate.worker.join import pair_finder, predicates
+from tidegate.worker.join.task import JoinInstance
+from tidegate.worker.join.work import join_batch
+from tidegate.worker.runtime import worker_cache
+from tidegate.worker.runtime.layout import CODE, OK, REPORT, ROLE, ROW, TAG, TIME
 
 #: (time, key, number, value); a row without a time is rejected.
 Row = tuple[int | None, Cell, int, int]
@@ -55,8 +56,8 @@ def small_steps() -> Iterator[None]:
     with (
         patch.object(merging, "TIER", 2),
         patch.object(merging, "CLOSED_MIN", 2),
-        patch.object(finding, "PAIRS_PER_CHUNK", 3),
-        patch.object(judging, "CANDIDATES_PER_CALL", 3),
+        patch.object(pair_finder, "PAIRS_PER_CHUNK", 3),
+        patch.object(predicates, "CANDIDATES_PER_CALL", 3),
     ):
         yield
 
@@ -271,8 +272,8 @@ class PlainEngine:
         if join.where is None:
             yield from JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(rows))
             return
-        finding = replace(work, layout=join.candidates(layout))
-        *found, last = JoinInstance(finding, instance, uuid.uuid4().hex[:12]).run(iter(rows))
+        pair_finder = replace(work, layout=join.candidates(layout))
+        *found, last = JoinInstance(pair_finder, instance, uuid.uuid4().hex[:12]).run(iter(rows))
         settling = SettleInstance(work, instance, uuid.uuid4().hex[:12])
         pairs = (_judged(join, batch) for batch in found)
         yield from settling.run(pairs, lambda: str(last.column(REPORT)[0].as_py()))

@@ -18,7 +18,7 @@ from tidegate.api.join_conditions import Condition as OnCondition
 from tidegate.control.planning import Operator
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.plan import BEGINNING_US
-from tidegate.spark.layout import (
+from tidegate.worker.runtime.layout import (
     CODE,
     LEFT_ROW,
     LEFT_RUN,

@@ -15,12 +15,12 @@ from tests.oracle.plain_window import PlainWindow
 
 from tidegate.api.windows import END, START
 from tidegate.control.planning import Operator
-from tidegate.spark.count_window_task import CountWindowInstance
-from tidegate.spark.layout import PANE, ROW, TIME
-from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.spark.window_task import WindowInstance
 from tidegate.window.lifetime import RowsLifetime
 from tidegate.window.spec import RowsSpec
+from tidegate.worker.runtime.layout import PANE, ROW, TIME
+from tidegate.worker.window.count_task import CountWindowInstance
+from tidegate.worker.window.task import WindowInstance
+from tidegate.worker.window.work import LATE, ON_TIME, REJECTED, WindowBatch
 
 
 def hash_of(row: Row) -> int:

@@ -14,7 +14,11 @@ from tests.oracle.plain_aggregates import KINDS, USERS, PlainAggregate, Row
 
 from tidegate.api.windows import END, START
 from tidegate.control.planning import Operator
-from tidegate.spark.layout import (
+from tidegate.window.aggregate.aggregates import CONSTANTS
+from tidegate.window.lifetime import Lifetime
+from tidegate.window.panes import Panes
+from tidegate.window.spec import WindowSpec
+from tidegate.worker.runtime.layout import (
     CHECK,
     CODE,
     MARKER,
@@ -27,12 +31,8 @@ from tidegate.spark.layout import (
     WindowLayout,
     WindowResult,
 )
-from tidegate.spark.window_batch import LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.spark.window_task import WindowInstance
-from tidegate.window.aggregate.aggregates import CONSTANTS
-from tidegate.window.lifetime import Lifetime
-from tidegate.window.panes import Panes
-from tidegate.window.spec import WindowSpec
+from tidegate.worker.window.task import WindowInstance
+from tidegate.worker.window.work import LATE, ON_TIME, REJECTED, WindowBatch
 
 Codes = tuple[int, int]
 

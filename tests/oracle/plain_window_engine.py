@@ -18,8 +18,8 @@ from tests.oracle.plain_window import PlainWindow
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.model.routing import Routing
 from tidegate.route.assignment import Assignment
-from tidegate.spark.layout import CODE, MARKER, REPORT, TAG, TIME
-from tidegate.spark.window_batch import WindowBatch
+from tidegate.worker.runtime.layout import CODE, MARKER, REPORT, TAG, TIME
+from tidegate.worker.window.work import WindowBatch
 
 
 class PlainWindows(PlainEngine):

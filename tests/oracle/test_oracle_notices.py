@@ -11,8 +11,8 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
 
 from tidegate.join.within import Within
-from tidegate.spark import finding
-from tidegate.spark.settle_task import Settling
+from tidegate.worker.join import pair_finder
+from tidegate.worker.join.settle import Settling
 
 WITHIN = Within(10, 10)
 #: Pairs at the very edge of the window across batches, a pair in one batch, lonely rows of each side.
@@ -66,7 +66,7 @@ def test_the_engine_and_both_oracles_agree_on_the_story() -> None:
         (Within, "dead_before", forgets_early),
         (Within, "partner_range", misses_the_edge),
         (Settling, "set", forgets_matches),
-        (finding.Finder, "_opposite", lambda self, probing: iter(())),
+        (pair_finder.Finder, "_opposite", lambda self, probing: iter(())),
     ],
 )
 def test_a_broken_engine_is_noticed(owner: Any, name: str, broken: Any) -> None:

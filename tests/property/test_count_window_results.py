@@ -31,10 +31,10 @@ from tests.property.test_window_results import (
 from tests.property.test_window_results import specs as time_specs
 
 from tidegate.model.plan import Piece
-from tidegate.spark.layout import CHECK, CODE, TIME
-from tidegate.spark.runs import StoredRun
 from tidegate.state.segments import SegmentCache
 from tidegate.window.spec import RowsSpec
+from tidegate.worker.runtime.layout import CHECK, CODE, TIME
+from tidegate.worker.runtime.runs import StoredRun
 
 COUNT, LAST = PlainAggregate("count", ("word",)), PlainAggregate("max", ("word",))
 

@@ -19,7 +19,7 @@ from tests.oracle.stories import WITHIN, Story, stories
 from tidegate.join.selective.reach import ages_of
 from tidegate.model.plan import BEGINNING_US, Skipping, TaskReport
 from tidegate.route.assignment import Assignment
-from tidegate.spark.join_task import JoinInstance
+from tidegate.worker.join.task import JoinInstance
 
 SHARES = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.0])
 #: Rows of one side below such a time are stale.

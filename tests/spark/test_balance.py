@@ -30,8 +30,8 @@ from tidegate.join.within import Within
 from tidegate.model.routing import Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
-from tidegate.spark.layout import CODE, INSTANCE, ROLE, ROW, TAG, TIME
 from tidegate.spark.routed import _copied, instance_of
+from tidegate.worker.runtime.layout import CODE, INSTANCE, ROLE, ROW, TAG, TIME
 
 PARTITIONS = 8
 WINDOW_US = 3_000_000

@@ -19,9 +19,9 @@ from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.spark.layout import HASH, SAMPLE, TIME, MatchLayout
-from tidegate.spark.match_task import MatchBatch
 from tidegate.spark.sifted import sifted
+from tidegate.worker.match.task import MatchBatch
+from tidegate.worker.runtime.layout import HASH, SAMPLE, TIME, MatchLayout
 
 AXES = (Axis("x"), Axis("n", "integer"), Axis("kind", "category", ("bus", "it's", "tram")))
 

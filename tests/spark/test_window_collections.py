@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
-from tidegate.spark.layout import TIME
 from tidegate.spark.window_aggregates import taken_apart
+from tidegate.worker.runtime.layout import TIME
 
 SCHEMA = "ts timestamp, n long, fare double, word string, place struct<x: int, y: string>"
 SECOND = 1_000_000

@@ -62,7 +62,7 @@ class Piece:
     #: Bit per row, set when the row has found a partner; one blob per instance that ever wrote one.
     matched: Mapping[str, ByteRange] = field(default_factory=dict)
     #: No rows to join, but the identities of rows that found a partner at an instance that does not store
-    #: them; see spark/marks.py.
+    #: them; see worker/runtime/marks.py.
     marks: bool = False
 
     @property

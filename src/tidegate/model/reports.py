@@ -1,6 +1,6 @@
 """What passes between a match, its sifter and the controller: small values, plain JSON.
 
-A match tries rows against queries (`spark/match_task.py`); its sifter stands in front of it and drops rows
+A match tries rows against queries (`worker/match/task.py`); its sifter stands in front of it and drops rows
 when there is no time for all (`sift/`, `spark/sifted.py`); `control/actuators/sifting.py` decides how many.
 """
 

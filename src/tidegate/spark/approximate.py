@@ -26,9 +26,9 @@ from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import SHARE, TIME
 from tidegate.spark.sql_text import data, literal, told_apart
 from tidegate.window.estimate.strata import STRATA
+from tidegate.worker.runtime.layout import SHARE, TIME
 
 #: 2^-53, as in `sift/filter/decision.py`.
 _UNIT = "1.1102230246251565E-16D"

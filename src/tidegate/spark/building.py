@@ -28,22 +28,22 @@ from tidegate.api.windows import Window
 from tidegate.model.plan import BEGINNING_US
 from tidegate.spark import ports, residual
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
-from tidegate.spark.count_window_task import CountWindowInstance
-from tidegate.spark.join_batch import JoinBatch
-from tidegate.spark.join_task import JoinInstance, instance_in
 from tidegate.spark.known import Known
-from tidegate.spark.layout import CELL, CODE, MARKER, QUERY_ID, REPORT, TAG, TIME
-from tidegate.spark.match_task import MatchBatch, MatchTask
 from tidegate.spark.pass_rows import entering, result
 from tidegate.spark.passes import Pass, Staged
 from tidegate.spark.routed import routed
 from tidegate.spark.sifted import sifted
 from tidegate.spark.source_sifters import marked
-from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_frames import count_name, counts_dropped, only_markers, partials
-from tidegate.spark.window_task import WindowInstance
 from tidegate.state.store.paths import stage_path
 from tidegate.window.spec import RowsSpec
+from tidegate.worker.join.task import JoinInstance, instance_in
+from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.match.task import MatchBatch, MatchTask
+from tidegate.worker.runtime.layout import CELL, CODE, MARKER, QUERY_ID, REPORT, TAG, TIME
+from tidegate.worker.window.count_task import CountWindowInstance
+from tidegate.worker.window.task import WindowInstance
+from tidegate.worker.window.work import WindowBatch
 
 #: What the tasks of each operator need to know in one batch.
 Works = Mapping[str, JoinBatch | MatchBatch | WindowBatch]

@@ -54,15 +54,6 @@ from tidegate.spark.joined_row import (
     with_repaired_batch,
 )
 from tidegate.spark.keys import Keys, match_keys, quoted
-from tidegate.spark.layout import (
-    CELL,
-    REPORT,
-    TIME,
-    JoinLayout,
-    MatchLayout,
-    SideLayout,
-    WindowLayout,
-)
 from tidegate.spark.match_columns import check_mark, kinds_of, match_schema
 from tidegate.spark.ports import Port
 from tidegate.spark.sinks import refuse_unknown_formats
@@ -77,6 +68,15 @@ from tidegate.spark.window_schema import (
     window_schema,
 )
 from tidegate.window.spec import WindowSpec
+from tidegate.worker.runtime.layout import (
+    CELL,
+    REPORT,
+    TIME,
+    JoinLayout,
+    MatchLayout,
+    SideLayout,
+    WindowLayout,
+)
 
 
 def compile_flow(

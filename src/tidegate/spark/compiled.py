@@ -16,10 +16,10 @@ from tidegate.model.plan import END_US
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.spark import ports
 from tidegate.spark.lanes import Lanes
-from tidegate.spark.layout import JoinLayout, MatchLayout, WindowLayout
 from tidegate.spark.ports import Port
 from tidegate.spark.read_limits import streaming_leaves
 from tidegate.spark.window_aggregates import Taken
+from tidegate.worker.runtime.layout import JoinLayout, MatchLayout, WindowLayout
 
 
 @dataclass(frozen=True)

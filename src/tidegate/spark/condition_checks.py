@@ -12,9 +12,9 @@ from tidegate.api.join_conditions import Condition, OnPairs, OnSets
 from tidegate.api.streams import HIDDEN, Join
 from tidegate.errors import FlowError, explain
 from tidegate.spark.keys import is_binary, quoted, type_of
-from tidegate.spark.layout import TIME
 from tidegate.spark.sendable import check_sendable
 from tidegate.spark.understood import understood
+from tidegate.worker.runtime.layout import TIME
 
 _ITEMS = (
     T.BooleanType,

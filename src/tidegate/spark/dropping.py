@@ -18,13 +18,13 @@ from tidegate.api.streams import Output
 from tidegate.control.actuators import window_dropping
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan
-from tidegate.spark.layout import TIME
 from tidegate.spark.progress import iso
 from tidegate.spark.sql_text import data, literal
 from tidegate.spark.window_network import output_name, plain_name
 from tidegate.window.drop.gap_table import NO_GAPS, GapTable, gap_table
 from tidegate.window.drop.intervals import Intervals, union
 from tidegate.window.drop.kept_arrows import Arrow
+from tidegate.worker.runtime.layout import TIME
 
 
 class Passing:

@@ -24,7 +24,7 @@ from tidegate.control.balance.balancing import BalanceSettings
 from tidegate.control.balance.key_counts import SideCount, SideSeen
 from tidegate.model.plan import BEGINNING_US, Manifest
 from tidegate.spark.compiled import Compiled
-from tidegate.spark.layout import CODE, REPORT, TAG, TIME
+from tidegate.worker.runtime.layout import CODE, REPORT, TAG, TIME
 
 #: Rows that are counted together. A task has any number of such chunks: a backlog of days need not fit into
 #: its memory.

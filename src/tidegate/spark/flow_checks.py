@@ -16,7 +16,7 @@ from tidegate.api.windows import Window
 from tidegate.errors import FlowError, explain
 from tidegate.model.plan import LEFT
 from tidegate.spark import ports
-from tidegate.spark.layout import JoinLayout
+from tidegate.worker.runtime.layout import JoinLayout
 
 
 def check_outputs(outputs: Sequence[Output]) -> None:

@@ -19,7 +19,7 @@ from tidegate.api.streams import HIDDEN, Join, Node, Source
 from tidegate.errors import FlowError, explain
 from tidegate.spark import ports
 from tidegate.spark.keys import Keys, quoted
-from tidegate.spark.layout import (
+from tidegate.worker.runtime.layout import (
     CELL,
     LEFT_ROW,
     LEFT_RUN,

@@ -14,7 +14,7 @@ from tidegate.errors import FlowError, explain
 from tidegate.sift.queries.axes import Axis
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import is_binary, quoted
-from tidegate.spark.layout import QUERY_ID, REPORT, TIME
+from tidegate.worker.runtime.layout import QUERY_ID, REPORT, TIME
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 #: Decimals with more digits would meet as doubles where they differ.

@@ -11,7 +11,7 @@ from tidegate.model.plan import BEGINNING_US
 from tidegate.spark import residual
 from tidegate.spark.compiled import CompiledJoin, CompiledOperator, Tap
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import REPORT, TAG, TIME
+from tidegate.worker.runtime.layout import REPORT, TAG, TIME
 
 
 def result(operator: CompiledOperator, results: Mapping[str, DataFrame], staged: bool = False) -> DataFrame:

@@ -18,11 +18,11 @@ from tidegate.spark import observed, ports
 from tidegate.spark.compiled import Compiled, CompiledOperator
 from tidegate.spark.dropping import in_gap
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import CELL, REPORT
 from tidegate.spark.observed import Entered
 from tidegate.spark.pass_rows import is_late, result, tapped
 from tidegate.spark.staging import read_staged
 from tidegate.window.drop.gap_table import GapTable
+from tidegate.worker.runtime.layout import CELL, REPORT
 
 Reports = tuple[list[TaskReport], list[MatchReport]]
 

@@ -23,8 +23,8 @@ from tidegate.errors import FlowError, explain
 from tidegate.model.plan import BEGINNING_US
 from tidegate.spark.keys import quoted
 from tidegate.spark.lanes import Lanes
-from tidegate.spark.layout import CODE, TAG, TIME
 from tidegate.spark.understood import understood
+from tidegate.worker.runtime.layout import CODE, TAG, TIME
 
 #: Tag of heartbeat rows: no port has it.
 HEARTBEAT = -1

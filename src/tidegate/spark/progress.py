@@ -11,8 +11,8 @@ from typing import Any
 from tidegate.control.actuators.join_shedding import looked_at
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.model.reports import MatchReport
-from tidegate.spark.layout import JoinLayout, WindowLayout
 from tidegate.spark.observed import Observed
+from tidegate.worker.runtime.layout import JoinLayout, WindowLayout
 
 Progress = dict[str, Any]
 #: Keys of an instance that are shown.

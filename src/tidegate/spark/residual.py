@@ -32,18 +32,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.model.plan import Piece, TaskReport
-from tidegate.spark.assemble import Assembler
 from tidegate.spark.compiled import CompiledJoin
-from tidegate.spark.held import Held
-from tidegate.spark.join_batch import JoinBatch
-from tidegate.spark.join_task import JoinInstance, instance_in, report_json
-from tidegate.spark.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
-from tidegate.spark.runs import NewRun, StoredRun
-from tidegate.spark.settle_task import Settling
-from tidegate.spark.worker_cache import worker_cache
 from tidegate.state.segments import SegmentWriter
 from tidegate.state.store.paths import segment_path
 from tidegate.state.store.store import open_store
+from tidegate.worker.join.joined_rows import Assembler
+from tidegate.worker.join.settle import Settling
+from tidegate.worker.join.task import JoinInstance, instance_in, report_json
+from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.runtime.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
+from tidegate.worker.runtime.owned_state import Held
+from tidegate.worker.runtime.runs import NewRun, StoredRun
+from tidegate.worker.runtime.worker_cache import worker_cache
 
 
 def condition(where: Any) -> Column:

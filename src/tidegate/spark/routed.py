@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 from tidegate.model.plan import LEFT, RIGHT
 from tidegate.model.routing import Routing
 from tidegate.route.targets import STORE, Group, Tables
-from tidegate.spark.join_batch import JoinBatch
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout
 from tidegate.spark.sql_text import literal, told_apart
+from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.runtime.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout
 
 #: Number of a row's place among left and among right rows; where it is stored; one target of it, with its
 #: role.

@@ -31,10 +31,10 @@ from tidegate.sift.filter.lookup_tables import AxisTable
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.regions import Regions
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import HASH, SAMPLE, TIME
 from tidegate.spark.match_columns import coordinate_sql
-from tidegate.spark.match_task import MatchBatch, scaled
 from tidegate.spark.sql_text import data, literal
+from tidegate.worker.match.task import MatchBatch, scaled
+from tidegate.worker.runtime.layout import HASH, SAMPLE, TIME
 
 #: Weights of numbers in a hash: powers of what no ratio of usual numbers is near.
 _GOLDEN = 0.6180339887498949

@@ -16,7 +16,7 @@ from tidegate.model.plan import Manifest, Plan
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.spark.compiled import CompiledMatch
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import SAMPLE
+from tidegate.worker.runtime.layout import SAMPLE
 
 #: Where the manifest keeps what the nodes had been offered, and had dropped, when its batch was over.
 CONTROL, DROPPED = "sources", "sources_dropped"

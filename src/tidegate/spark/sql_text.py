@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from tidegate.model.plan import BEGINNING_US
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import TIME
+from tidegate.worker.runtime.layout import TIME
 
 
 def literal(value: list[Any], kind: str) -> str:

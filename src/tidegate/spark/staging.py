@@ -23,9 +23,9 @@ from pyspark.sql import types as T
 from tidegate.spark import linked
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledOperator
 from tidegate.spark.keys import is_binary, quoted
-from tidegate.spark.layout import REPORT
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store
+from tidegate.worker.runtime.layout import REPORT
 
 _EXACT = (
     T.BooleanType,

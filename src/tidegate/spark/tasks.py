@@ -17,12 +17,12 @@ from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import QueryIndex
 from tidegate.spark.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
 from tidegate.spark.dropping import Passing
-from tidegate.spark.join_batch import JoinBatch, join_batch
-from tidegate.spark.match_task import MatchBatch, Queries
 from tidegate.spark.staging import Staging
-from tidegate.spark.window_batch import WindowBatch
 from tidegate.spark.window_network import feeding
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT
+from tidegate.worker.join.work import JoinBatch, join_batch
+from tidegate.worker.match.task import MatchBatch, Queries
+from tidegate.worker.window.work import WindowBatch
 
 
 class Tasks:

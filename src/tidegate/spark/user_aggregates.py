@@ -9,9 +9,9 @@ from pyspark.sql import types as T
 from tidegate.api.user_aggregates import UserAggregate
 from tidegate.errors import FlowError, explain
 from tidegate.spark.joined_row import arrow_schema
-from tidegate.spark.layout import UdafLayout
 from tidegate.spark.sendable import check_sendable
 from tidegate.window.aggregate.udaf import Udaf
+from tidegate.worker.runtime.layout import UdafLayout
 
 
 def udaf_layout(name: str, given: UserAggregate) -> tuple[UdafLayout, T.DataType]:

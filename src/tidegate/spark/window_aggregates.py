@@ -20,7 +20,6 @@ from tidegate.api.user_aggregates import UserAggregate
 from tidegate.errors import FlowError, explain
 from tidegate.spark.aggregate_calls import Constant, analysed, called, columns_in, constant
 from tidegate.spark.keys import quoted
-from tidegate.spark.layout import TIME, WEIGHT, UdafLayout, WindowResult
 from tidegate.spark.sql_text import told_apart
 from tidegate.spark.understood import understood
 from tidegate.spark.user_aggregates import udaf_layout
@@ -36,6 +35,7 @@ from tidegate.window.aggregate.aggregates import (
 )
 from tidegate.window.aggregate.sketches import hll_size, kll_size
 from tidegate.window.estimate.estimates import estimated
+from tidegate.worker.runtime.layout import TIME, WEIGHT, UdafLayout, WindowResult
 
 #: Families of types, as the catalogue names them. Kernels compare values by rank: nested ones have none.
 _FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {

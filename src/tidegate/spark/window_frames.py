@@ -26,7 +26,12 @@ from tidegate.spark.dropping import in_gap
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import quoted
 from tidegate.spark.known import Known
-from tidegate.spark.layout import (
+from tidegate.spark.routed import instance_of
+from tidegate.spark.sql_text import data, told_apart
+from tidegate.window.drop.gap_table import GapTable
+from tidegate.window.panes import Panes
+from tidegate.window.spec import RowsSpec, WindowSpec
+from tidegate.worker.runtime.layout import (
     CHECK,
     CODE,
     MARKER,
@@ -39,12 +44,7 @@ from tidegate.spark.layout import (
     TIME,
     WEIGHT,
 )
-from tidegate.spark.routed import instance_of
-from tidegate.spark.sql_text import data, told_apart
-from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.window.drop.gap_table import GapTable
-from tidegate.window.panes import Panes
-from tidegate.window.spec import RowsSpec, WindowSpec
+from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
 
 #: Tells the second code of a group from the first.
 _SALT = 977

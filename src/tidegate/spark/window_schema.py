@@ -13,9 +13,9 @@ from tidegate.errors import FlowError, explain
 from tidegate.spark.compiled import CompiledWindow
 from tidegate.spark.joined_row import visible
 from tidegate.spark.keys import is_binary
-from tidegate.spark.layout import REPORT, TIME
 from tidegate.spark.window_aggregates import Taken
 from tidegate.window.spec import RowsSpec
+from tidegate.worker.runtime.layout import REPORT, TIME
 
 _PLAIN = (T.IntegralType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
 

@@ -14,8 +14,8 @@ from tests.oracle.plain_join import PlainJoin
 
 from tidegate.join.within import Within
 from tidegate.model.plan import Manifest, Plan, TaskReport
-from tidegate.spark.layout import REPORT
 from tidegate.state.recovery import referenced, sweep
+from tidegate.worker.runtime.layout import REPORT
 
 BATCHES, ROWS = 6, 40
 WITHIN = Within(7, 5)

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from tidegate.errors import BatchFailed
-from tidegate.spark.estimated_columns import estimated_values, with_bounds
-from tidegate.spark.layout import WindowLayout, WindowResult
 from tidegate.window.estimate.estimates import AVERAGE, COUNT, SUM
 from tidegate.window.spec import WindowSpec
+from tidegate.worker.runtime.layout import WindowLayout, WindowResult
+from tidegate.worker.window.estimated_columns import estimated_values, with_bounds
 
 
 def reals(*values: float) -> pa.Array:

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.spark.item_columns import SetColumn, set_column
+from tidegate.worker.join.item_columns import SetColumn, set_column
 
 
 def rows_of(column: SetColumn) -> list[list[object]]:

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.api.join_conditions import pairwise
 from tidegate.errors import BatchFailed
-from tidegate.spark.judging import ByFunction
+from tidegate.worker.join.predicates import ByFunction
 
 
 def asked(answer: Any, count: int = 3) -> list[bool]:

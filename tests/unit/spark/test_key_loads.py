@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tidegate.model.routing import Place, Placement, Routing
 from tidegate.route.targets import PROBE, STORE
-from tidegate.spark import key_loads as module
-from tidegate.spark.key_loads import KEYS_MAX, SHARE, key_loads
-from tidegate.spark.runs import NewRun
+from tidegate.worker.join import key_loads as module
+from tidegate.worker.join.key_loads import KEYS_MAX, SHARE, key_loads
+from tidegate.worker.runtime.runs import NewRun
 
 EVEN = Routing(0, 2, Placement((0, 1)))
 

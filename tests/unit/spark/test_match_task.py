@@ -19,9 +19,9 @@ from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import QueryIndex
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain, Regions
-from tidegate.spark import match_task
-from tidegate.spark.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
-from tidegate.spark.match_task import MatchBatch, MatchTask, Queries
+from tidegate.worker.match import task
+from tidegate.worker.match.task import MatchBatch, MatchTask, Queries
+from tidegate.worker.runtime.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
 
 QUERIES = QuerySet.of([Query("low", "x < 5"), Query("all", "x is not null")], {"x": "number"})
 
@@ -149,12 +149,12 @@ def test_names_are_written_once_in_every_piece_however_many_there_are(tmp_path: 
 def test_small_batches_are_looked_up_together_and_large_ones_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(match_task, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(task, "BLOCK_ROWS", 100)
     _, batch = random_rows(seed=4)
     pieces = [batch.slice(first, 30) for first in range(0, 1000, 30)]
-    blocks = list(match_task.in_blocks(iter(pieces)))
+    blocks = list(task.in_blocks(iter(pieces)))
     assert [block.num_rows for block in blocks] == [120] * 8 + [40]
     assert rows_of(pa.Table.from_batches(blocks)) == rows_of(batch)
-    monkeypatch.setattr(match_task, "BLOCK_BYTES", pieces[0].nbytes)
-    assert [block.num_rows for block in match_task.in_blocks(iter(pieces))] == [30] * 33 + [10]
-    assert list(match_task.in_blocks(iter([]))) == []
+    monkeypatch.setattr(task, "BLOCK_BYTES", pieces[0].nbytes)
+    assert [block.num_rows for block in task.in_blocks(iter(pieces))] == [30] * 33 + [10]
+    assert list(task.in_blocks(iter([]))) == []

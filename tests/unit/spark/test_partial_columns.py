@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.spark.partial_columns import as_arrow, as_column, merged_partials
 from tidegate.window.aggregate.aggregates import Merge, Part
 from tidegate.window.aggregate.closing import Stretches
+from tidegate.worker.window.partial_columns import as_arrow, as_column, merged_partials
 
 MONEY = pa.decimal128(20, 2)
 NAN = math.nan

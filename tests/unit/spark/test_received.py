@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidegate.spark.layout import PANE, ROWS, SEEN, TAG, WindowLayout
-from tidegate.spark.received import Received
-from tidegate.spark.window_batch import LATE, ON_TIME
 from tidegate.window.aggregate.aggregates import aggregate, counting_all
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
+from tidegate.worker.runtime.layout import PANE, ROWS, SEEN, TAG, WindowLayout
+from tidegate.worker.window.received import Received
+from tidegate.worker.window.work import LATE, ON_TIME
 
 SPEC = WindowSpec(10, 10)
 COUNT, SUM, MAX = (aggregate(name).parts[0] for name in ("count", "sum", "max"))

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from tidegate.route.targets import MEET, PROBE, STORE
-from tidegate.spark.layout import SideLayout
-from tidegate.spark.looking_together import Together
-from tidegate.spark.runs import NewRun, in_slots, new_runs
+from tidegate.worker.join.looking_together import Together
+from tidegate.worker.runtime.layout import SideLayout
+from tidegate.worker.runtime.runs import NewRun, in_slots, new_runs
 
 TIMES = np.array([31, 5, 12, 5, 25, 12])
 CODES = np.array([7, 9, 7, 2, 9, 9], np.uint64)

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.spark.sketch_columns import estimates, merged_sketches, quantiles
 from tidegate.window.aggregate.aggregates import Merge
 from tidegate.window.aggregate.closing import Stretches
+from tidegate.worker.window.sketch_columns import estimates, merged_sketches, quantiles
 
 #: Panes, some of them without a value; windows of one, of two and of three, as they slide.
 PANES = [range(0), range(100), range(0), range(50, 200)]

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.spark.merged_rows import moment
-from tidegate.spark.udaf_columns import Argument
+from tidegate.worker.window.merged_rows import moment
+from tidegate.worker.window.udaf_columns import Argument
 
 ALL = slice(None)
 

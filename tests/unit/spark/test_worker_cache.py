@@ -9,9 +9,9 @@ from tests.unit.state.samples import rows
 
 from tidegate.errors import StateError
 from tidegate.model.plan import ByteRange
-from tidegate.spark.worker_cache import worker_cache
 from tidegate.state.segments import SegmentWriter
 from tidegate.state.store.local import LocalStore
+from tidegate.worker.runtime.worker_cache import worker_cache
 
 FILE = "segments/near/1.arrow"
 

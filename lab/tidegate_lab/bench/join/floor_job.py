@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 
 from tidegate.model.routing import together
 from tidegate.spark.engine import CONF
-from tidegate.spark.layout import CODE, TAG, TIME
 from tidegate.spark.routed import instance_of
 from tidegate.spark.settings import PARTITIONS_PER_CORE
+from tidegate.worker.runtime.layout import CODE, TAG, TIME
 
 
 def count_by_instance(rows: DataFrame, instances: int) -> int:

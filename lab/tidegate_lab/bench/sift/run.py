@@ -18,9 +18,9 @@ import tidegate as tg
 from tidegate.sift.construction import Sample, construct
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.partition.partitioners import partitioner_for
-from tidegate.spark.layout import TIME, MatchLayout
-from tidegate.spark.match_task import MatchBatch, Queries
 from tidegate.spark.sifted import sifted
+from tidegate.worker.match.task import MatchBatch, Queries
+from tidegate.worker.runtime.layout import TIME, MatchLayout
 from tidegate_lab.bench.sift.feed import SCHEMA
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.spark.runs import one_array
 from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.merge_runs import Merged
 from tidegate.window.panes import Panes
 from tidegate.window.spec import RowsSpec, WindowSpec
+from tidegate.worker.runtime.runs import one_array
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

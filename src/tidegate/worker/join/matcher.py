@@ -16,10 +16,10 @@ from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.key_filter import worth_asking
 from tidegate.join.selective.reach import Look
 from tidegate.model.plan import LEFT
-from tidegate.spark.assemble import Pairs, same_keys
-from tidegate.spark.join_batch import JoinBatch
-from tidegate.spark.judging import Places, by_time, judge_of, places_of
-from tidegate.spark.runs import Run, StoredRun
+from tidegate.worker.join.joined_rows import Pairs, same_keys
+from tidegate.worker.join.predicates import Places, by_time, judge_of, places_of
+from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.runtime.runs import Run, StoredRun
 
 
 class Meeting:

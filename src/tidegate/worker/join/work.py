@@ -25,8 +25,8 @@ from tidegate.model.plan import (
     Skipping,
 )
 from tidegate.model.routing import Cut, Routing
-from tidegate.spark.layout import JoinLayout
 from tidegate.window.drop.intervals import Intervals
+from tidegate.worker.runtime.layout import JoinLayout
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.join.sets.item_sets import ItemSets, item_sets
-from tidegate.spark.runs import one_array
+from tidegate.worker.runtime.runs import one_array
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,9 @@ from tidegate.api.join_conditions import OnPairs
 from tidegate.errors import BatchFailed, explain
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.probe import Ranges
-from tidegate.spark.assemble import gather
-from tidegate.spark.join_batch import JoinBatch
-from tidegate.spark.runs import Run
+from tidegate.worker.join.joined_rows import gather
+from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.runtime.runs import Run
 
 Positions = NDArray[np.int64]
 #: Candidates that a user's function is given at once: enough to be vectorised, few enough to fit anywhere.
@@ -148,7 +148,7 @@ def judge_of(work: JoinBatch) -> Judge:
     if isinstance(on, OnPairs):
         return ByFunction(on, work.batch)
     # Only here: its compiled loops take a while to load, and most joins do without them.
-    from tidegate.spark.judging_sets import BySets
+    from tidegate.worker.join.set_predicates import BySets
 
     return BySets(on, work)
 

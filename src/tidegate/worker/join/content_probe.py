@@ -22,12 +22,12 @@ import numpy as np
 
 from tidegate.join.selective.content_choice import Direction, StoredItems, choose_by_content
 from tidegate.join.selective.reach import Look, looks
-from tidegate.spark.item_columns import SetColumn
-from tidegate.spark.join_batch import LookCounts
-from tidegate.spark.judging_sets import BySets, SetView
-from tidegate.spark.meeting import Meeting
-from tidegate.spark.probing import Probing
-from tidegate.spark.runs import Run
+from tidegate.worker.join.item_columns import SetColumn
+from tidegate.worker.join.matcher import Meeting
+from tidegate.worker.join.probing import Probing
+from tidegate.worker.join.set_predicates import BySets, SetView
+from tidegate.worker.join.work import LookCounts
+from tidegate.worker.runtime.runs import Run
 
 #: The runs that a probing run may look at.
 Opposite = Callable[[Probing], Iterable[Run]]

@@ -24,16 +24,6 @@ from tidegate.join.probe.order import sort_by_code_time
 from tidegate.model.plan import LEFT, ByteRange, PartitionLoad, Piece, TaskReport
 from tidegate.route.hash_routing import partition_bounds
 from tidegate.route.places import stored_in
-from tidegate.spark.held import Held
-from tidegate.spark.layout import BATCH, CHECK, CODE, REPORT, SEEN, TIME
-from tidegate.spark.merged_rows import MergedRows
-from tidegate.spark.received import Received
-from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, by_slot, one_array, write_run
-from tidegate.spark.stage_file import StageWriter
-from tidegate.spark.window_batch import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
-from tidegate.spark.window_columns import WindowColumns
-from tidegate.spark.worker_cache import worker_cache
-from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.segments import SegmentCache, SegmentWriter
 from tidegate.state.store.paths import segment_path, stage_path
 from tidegate.state.store.store import open_store
@@ -44,6 +34,16 @@ from tidegate.window.estimate.strata import rows_by_stratum, stratum_of
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
+from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, REPORT, SEEN, TIME
+from tidegate.worker.runtime.memory import keep_freed_memory
+from tidegate.worker.runtime.owned_state import Held
+from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, as_numpy, by_slot, one_array, write_run
+from tidegate.worker.runtime.stage_file import StageWriter
+from tidegate.worker.runtime.worker_cache import worker_cache
+from tidegate.worker.window.merged_rows import MergedRows
+from tidegate.worker.window.received import Received
+from tidegate.worker.window.window_columns import WindowColumns
+from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
 
 
 class WindowInstance:

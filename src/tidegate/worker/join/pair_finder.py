@@ -22,15 +22,15 @@ from tidegate.join.selective.selection import sample_groups
 from tidegate.model.plan import LEFT
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
-from tidegate.spark.assemble import Pairs
-from tidegate.spark.join_batch import KEEPING, LOOKING, Counts, JoinBatch
-from tidegate.spark.looking_together import Together
-from tidegate.spark.meeting import Meeting, chunks
-from tidegate.spark.probing import Probing
-from tidegate.spark.runs import NewRun, Run, StoredRun
+from tidegate.worker.join.joined_rows import Pairs
+from tidegate.worker.join.looking_together import Together
+from tidegate.worker.join.matcher import Meeting, chunks
+from tidegate.worker.join.probing import Probing
+from tidegate.worker.join.work import KEEPING, LOOKING, Counts, JoinBatch
+from tidegate.worker.runtime.runs import NewRun, Run, StoredRun
 
 if TYPE_CHECKING:
-    from tidegate.spark.choosing import Chosen
+    from tidegate.worker.join.content_probe import Chosen
 
 #: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
 PAIRS_PER_CHUNK = 1 << 18
@@ -110,7 +110,7 @@ class Finder:
         if skipping is None or skipping.content is None:
             return None
         # Only here, as with the judge: most joins do without its compiled loops.
-        from tidegate.spark.choosing import Chosen
+        from tidegate.worker.join.content_probe import Chosen
 
         counts, rows = self._counts.looks, sum(len(run.codes) for run in self._new if run.role & STORE)
         self._counts.turn_to(LOOKING)

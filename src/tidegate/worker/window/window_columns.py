@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.api.windows import END, START
-from tidegate.spark.estimated_columns import ESTIMATES, estimated_values, with_bounds
-from tidegate.spark.layout import REPORT, TIME, WindowLayout, WindowResult
-from tidegate.spark.list_columns import items_of, merged_items, values_of
-from tidegate.spark.merged_rows import MergedRows
-from tidegate.spark.partial_columns import as_arrow, as_column, merged_partials
-from tidegate.spark.runs import one_array
-from tidegate.spark.sketch_columns import estimates, merged_sketches, quantiles
-from tidegate.spark.udaf_columns import finished, merged_state_column, new_state_column
 from tidegate.window.aggregate.aggregates import Merge, Part
 from tidegate.window.aggregate.finals import finish
+from tidegate.worker.runtime.layout import REPORT, TIME, WindowLayout, WindowResult
+from tidegate.worker.runtime.runs import one_array
+from tidegate.worker.window.estimated_columns import ESTIMATES, estimated_values, with_bounds
+from tidegate.worker.window.list_columns import items_of, merged_items, values_of
+from tidegate.worker.window.merged_rows import MergedRows
+from tidegate.worker.window.partial_columns import as_arrow, as_column, merged_partials
+from tidegate.worker.window.sketch_columns import estimates, merged_sketches, quantiles
+from tidegate.worker.window.udaf_columns import finished, merged_state_column, new_state_column
 
 _LISTS = (Merge.CONCAT, Merge.UNION, Merge.ROWS)
 _SKETCHES = (Merge.DISTINCT, Merge.QUANTILES)

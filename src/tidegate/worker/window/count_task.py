@@ -27,17 +27,17 @@ from numpy.typing import NDArray
 from tidegate.join.probe.matched_bits import count_between, set_bits, unset_positions
 from tidegate.join.probe.order import sort_by_code_time
 from tidegate.model.plan import END_US, LEFT
-from tidegate.spark.layout import BATCH, CHECK, CODE, ROW, SEEN
-from tidegate.spark.merged_rows import MergedRows
-from tidegate.spark.received import Received
-from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array
-from tidegate.spark.window_task import WindowInstance
 from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.merge_runs import Merged, merge_runs
 from tidegate.window.aggregate.merge_runs import Run as KeyRun
 from tidegate.window.count.count_windows import count_windows
 from tidegate.window.count.waiting_rows import groups_with_rows, waiting_rows
 from tidegate.window.spec import RowsSpec
+from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, ROW, SEEN
+from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, as_numpy, one_array
+from tidegate.worker.window.merged_rows import MergedRows
+from tidegate.worker.window.received import Received
+from tidegate.worker.window.task import WindowInstance
 
 #: There is one slot for all time.
 _SLOT = 0

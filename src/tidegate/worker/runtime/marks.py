@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.matched_bits import positions
-from tidegate.spark.layout import ROW, JoinLayout
-from tidegate.spark.runs import NewRun, Run, StoredRun, by_slot
+from tidegate.worker.runtime.layout import ROW, JoinLayout
+from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, by_slot
 
 #: Candidates compared at once.
 _CHUNK = 1 << 18

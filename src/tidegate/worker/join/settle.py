@@ -23,15 +23,15 @@ from tidegate.join.probe.matched_bits import count, positions, set_bits, unset_p
 from tidegate.join.probe.order import sort_by_code_time
 from tidegate.model.plan import END_US, LEFT, ByteRange, Piece
 from tidegate.route.places import Labelled, by_base, stored_in
-from tidegate.spark.assemble import Pairs
-from tidegate.spark.layout import BATCH, CODE, TIME, JoinLayout
-from tidegate.spark.marks import all_known, borrowed, lent
-from tidegate.spark.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
 from tidegate.state.segments import SegmentWriter
+from tidegate.worker.join.joined_rows import Pairs
+from tidegate.worker.runtime.layout import BATCH, CODE, TIME, JoinLayout
+from tidegate.worker.runtime.marks import all_known, borrowed, lent
+from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
 
 if TYPE_CHECKING:
-    from tidegate.spark.held import Held
-    from tidegate.spark.join_batch import JoinBatch
+    from tidegate.worker.join.work import JoinBatch
+    from tidegate.worker.runtime.owned_state import Held
 
 
 class Task(Protocol):

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tidegate.model.plan import LEFT, RIGHT, KeyLoad
 from tidegate.route.frequent_keys import FrequentKeys
 from tidegate.route.targets import STORE
-from tidegate.spark.join_batch import JoinBatch
-from tidegate.spark.runs import NewRun, StoredRun
+from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.runtime.runs import NewRun, StoredRun
 
 #: A key with less of the work of an instance (its rows and comparisons together) is not worth a word.
 SHARE = 2e-3

@@ -17,11 +17,11 @@ from tidegate.join.sets.inverted_lists import InvertedLists, PreparedLists
 from tidegate.join.sets.pair_finders import Matcher, Prepared
 from tidegate.join.sets.thresholds import InnerProduct
 from tidegate.join.sets.weighted_pairs import Weighted
-from tidegate.spark.item_columns import SetColumn, set_column
-from tidegate.spark.join_batch import JoinBatch
-from tidegate.spark.judging import Places, Positions
-from tidegate.spark.runs import Run, StoredRun
-from tidegate.spark.worker_cache import worker_views
+from tidegate.worker.join.item_columns import SetColumn, set_column
+from tidegate.worker.join.predicates import Places, Positions
+from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.runtime.runs import Run, StoredRun
+from tidegate.worker.runtime.worker_cache import worker_views
 
 
 class BySets:

@@ -24,11 +24,11 @@ from tidegate.join.within import slots_of
 from tidegate.model.plan import Piece
 from tidegate.route.places import Labelled
 from tidegate.route.targets import PROBE, STORE
-from tidegate.spark.layout import BATCH, CODE, ROW, TIME, SideLayout
 from tidegate.state.segments import SegmentCache, SegmentWriter
+from tidegate.worker.runtime.layout import BATCH, CODE, ROW, TIME, SideLayout
 
 if TYPE_CHECKING:
-    from tidegate.spark.marks import Marks
+    from tidegate.worker.runtime.marks import Marks
 
 #: A batch that spans more slots than this (catching up on hours with a window of seconds) is cut into this
 #: many spans instead, or a batch could leave millions of tiny pieces.

@@ -27,10 +27,10 @@ from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import Matches, QueryIndex
 from tidegate.sift.queries.axes import places
-from tidegate.spark.coordinates import coordinates_of
-from tidegate.spark.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
-from tidegate.spark.stage_file import StageWriter
-from tidegate.spark.worker_memory import keep_freed_memory
+from tidegate.worker.match.coordinates import coordinates_of
+from tidegate.worker.runtime.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
+from tidegate.worker.runtime.memory import keep_freed_memory
+from tidegate.worker.runtime.stage_file import StageWriter
 
 #: Samples of an Arrow batch that are told; the controller keeps a thousand in all.
 SAMPLES_TOLD = 2000

@@ -27,21 +27,21 @@ from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Paid, PartitionLoad, 
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.places import stored_in
 from tidegate.route.targets import PROBE, STORE
-from tidegate.spark.assemble import Assembler, Pairs, cells_of
-from tidegate.spark.finding import Finder
-from tidegate.spark.held import Held
-from tidegate.spark.join_batch import KEEPING, LOOKING, PAYING, Counts, JoinBatch
-from tidegate.spark.key_loads import key_loads
-from tidegate.spark.layout import CODE, MARKER, REPORT, ROLE, TAG, TIME
-from tidegate.spark.paying import Payer
-from tidegate.spark.runs import NewRun, in_slots, new_runs, write_run
-from tidegate.spark.settle_task import Settling
-from tidegate.spark.stage_file import StageWriter
-from tidegate.spark.worker_cache import worker_cache
-from tidegate.spark.worker_memory import keep_freed_memory
 from tidegate.state.segments import SegmentCache, SegmentWriter
 from tidegate.state.store.paths import segment_path, stage_path
 from tidegate.state.store.store import open_store
+from tidegate.worker.join.joined_rows import Assembler, Pairs, cells_of
+from tidegate.worker.join.key_loads import key_loads
+from tidegate.worker.join.pair_finder import Finder
+from tidegate.worker.join.repair import Payer
+from tidegate.worker.join.settle import Settling
+from tidegate.worker.join.work import KEEPING, LOOKING, PAYING, Counts, JoinBatch
+from tidegate.worker.runtime.layout import CODE, MARKER, REPORT, ROLE, TAG, TIME
+from tidegate.worker.runtime.memory import keep_freed_memory
+from tidegate.worker.runtime.owned_state import Held
+from tidegate.worker.runtime.runs import NewRun, in_slots, new_runs, write_run
+from tidegate.worker.runtime.stage_file import StageWriter
+from tidegate.worker.runtime.worker_cache import worker_cache
 
 
 class JoinInstance:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.spark.layout import REPORT
+from tidegate.worker.runtime.layout import REPORT
 
 #: Longer dictionaries are given up, and every value written; a hundred thousand names take a megabyte or two.
 DICTIONARY_BYTES = 64 << 20

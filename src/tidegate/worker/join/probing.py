@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.join.selective.reach import Groups, NewRows
-from tidegate.spark.runs import NewRun
+from tidegate.worker.runtime.runs import NewRun
 
 
 @dataclass(frozen=True)

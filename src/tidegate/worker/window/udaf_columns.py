@@ -24,9 +24,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.spark.layout import UdafLayout, WindowLayout
-from tidegate.spark.list_columns import VALUE, Items, items_of
-from tidegate.spark.merged_rows import MergedRows
 from tidegate.window.aggregate.aggregates import Merge
 from tidegate.window.aggregate.udaf import (
     Naming,
@@ -38,6 +35,9 @@ from tidegate.window.aggregate.udaf import (
     merged_states,
     pane_states,
 )
+from tidegate.worker.runtime.layout import UdafLayout, WindowLayout
+from tidegate.worker.window.list_columns import VALUE, Items, items_of
+from tidegate.worker.window.merged_rows import MergedRows
 
 #: What Arrow raises at values of another type.
 _REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidegate.model.plan import LEFT, RIGHT
-from tidegate.spark.runs import NewRun
+from tidegate.worker.runtime.runs import NewRun
 
 
 class Together:

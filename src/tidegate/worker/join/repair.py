@@ -26,15 +26,15 @@ from tidegate.join.selective.planned import planned
 from tidegate.join.selective.reach import Look, NewRows, ages_of, nonempty
 from tidegate.join.selective.selection import PAY, lots, purpose, row_identity
 from tidegate.model.plan import LEFT, RIGHT, Debt, PaidCell, Payment
-from tidegate.spark import finding
-from tidegate.spark.assemble import Pairs
-from tidegate.spark.held import Held, partly_here
-from tidegate.spark.join_batch import Counts, JoinBatch
-from tidegate.spark.judging import Places
-from tidegate.spark.layout import BATCH
-from tidegate.spark.meeting import Meeting, chunks
-from tidegate.spark.runs import Run, StoredRun, as_numpy
 from tidegate.state.segments import SegmentCache
+from tidegate.worker.join import pair_finder
+from tidegate.worker.join.joined_rows import Pairs
+from tidegate.worker.join.matcher import Meeting, chunks
+from tidegate.worker.join.predicates import Places
+from tidegate.worker.join.work import Counts, JoinBatch
+from tidegate.worker.runtime.layout import BATCH
+from tidegate.worker.runtime.owned_state import Held, partly_here
+from tidegate.worker.runtime.runs import Run, StoredRun, as_numpy
 
 #: Where a result row of an inner join was found, if it is one that is made up for: in no cell of this batch.
 NO_CELL = -1
@@ -92,7 +92,7 @@ class Payer:
         for debt, payment in self._work.payments:
             # What a judge prepared of picked rows goes with them; rows by time serve all debts.
             meeting = Meeting(self._work, self._by_time)
-            for parts in chunks(self._pairs(debt, payment, meeting), finding.PAIRS_PER_CHUNK):
+            for parts in chunks(self._pairs(debt, payment, meeting), pair_finder.PAIRS_PER_CHUNK):
                 yield debt.batch, parts
 
     def _pairs(self, debt: Debt, payment: Payment, meeting: Meeting) -> Iterator[Pairs]:
@@ -147,7 +147,7 @@ class Payer:
         for ranges in meeting.candidates(run, look, other):
             if not len(ranges.rows):
                 continue
-            for found in meeting.pairs(run, other, ranges, finding.PAIRS_PER_CHUNK):
+            for found in meeting.pairs(run, other, ranges, pair_finder.PAIRS_PER_CHUNK):
                 pairs = _in_stored_rows(found, run, other, until)
                 counts.paid_matches += len(pairs)
                 if len(pairs):

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.spark.layout import PANE, ROWS, SEEN, TAG, WindowLayout
-from tidegate.spark.runs import one_array
 from tidegate.window.panes import Panes
+from tidegate.worker.runtime.layout import PANE, ROWS, SEEN, TAG, WindowLayout
+from tidegate.worker.runtime.runs import one_array
 
 
 class Received:

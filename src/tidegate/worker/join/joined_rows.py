@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.spark.layout import REPAIRED, REPORT, TIME, JoinLayout
-from tidegate.spark.runs import Run, one_array
+from tidegate.worker.runtime.layout import REPAIRED, REPORT, TIME, JoinLayout
+from tidegate.worker.runtime.runs import Run, one_array
 
 Positions = NDArray[np.int64]
 

@@ -20,10 +20,10 @@ from tidegate.model.plan import Piece
 from tidegate.model.routing import Cut, Placement, Routing
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.places import recut
-from tidegate.spark.layout import CODE
-from tidegate.spark.marks import Marks
-from tidegate.spark.runs import StoredRun, as_numpy
 from tidegate.state.segments import SegmentCache
+from tidegate.worker.runtime.layout import CODE
+from tidegate.worker.runtime.marks import Marks
+from tidegate.worker.runtime.runs import StoredRun, as_numpy
 
 
 class Layout(Protocol):

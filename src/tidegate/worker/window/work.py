@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from tidegate.model.plan import Piece
 from tidegate.model.routing import Cut, Routing
-from tidegate.spark.layout import WindowLayout
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT, LeftOut
+from tidegate.worker.runtime.layout import WindowLayout
 
 #: What became of the rows behind a partial, before they were added up: its TAG.
 ON_TIME, LATE, REJECTED, DROPPED = 0, 1, 2, 3

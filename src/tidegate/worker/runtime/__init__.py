@@ -1,0 +1,1 @@
+"""What all tasks share: row layouts, stored runs, caches between batches, staged files."""
