@@ -22,7 +22,7 @@ from tidegate.api.windows import rows
 from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError, TidegateError
 
 if TYPE_CHECKING:
-    from tidegate.spark.query import Query as RunningQuery
+    from tidegate.driver.streaming_query import Query as RunningQuery
 
 __version__ = "0.1.0"
 
@@ -63,14 +63,14 @@ def hilbert(lat: Any, lon: Any, bits: int) -> Any:
         from tidegate.route.hilbert import hilbert as of_arrays
 
         return of_arrays(lat, lon, bits)
-    from tidegate.spark.hilbert import hilbert as of_columns
+    from tidegate.driver.frames.hilbert import hilbert as of_columns
 
     return of_columns(lat, lon, bits)
 
 
 def start(*outputs: Output, **settings: Any) -> RunningQuery:
-    """Run a flow; see `tidegate.spark.query.start` for all settings."""
+    """Run a flow; see `tidegate.driver.streaming_query.start` for all settings."""
     # Spark is imported only here, so that describing a flow, and the stages, need no Java.
-    from tidegate.spark.start import start as run
+    from tidegate.driver.start import start as run
 
     return run(*outputs, **settings)

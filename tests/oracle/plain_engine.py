@@ -31,11 +31,11 @@ from tidegate.control.balance.rerouting import first_routing, rerouted
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.control.watermarks import ClockSettings
+from tidegate.driver.frames.residual_frames import SettleInstance
 from tidegate.model.plan import Manifest, Payment, Plan, Skipping, TaskReport
 from tidegate.model.routing import Cut, Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table
-from tidegate.spark.residual import SettleInstance
 from tidegate.state.store import memory
 from tidegate.state.store.memory import MemoryStore
 from tidegate.worker.join import pair_finder, predicates

@@ -1,4 +1,4 @@
-"""Which instances get a copy of a new row, row by row: what `spark/routed.py` must say."""
+"""Which instances get a copy of a new row, row by row: what `driver/frames/routing_frames.py` must say."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class PlainWindows(PlainEngine):
         )
 
     def _shares(self, table: pa.Table, routing: Routing) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-        """What each instance gets, as `instance_of` in spark/routed.py says it."""
+        """What each instance gets, as `instance_of` in driver/frames/routing_frames.py says it."""
         codes = table.column(CODE).to_numpy()
         places = [place_of(code, routing.left, self.partitions) for code in codes.view(np.uint64).tolist()]
         owners = np.array([routing.left.table[place.stores[0]] for place in places], np.int64)

@@ -39,10 +39,10 @@ import tidegate as tg
 from tests.spark import shedding_flow
 from tidegate.control.balance import balancing
 from tidegate.control.repair import repair
-from tidegate.spark import engine as engine_module
-from tidegate.spark import linked
-from tidegate.spark import running as running_module
-from tidegate.spark.engine import Engine
+from tidegate.driver import runner as running_module
+from tidegate.driver.engine import engine as engine_module
+from tidegate.driver.engine.engine import Engine
+from tidegate.driver.io import linked_output
 
 STEPS = ("planning", "planned", "materialised", "sink", "sunk", "reported", "committed")
 
@@ -164,14 +164,14 @@ def _at_step(kind: str, batch: int, kill: Callable[[], None]) -> None:
 
 def _at_link(batch: int, kill: Callable[[], None]) -> None:
     """Where an output is linked and not written: die between its files and the rename that shows them."""
-    show = linked._show
+    show = linked_output._show
 
     def show_or_die(draft: str, target: str) -> None:
         if target.endswith(f"batch={batch}"):
             kill()
         show(draft, target)
 
-    setattr(linked, "_show", show_or_die)  # noqa: B010
+    setattr(linked_output, "_show", show_or_die)  # noqa: B010
 
 
 def _at_file(home: Path, kind: str, batch: int, kill: Callable[[], None]) -> None:

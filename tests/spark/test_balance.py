@@ -26,11 +26,11 @@ from tests.spark.restless import Restless
 import tidegate as tg
 from tidegate.control.balance import balancing
 from tidegate.control.balance.rerouting import first_routing
+from tidegate.driver.frames.routing_frames import _copied, instance_of
 from tidegate.join.within import Within
 from tidegate.model.routing import Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
-from tidegate.spark.routed import _copied, instance_of
 from tidegate.worker.runtime.layout import CODE, INSTANCE, ROLE, ROW, TAG, TIME
 
 PARTITIONS = 8

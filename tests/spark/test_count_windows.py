@@ -20,7 +20,7 @@ from tests.spark.test_windows import SCHEMA, aggregates, frame_of, rides
 import tidegate as tg
 from tests.spark import test_window_collections as lists
 from tests.spark import test_window_drop as drops
-from tidegate.spark.window_frames import row_sql
+from tidegate.driver.frames.window_frames import row_sql
 from tidegate.worker.runtime.layout import TIME
 
 Rows = Sequence[tuple[Any, ...]]

@@ -21,13 +21,13 @@ from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_
 
 import tidegate as tg
 from tidegate.control.goal.goal_step import Ran
+from tidegate.driver.engine import controllers, engine
+from tidegate.driver.engine.engine import Engine
+from tidegate.driver.goal_settings import goal_settings
+from tidegate.driver.streaming_query import Query
 from tidegate.model.plan import TaskReport
 from tidegate.model.reports import MatchReport
-from tidegate.spark import controllers, engine
-from tidegate.spark.engine import Engine
 from tidegate.spark.progress import iso
-from tidegate.spark.query import Query
-from tidegate.spark.run_settings import goal_settings
 from tidegate.state.checkpoint import Checkpoint
 
 SCHEMA = "ts timestamp, n long, k long"
@@ -95,7 +95,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     def every_second(compiled: Any, goal: Any, shed: Any, trigger: Any, seed: int) -> Any:
         return goal_settings(compiled, goal, shed, "1 second", seed)
 
-    monkeypatch.setattr("tidegate.spark.start.goal_settings", every_second)
+    monkeypatch.setattr("tidegate.driver.start.goal_settings", every_second)
     monkeypatch.setattr(controllers, "Ran", made_up)
     monkeypatch.setattr(Engine, "_now_us", now_us)
     monkeypatch.setattr(Engine, "_step", step)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import EPOCH_US, Sink, counted
 
 import tidegate as tg
-from tidegate.spark import keys
+from tidegate.driver.compile import keys
 
 NAN = float("nan")
 #: Column → its type on the left, its type on the right, values on both sides.

@@ -19,8 +19,8 @@ from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files
 
 import tidegate as tg
 from tidegate.control.goal.backpressure import Intake, Taken
-from tidegate.spark import read_limits
-from tidegate.spark.query import Query as RunningQuery
+from tidegate.driver.io import read_limits
+from tidegate.driver.streaming_query import Query as RunningQuery
 
 SCHEMA = "ts timestamp, n long, k long"
 FILES, ROWS = 40, 50

@@ -12,7 +12,7 @@ from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files
 from tests.spark.test_goals import FILES, SCHEMA, UNREACHABLE, exact, joined, tables
 
 import tidegate as tg
-from tidegate.spark.query import Query
+from tidegate.driver.streaming_query import Query
 from tidegate.state.checkpoint import Checkpoint
 
 

@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
 
 import tidegate as tg
+from tidegate.driver.frames.sifter_frames import sifted
 from tidegate.edge.sifter_folder import Counts, newest, write_counts
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.spark.sifted import sifted
 from tidegate.worker.match.task import MatchBatch
 from tidegate.worker.runtime.layout import HASH, SAMPLE, TIME, MatchLayout
 

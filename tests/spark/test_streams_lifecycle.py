@@ -25,8 +25,8 @@ from tests.spark.restless import Restless
 
 import tidegate as tg
 from tidegate.control.balance import balancing
+from tidegate.driver.io.sinks import refuse_unknown_formats
 from tidegate.model.routing import Routing
-from tidegate.spark.sinks import refuse_unknown_formats
 from tidegate.state.checkpoint import Checkpoint
 
 

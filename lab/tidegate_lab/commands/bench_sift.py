@@ -74,8 +74,8 @@ def _on_spark(
 ) -> tuple[list[Measured], list[Measured]]:
     from dataclasses import replace
 
+    from tidegate.driver.session import embedded_session
     from tidegate.report.outcome import say
-    from tidegate.spark.session import embedded_session
     from tidegate_lab.bench.sift.feed import queries, write
     from tidegate_lab.bench.sift.run import matching, scans
 

@@ -105,8 +105,8 @@ def _workloads(arguments: argparse.Namespace) -> list[Workload]:
 def _runs(
     arguments: argparse.Namespace, workloads: Sequence[Workload], console: Console
 ) -> dict[str, dict[str, list[Run]]]:
+    from tidegate.driver.session import embedded_session
     from tidegate.report.outcome import say
-    from tidegate.spark.session import embedded_session
     from tidegate_lab.bench.skew.feed import write
     from tidegate_lab.bench.skew.run import play
 

@@ -85,8 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _runs(arguments: argparse.Namespace, console: Console) -> list[Run]:
     from dataclasses import replace
 
+    from tidegate.driver.session import embedded_session
     from tidegate.report.outcome import say
-    from tidegate.spark.session import embedded_session
     from tidegate_lab.bench.windows.feed import FILES, Scenario
     from tidegate_lab.bench.windows.run import HALF, OURS, READY, play
 

@@ -10,7 +10,7 @@ the left row. Without a grid a row goes to all instances: a pair is found where 
 one batch where the right one is. A left row of a semi join must come out once, however many partners it
 has, so it looks at one instance only: its grids have one column.
 
-`spark/routed.py` says it in Spark's language, and is tested against a plain loop over rows.
+`driver/frames/routing_frames.py` says it in Spark's language, and is tested against a plain loop over rows.
 """
 
 from __future__ import annotations

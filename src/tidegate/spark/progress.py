@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidegate.control.actuators.join_shedding import looked_at
+from tidegate.driver.frames.observed import Observed
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.model.reports import MatchReport
-from tidegate.spark.observed import Observed
 from tidegate.worker.runtime.layout import JoinLayout, WindowLayout
 
 Progress = dict[str, Any]

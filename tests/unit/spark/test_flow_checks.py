@@ -8,8 +8,7 @@ from tests.oracle.plain_join import PlainJoin
 import tidegate as tg
 from tidegate.api.range_queries import Query
 from tidegate.api.streams import Stream, stream
-from tidegate.join.within import Unbounded, Within
-from tidegate.spark.flow_checks import (
+from tidegate.driver.compile.graph_checks import (
     alike,
     check_outputs,
     joins_by_content,
@@ -17,6 +16,7 @@ from tidegate.spark.flow_checks import (
     joins_that_may_skip,
     outputs_behind,
 )
+from tidegate.join.within import Unbounded, Within
 
 
 @dataclass

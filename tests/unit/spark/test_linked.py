@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.spark import linked
+from tidegate.driver.io import linked_output
 
 
 def staged(folder: Path, *texts: str) -> list[str]:
@@ -28,7 +28,7 @@ def shown(folder: Path) -> dict[str, list[str]]:
 
 def test_linked_files_outlive_the_staged_ones(tmp_path: Path) -> None:
     files = staged(tmp_path, "a", "b")
-    assert linked.publish(files, str(tmp_path / "out"), 3)
+    assert linked_output.publish(files, str(tmp_path / "out"), 3)
     for file in files:
         os.remove(file)
     assert shown(tmp_path / "out") == {"batch=3": ["a", "b"]}
@@ -36,8 +36,8 @@ def test_linked_files_outlive_the_staged_ones(tmp_path: Path) -> None:
 
 
 def test_a_replay_takes_the_place_of_the_first_attempt(tmp_path: Path) -> None:
-    linked.publish(staged(tmp_path, "a", "b", "c"), str(tmp_path / "out"), 3)
-    linked.publish(staged(tmp_path, "d"), str(tmp_path / "out"), 3)
+    linked_output.publish(staged(tmp_path, "a", "b", "c"), str(tmp_path / "out"), 3)
+    linked_output.publish(staged(tmp_path, "d"), str(tmp_path / "out"), 3)
     assert shown(tmp_path / "out") == {"batch=3": ["d"]}
 
 
@@ -49,11 +49,11 @@ def test_what_died_before_it_was_shown_is_seen_by_nobody_and_goes_with_the_repla
 
     half = staged(tmp_path, "half")
     with monkeypatch.context() as patch:
-        patch.setattr(linked, "_show", die)
+        patch.setattr(linked_output, "_show", die)
         with pytest.raises(KeyboardInterrupt):
-            linked.publish(half, str(tmp_path / "out"), 0)
+            linked_output.publish(half, str(tmp_path / "out"), 0)
     assert shown(tmp_path / "out") == {}
-    linked.publish(staged(tmp_path, "whole"), str(tmp_path / "out"), 0)
+    linked_output.publish(staged(tmp_path, "whole"), str(tmp_path / "out"), 0)
     assert shown(tmp_path / "out") == {"batch=0": ["whole"]}
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["batch=0"]
 
@@ -65,5 +65,5 @@ def test_a_disk_that_cannot_link_leaves_nothing_behind(
         raise OSError(18, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "link", refuse)
-    assert not linked.publish(staged(tmp_path, "a"), str(tmp_path / "out"), 0)
+    assert not linked_output.publish(staged(tmp_path, "a"), str(tmp_path / "out"), 0)
     assert list((tmp_path / "out").iterdir()) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.api.goal import Shed
-from tidegate.spark.run_settings import joins_that_may_lose_rows
+from tidegate.driver.goal_settings import joins_that_may_lose_rows
 from tidegate.window.drop.network import Network
 from tidegate.window.drop.nodes import Join, Output, Source
 

@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from tidegate.control.goal.backpressure import Taken
-from tidegate.spark.read_limits import ReadLimits, _Files, _Kafka, _Source
+from tidegate.driver.io.read_limits import ReadLimits, _Files, _Kafka, _Source
 
 
 class Strange:

@@ -4,8 +4,8 @@ from threading import Lock
 
 import pytest
 
+from tidegate.driver.compile.sendable import check_sendable
 from tidegate.errors import FlowError
-from tidegate.spark.sendable import check_sendable
 
 
 def test_a_function_that_cannot_be_pickled_is_told_with_its_owner() -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from tidegate.driver.engine.settings import numbers
+from tidegate.driver.start import start
 from tidegate.errors import FlowError
-from tidegate.spark.settings import numbers
-from tidegate.spark.start import start
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+from tidegate.driver.compile.expression_checks import understood
 from tidegate.errors import FlowError
-from tidegate.spark.understood import understood
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.api.streams import Join, Output, Source
+from tidegate.driver.compile.wanted import selected
 from tidegate.join.within import Within
-from tidegate.spark.wanted import selected
 
 
 def join(where: Any = None) -> tuple[Join, tg.Stream]:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
+from tidegate.driver.compile.aggregate_calls import without_flag
+from tidegate.driver.compile.window_aggregates import check_types
 from tidegate.errors import FlowError
-from tidegate.spark.aggregate_calls import without_flag
-from tidegate.spark.window_aggregates import check_types
 from tidegate.window.aggregate.aggregates import CATALOGUE, aggregate
 
 LISTS = T.ArrayType(T.IntegerType())

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from tidegate.driver.worker_errors import told
 from tidegate.errors import BatchFailed, StateError, TidegateError
-from tidegate.spark.worker_errors import told
 
 SPARK_TEXT = """An error occurred while calling o512.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 14.0 failed 1 times

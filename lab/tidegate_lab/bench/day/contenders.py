@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate as tg
-from tidegate.spark.query import Query
+from tidegate.driver.streaming_query import Query
 from tidegate_lab.bench.day.feed import BITS, SETS, STREAMS, Feed
 from tidegate_lab.bench.day.recorded import Told
 from tidegate_lab.bench.day.telling import told_by_spark, told_by_tidegate

@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.driver.engine.engine import CONF
+from tidegate.driver.engine.settings import PARTITIONS_PER_CORE
+from tidegate.driver.frames.routing_frames import instance_of
 from tidegate.model.routing import together
-from tidegate.spark.engine import CONF
-from tidegate.spark.routed import instance_of
-from tidegate.spark.settings import PARTITIONS_PER_CORE
 from tidegate.worker.runtime.layout import CODE, TAG, TIME
 
 

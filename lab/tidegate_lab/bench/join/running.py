@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate_lab.bench.join.spec import Task
 
 if TYPE_CHECKING:
-    from tidegate.spark.query import Query
+    from tidegate.driver.streaming_query import Query
 
 
 class SparkRunning:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 import tidegate as tg
+from tidegate.driver.session import embedded_session
+from tidegate.driver.streaming_query import Query
 from tidegate.papers.arrivals import Arrivals
-from tidegate.spark.query import Query
-from tidegate.spark.session import embedded_session
 from tidegate_lab.bench.overload.feed import SCHEMA, STREAMS, TICK_SECONDS, Feed, Story, prepare
 
 WINDOW_SECONDS = 20

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tidegate as tg
+from tidegate.driver.frames.sifter_frames import sifted
 from tidegate.sift.construction import Sample, construct
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.partition.partitioners import partitioner_for
-from tidegate.spark.sifted import sifted
 from tidegate.worker.match.task import MatchBatch, Queries
 from tidegate.worker.runtime.layout import TIME, MatchLayout
 from tidegate_lab.bench.sift.feed import SCHEMA

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tidegate as tg
-from tidegate.spark.session import embedded_session
+from tidegate.driver.session import embedded_session
 from tidegate_lab.bench.windows.feed import SCHEMA, Scenario
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.experiment import Figure, Line, Options, Outcome

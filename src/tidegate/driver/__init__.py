@@ -1,0 +1,1 @@
+"""What runs in the Spark driver: the only folder that imports pyspark."""

@@ -1,0 +1,149 @@
+"""What aggregate an expression of the user is: `F.sum("fare")`, or "sum(fare)" as text.
+
+A Spark column is an unresolved tree; its root must be one aggregate function. What it is called with may be
+any expression.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.classic.column import Column as ClassicColumn
+
+from tidegate.api.streams import HIDDEN
+from tidegate.driver.compile.expression_checks import understood
+from tidegate.errors import FlowError, explain
+
+#: Functions whose second argument says whether nulls are ignored.
+_FLAGGED = ("first", "last", "any_value", "first_value", "last_value")
+
+
+def called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
+    """The aggregate function and its arguments."""
+    column = F.expr(given) if isinstance(given, str) else given
+    if not isinstance(column, ClassicColumn):
+        raise _refused(name, given, "it is no Spark column")
+    node = column._jc.node()
+    while node.getClass().getSimpleName() == "Alias":
+        node = node.child()
+    kind = node.getClass().getSimpleName()
+    if kind == "SqlExpression":
+        # Text is parsed only now.
+        with understood(f"Aggregate {name!r}: Spark does not understand it"):
+            return _parsed(frame, name, node.expression())
+    if kind != "UnresolvedFunction" or node.isDistinct():
+        raise _refused(name, given, "it is not one plain aggregate function")
+    jvm = frame.sparkSession._jvm
+    assert jvm is not None
+    arguments = without_flag(name, str(node.functionName()), node.arguments())
+    columns: list[Column] = [
+        F.lit(1) if _is_star(one) else ClassicColumn(jvm.org.apache.spark.sql.Column(one))
+        for one in arguments
+    ]
+    return str(node.functionName()), columns
+
+
+def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
+    """An aggregate that was given as SQL."""
+    expression = frame.sparkSession._jsparkSession.sessionState().sqlParser().parseExpression(text)
+    while expression.getClass().getSimpleName() == "UnresolvedAlias":
+        expression = expression.child()
+    if expression.getClass().getSimpleName() == "AggregateExpression":
+        # Spark's grammar knows `first`, `last` and `any_value` by name, and gives them back as they are.
+        function = expression.aggregateFunction()
+        if function.ignoreNulls():
+            raise _null_ignored(name)
+        return str(function.prettyName()), [F.expr(function.children().apply(0).sql())]
+    if expression.getClass().getSimpleName() != "UnresolvedFunction":
+        raise _refused(name, text, "it is not one plain aggregate function")
+    if expression.isDistinct() or expression.filter().isDefined():
+        raise _refused(name, text, "DISTINCT and FILTER are not taken")
+    if expression.ignoreNulls().isDefined() and expression.ignoreNulls().get():
+        raise _null_ignored(name)
+    function = str(expression.nameParts().mkString("."))
+    found = without_flag(name, function, expression.arguments())
+    columns = [F.lit(1) if _is_star(one) else F.expr(one.sql()) for one in found]
+    return function, columns
+
+
+def without_flag(name: str, function: str, arguments: Any) -> list[Any]:
+    """The arguments but for `ignorenulls`, which `F.first` and `F.last` always write down."""
+    found = [arguments.apply(i) for i in range(arguments.size())]
+    if len(found) != 2 or function.lower() not in _FLAGGED:
+        return found
+    if found[1].getClass().getSimpleName() != "Literal" or found[1].value():
+        raise _null_ignored(name)
+    return found[:1]
+
+
+def _null_ignored(name: str) -> FlowError:
+    return FlowError(
+        explain(
+            f"Aggregate {name!r}: nulls cannot be ignored here",
+            why="First and last are those of all rows of a window, by event time",
+            do="Filter the stream, or use min_by or max_by with a key that is null where the value is",
+        )
+    )
+
+
+def _is_star(node: Any) -> bool:
+    return str(node.getClass().getSimpleName()) == "UnresolvedStar"
+
+
+def _refused(name: str, given: Any, why: str) -> FlowError:
+    return FlowError(
+        explain(
+            f"Aggregate {name!r} cannot be computed over windows: {why}",
+            got=str(given),
+            why="What is merged from panes must be one aggregate; its arguments may be any expression",
+            do='Write for example F.max(F.col("a") + F.col("b")), and compute with results behind the window',
+        )
+    )
+
+
+def analysed(frame: DataFrame, name: str, column: Column) -> tuple[Any, T.DataType]:
+    """An argument as Spark resolves it over the frame: the expression (of Java), and its type."""
+    known = [column for column in frame.columns if not column.startswith(HIDDEN)]
+    with understood(
+        f"Aggregate {name!r}: Spark does not understand an argument",
+        do=f"The stream has the columns {', '.join(known)}",
+    ):
+        selected = frame.select(column.alias("x"))
+    expression = selected._jdf.queryExecution().analyzed().expressions().head()
+    if expression.getClass().getSimpleName() == "Alias":
+        expression = expression.child()
+    return expression, selected.schema["x"].dataType
+
+
+def columns_in(expression: Any) -> set[str]:
+    """Names of the columns that an expression (of Java) is made of."""
+    found = expression.references().toSeq()
+    return {str(found.apply(i).name()) for i in range(found.size())}
+
+
+class Constant(NamedTuple):
+    """One number, or (`many`) those of an array."""
+
+    values: tuple[float, ...]
+    many: bool = False
+
+
+def constant(frame: DataFrame, name: str, what: str, column: Column) -> Constant:
+    """A number, or those of an array, which Spark knows before it sees a row."""
+    _, kind = analysed(frame, name, column)
+    many = isinstance(kind, T.ArrayType)
+    expression, _ = analysed(frame, name, column.cast("array<double>" if many else "double"))
+    value = expression.eval(None) if expression.foldable() else None
+    if value is None:
+        raise FlowError(
+            explain(
+                f"Aggregate {name!r}: {what} is a constant number",
+                got=str(column),
+                why="A sketch is of one size for all rows",
+                do=f"Write {what} as a number",
+            )
+        )
+    return Constant(tuple(value.toDoubleArray()), many) if many else Constant((float(value),))

@@ -1,0 +1,117 @@
+"""Conditions besides equality at the Spark edge: checks of their columns, and where their rows are stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidegate.api.join_conditions import Condition, OnPairs, OnSets
+from tidegate.api.streams import HIDDEN, Join
+from tidegate.driver.compile.expression_checks import understood
+from tidegate.driver.compile.keys import is_binary, quoted, type_of
+from tidegate.driver.compile.sendable import check_sendable
+from tidegate.errors import FlowError, explain
+from tidegate.worker.runtime.layout import TIME
+
+_ITEMS = (
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.DecimalType,
+    T.StringType,
+    T.BinaryType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+
+
+def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> None:
+    """The columns are there, of types that can be compared, and a function can go to the workers."""
+    if isinstance(condition, OnPairs):
+        check_sendable(f"The pairwise function {condition.name!r}", condition.function)
+    for names in condition.columns:
+        kinds = [
+            type_of(frame, name, side, "column")
+            for frame, name, side in zip((left, right), names, ("left", "right"), strict=True)
+        ]
+        if isinstance(condition, OnSets):
+            one, other = (
+                _items_of(kind, name, condition.weighted) for kind, name in zip(kinds, names, strict=True)
+            )
+            if one != other:
+                raise FlowError(
+                    explain(
+                        "The items of the two sides have different types",
+                        got=", ".join(
+                            f"{n!r}: {k.simpleString()}" for n, k in zip(names, kinds, strict=True)
+                        ),
+                        why="No item would ever be common",
+                        do="Cast one of the columns with with_column before the join",
+                    )
+                )
+
+
+def check_where(where: Any, joined: DataFrame, operator: str) -> None:
+    """A residual condition is true or false of a joined row; `joined` has its columns."""
+    known = ", ".join(name for name in joined.columns if not name.startswith(HIDDEN))
+    with understood(
+        f"The `where` of {operator} does not fit its rows",
+        do=f"Give a condition over the columns of the joined row: {known}",
+    ):
+        joined.filter(where)
+
+
+def is_null(condition: Condition | None, side: int) -> Column:
+    """Rows that can never match: their set is null."""
+    if not isinstance(condition, OnSets):
+        return F.lit(False)
+    return F.col(quoted(condition.columns[0][side])).isNull()
+
+
+def spreading_code(node: Join, frame: DataFrame) -> Column:
+    """Where a row without a key is stored: anywhere, but a replay must find the same place.
+
+    Who has matched is known only where a row is stored, so joins that must know it have one place for all.
+    """
+    if node.how != "inner":
+        return F.lit(0).cast("long")
+    plain = [f.name for f in frame.schema.fields if not f.name.startswith(HIDDEN) and _hashable(f.dataType)]
+    return F.xxhash64(F.col(TIME), *[F.col(quoted(name)) for name in plain])
+
+
+def _hashable(kind: T.DataType) -> bool:
+    """Spark hashes no maps, wherever they are hidden."""
+    return "map<" not in kind.simpleString() and not isinstance(kind, T.VariantType)
+
+
+def _items_of(kind: T.DataType, name: str, weighted: bool) -> T.DataType:
+    """The type of the items of a set."""
+    items: T.DataType | None = None
+    weights: T.DataType = T.DoubleType()
+    if weighted and isinstance(kind, T.MapType):
+        items, weights = kind.keyType, kind.valueType
+    elif weighted and isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StructType):
+        if len(kind.elementType.fields) == 2:
+            items, weights = (f.dataType for f in kind.elementType.fields)
+    elif not weighted and isinstance(kind, T.ArrayType):
+        items = kind.elementType
+    good = isinstance(items, _ITEMS) and isinstance(weights, T.NumericType)
+    if items is None or not good or (isinstance(items, T.StringType) and not is_binary(items)):
+        wanted = (
+            "a map from item to number, or an array of structs (item, number)" if weighted else "an array"
+        )
+        raise FlowError(
+            explain(
+                f"Column {name!r} does not hold {'weighted ' if weighted else ''}sets of items",
+                got=kind.simpleString(),
+                why="Items are whole numbers, decimals, strings, binaries, dates or times",
+                do=f"Give {wanted}",
+            )
+        )
+    return items

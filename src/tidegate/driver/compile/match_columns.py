@@ -1,0 +1,79 @@
+"""Columns as coordinates: which columns queries can name, and how their values become numbers.
+
+From a Spark type to the kind of an axis, when a query starts, and from a Spark column to its coordinate, in
+front of the tasks, where the sifter decides. The tasks do the same with Arrow columns (`coordinates.py`).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tidegate.api.streams import Match
+from tidegate.driver.compile.join_columns import visible
+from tidegate.driver.compile.keys import is_binary, quoted
+from tidegate.errors import FlowError, explain
+from tidegate.sift.queries.axes import Axis
+from tidegate.worker.runtime.layout import QUERY_ID, REPORT, TIME
+
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+#: Decimals with more digits would meet as doubles where they differ.
+_DIGITS_EXACT = 15
+
+
+def kinds_of(schema: T.StructType) -> dict[str, str]:
+    """The columns with the kind of axis that each becomes; its type, which is none, where queries cannot."""
+    return {field.name: _kind(field.dataType) or field.dataType.simpleString() for field in schema.fields}
+
+
+def _kind(kind: T.DataType) -> str | None:
+    if isinstance(kind, _WHOLE):
+        return "integer"
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        return "number"
+    if isinstance(kind, T.DecimalType):
+        return "number" if kind.precision <= _DIGITS_EXACT else None
+    if isinstance(kind, T.BooleanType) or (isinstance(kind, T.StringType) and is_binary(kind)):
+        return "category"
+    return None
+
+
+def check_mark(node: Match, frame: DataFrame) -> None:
+    """Where sources sift: the column in which they mark samples must come with the rows."""
+    if node.mark is not None and (
+        node.mark not in frame.columns or not isinstance(frame.schema[node.mark].dataType, T.BooleanType)
+    ):
+        raise FlowError(
+            explain(
+                f"There is no boolean column {node.mark!r} that marks samples",
+                got="columns " + ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in visible(frame)),
+                do="Read the column that `tidegate sift --mark` adds, and keep it up to match",
+            )
+        )
+
+
+def match_schema(frame: DataFrame, timed: bool) -> T.StructType:
+    """What a match returns: the columns of the row, the query, perhaps the time, and a report at the end."""
+    fields = [T.StructField(field.name, field.dataType, True) for field in visible(frame)]
+    if any(field.name.lower() == QUERY_ID for field in fields):
+        raise FlowError(
+            explain(
+                f"The stream has a column {QUERY_ID!r} already",
+                why="match writes the name of the query there",
+                do="Rename it with select before match",
+            )
+        )
+    fields.append(T.StructField(QUERY_ID, T.StringType(), True))
+    if timed:
+        fields.append(T.StructField(TIME, T.LongType(), True))
+    return T.StructType([*fields, T.StructField(REPORT, T.StringType(), True)])
+
+
+def coordinate_sql(axis: Axis) -> str:
+    """The same in Spark's SQL; null where there is none. Strings are quoted by `hex`, whatever they hold."""
+    column = quoted(axis.column)
+    if axis.kind != "category":
+        return f"cast({column} as double)"
+    texts = ", ".join(f"decode(X'{text.encode().hex()}', 'utf-8')" for text in axis.categories)
+    place = f"array_position(array({texts}), cast({column} as string))" if texts else f"0 * length({column})"
+    return f"cast(if({place} = 0, {axis.other}, {place} - 1) as double)"

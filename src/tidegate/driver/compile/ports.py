@@ -1,0 +1,154 @@
+"""Ports: where rows enter the engine. Stateless boxes stay in Catalyst, in front of the port.
+
+Each source becomes a frame with a usable event time beside its columns; each port projects the stream that
+feeds it onto the shared row layout (`layout.py`); the union of all ports, with a heartbeat that makes a
+batch come even when nothing arrived, is the one input of the query, so it has one offset log.
+
+Time is read before any box. Where no box in front of a port can drop rows, the join tasks themselves count
+rows and find the newest time, at no cost. Otherwise Spark's observed metrics count in front of the boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidegate.api.streams import Box, Node, Source
+from tidegate.driver.compile.expression_checks import understood
+from tidegate.driver.compile.keys import quoted
+from tidegate.driver.compile.lanes import Lanes
+from tidegate.errors import FlowError, explain
+from tidegate.model.plan import BEGINNING_US
+from tidegate.worker.runtime.layout import CODE, TAG, TIME
+
+#: Tag of heartbeat rows: no port has it.
+HEARTBEAT = -1
+
+
+@dataclass(frozen=True)
+class Port:
+    """One way into the engine."""
+
+    tag: int
+    stream: str | None
+    columns: tuple[str, ...]
+    lanes: tuple[str, ...]
+
+
+def timed(source: Source, by_spark: bool) -> DataFrame:
+    """The source with its event time in microseconds; BEGINNING_US where it cannot be used.
+
+    `by_spark`: times too far ahead of the clock are found here. It is better left to the join tasks: Spark
+    writes its clock into the code that it compiles, so each batch costs a compilation and runs cold code.
+    """
+    kind = source.frame.schema[source.time].dataType
+    column = F.col(quoted(source.time))
+    if isinstance(kind, T.TimestampType):
+        micros = F.unix_micros(column)
+    elif isinstance(kind, T.TimestampNTZType):
+        micros = F.timestamp_diff("MICROSECOND", F.expr("timestamp_ntz'1970-01-01 00:00:00'"), column)
+    else:
+        raise FlowError(
+            explain(
+                f"The time column of stream {source.name!r} is not a timestamp",
+                got=f"{source.time!r}: {kind.simpleString()}",
+                do="Convert it first, for example with to_timestamp or timestamp_micros",
+            )
+        )
+    usable = micros.isNotNull()
+    if by_spark and source.max_ahead_us is not None:
+        usable = usable & (micros <= F.unix_micros(F.current_timestamp()) + F.lit(source.max_ahead_us))
+    frame: DataFrame = source.frame.withColumn(TIME, F.when(usable, micros).otherwise(F.lit(BEGINNING_US)))
+    return frame
+
+
+def watched(source: Source, observation: Observation | str, by_spark: bool) -> DataFrame:
+    """The source, counted in front of its boxes; `by_spark` as in `timed`."""
+    frame = timed(source, by_spark)
+    usable = F.col(TIME) != F.lit(BEGINNING_US)
+    return frame.observe(
+        observation,
+        F.count(F.lit(1)).alias("offered"),
+        F.count_if(~usable).alias("rejected"),
+        F.max(F.when(usable, F.col(TIME))).alias("seen_us"),
+    )
+
+
+def counted(frame: DataFrame, observation: Observation | str) -> DataFrame:
+    """The rows of a frame, counted."""
+    return frame.observe(observation, F.count(F.lit(1)).alias("rows"))
+
+
+def boxes_of(node: Node) -> tuple[Node, list[Box]]:
+    """The node that boxes were put on, and the boxes in the order they apply."""
+    boxes: list[Box] = []
+    while isinstance(node, Box):
+        boxes.append(node)
+        node = node.parent
+    return node, boxes[::-1]
+
+
+def apply_boxes(frame: DataFrame, boxes: Sequence[Box], what: str, timed: bool = True) -> DataFrame:
+    """Apply stateless boxes; the hidden time, where there is one, must come out at the other end."""
+    for box in boxes:
+        with understood(f"Spark does not understand a {box.kind} of {what}"):
+            frame = box.apply(frame)
+        if not isinstance(frame, DataFrame):
+            raise FlowError(
+                explain(
+                    f"A {box.kind} of {what} returns no data frame",
+                    got=type(frame).__name__,
+                    do="Let the function return what it made of the data frame that it was given",
+                )
+            )
+    if timed and TIME not in frame.columns:
+        raise FlowError(
+            explain(
+                f"A transform lost the event time of {what}",
+                got="columns " + ", ".join(frame.columns),
+                why="Rows without a time cannot be judged late or put into windows",
+                do=f"Let the function keep every column that starts with {TIME.rsplit('_', 1)[0]!r}",
+            )
+        )
+    return frame
+
+
+def may_drop(boxes: Sequence[Box]) -> bool:
+    """Can any of these boxes drop or multiply rows?"""
+    return any(box.kind not in ("select", "with_column") for box in boxes)
+
+
+def project(
+    frame: DataFrame, port: Port, lanes: Lanes, values: Sequence[Column], code: Column, keyless: Column
+) -> DataFrame:
+    """The rows of a frame in the shared layout."""
+    given = dict(zip(port.lanes, values, strict=True))
+    # A null key has no code; any number that spreads such rows over instances will do.
+    spread = F.when(keyless, F.xxhash64(F.col(TIME))).otherwise(code)
+    tag = F.when(keyless, F.lit(port.tag + 1)).otherwise(F.lit(port.tag))
+    return frame.select(
+        tag.cast("short").alias(TAG),
+        F.coalesce(F.col(TIME), F.lit(BEGINNING_US)).alias(TIME),
+        F.coalesce(spread, F.lit(0)).cast("long").alias(CODE),
+        *[given.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in lanes.types.items()],
+    )
+
+
+def heartbeat(spark: SparkSession, lanes: Lanes) -> DataFrame:
+    """A row a second that belongs to no port."""
+    beats = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
+    return beats.select(
+        F.lit(HEARTBEAT).cast("short").alias(TAG),
+        F.lit(BEGINNING_US).alias(TIME),
+        F.lit(0).cast("long").alias(CODE),
+        *[F.lit(None).cast(kind).alias(name) for name, kind in lanes.types.items()],
+    )
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionAll, frames)

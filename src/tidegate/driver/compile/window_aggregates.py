@@ -1,0 +1,274 @@
+"""The aggregates of a window, taken apart into the partials of `window/aggregate/aggregates.py`.
+
+The arguments of aggregates may be any expression: each becomes a hidden column in front of the aggregation,
+which partials name in SQL. Equal arguments are one column, and equal partials one partial: `avg` and `count`
+of the same column count it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidegate.api.streams import HIDDEN
+from tidegate.api.user_aggregates import UserAggregate
+from tidegate.driver.compile.aggregate_calls import Constant, analysed, called, columns_in, constant
+from tidegate.driver.compile.expression_checks import understood
+from tidegate.driver.compile.keys import quoted
+from tidegate.driver.compile.user_aggregates import udaf_layout
+from tidegate.driver.sql_text import told_apart
+from tidegate.errors import FlowError, explain
+from tidegate.window.aggregate.aggregates import (
+    CONSTANTS,
+    Aggregate,
+    Merge,
+    Part,
+    aggregate,
+    counting_all,
+    result_type,
+    users_part,
+)
+from tidegate.window.aggregate.sketches import hll_size, kll_size
+from tidegate.window.estimate.estimates import estimated
+from tidegate.worker.runtime.layout import TIME, WEIGHT, UdafLayout, WindowResult
+
+#: Families of types, as the catalogue names them. Kernels compare values by rank: nested ones have none.
+_FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {
+    "any": (T.DataType,),
+    "numeric": (T.NumericType,),
+    "integral": (T.IntegralType,),
+    "boolean": (T.BooleanType,),
+    "orderable": (T.AtomicType, T.NullType),
+}
+#: Parts that are as large as the rows they are made of: nothing is saved by making them before the shuffle.
+_ROWS = (Merge.CONCAT, Merge.ROWS, Merge.STATES)
+#: Tells the second hash of a value from the first.
+_SALT = 977
+#: Hidden columns and their types.
+_Typed = Sequence[tuple[str, T.DataType]]
+
+
+@dataclass
+class Taken:
+    """All aggregates of a window, taken apart."""
+
+    #: Hidden argument columns, in front of the aggregation; and what each of them is, in Spark's words.
+    arguments: list[tuple[str, Column]] = field(default_factory=list)
+    described: list[str] = field(default_factory=list)
+    #: Columns of the stream that the arguments are made of.
+    reads: set[str] = field(default_factory=set)
+    #: Partial columns: name and SQL over the arguments.
+    partials: list[tuple[str, str]] = field(default_factory=list)
+    #: The same partials of a single row, where there are any.
+    of_rows: list[tuple[str, str]] = field(default_factory=list)
+    #: Types of the partial columns.
+    types: dict[str, T.DataType] = field(default_factory=dict)
+    parts: list[tuple[Part, tuple[str, ...]]] = field(default_factory=list)
+    results: list[tuple[WindowResult, T.DataType]] = field(default_factory=list)
+    #: User-defined aggregates, by the names of their results.
+    udafs: dict[str, UdafLayout] = field(default_factory=dict)
+
+    @property
+    def may_go_by_row(self) -> bool:
+        """Is there every partial of a single row? Of sketches there is none."""
+        return len(self.of_rows) == len(self.partials)
+
+    @property
+    def carried(self) -> dict[str, str | int]:
+        """Of single rows, by partial: the first column that is the same, or the number that it always is."""
+        first: dict[tuple[str, str], str] = {}
+        carried: dict[str, str | int] = {}
+        for name, text in self.of_rows:
+            same = first.setdefault((text, self.types[name].json()), name)
+            carried[name] = CONSTANTS.get(text, same)
+        return carried
+
+    @property
+    def sketched(self) -> list[str]:
+        """Results that are made of sketches."""
+        sketches = {names[0] for part, names in self.parts if not part.row}
+        return [result.name for result, _ in self.results if result.columns[0] in sketches]
+
+    @property
+    def keeps_rows(self) -> bool:
+        return any(part.merge in _ROWS for part, _ in self.parts)
+
+
+def taken_apart(
+    frame: DataFrame, aggregates: Sequence[tuple[str, Any]], *, approximate: bool = False
+) -> Taken:
+    """The aggregates of a window over the rows of a frame; `approximate`: rows may have been sampled."""
+    taking = _Taking(frame, approximate)
+    for name, given in aggregates:
+        if isinstance(given, UserAggregate):
+            taking.add_users(name, given)
+        else:
+            taking.add(name, given)
+    taking.resolve()
+    return taking.taken
+
+
+class _Taking:
+    def __init__(self, frame: DataFrame, approximate: bool) -> None:
+        self._frame, self._approximate, self.taken = frame, approximate, Taken()
+        #: Arguments as Java's expressions, with their types; partial columns by their texts.
+        self._arguments: list[tuple[Any, T.DataType]] = []
+        self._partials: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def add(self, name: str, given: Any) -> None:
+        """An aggregate of the catalogue."""
+        function, columns = called(self._frame, name, given)
+        taken = _known(name, function, len(columns))
+        arguments = [self._argument(name, column) for column in columns[: taken.arguments]]
+        types = [kind for _, kind in arguments]
+        found = aggregate(function, decimal=isinstance(types[0], T.DecimalType))
+        check_types(name, found, types)
+        found = _estimated(name, found) if self._approximate else found
+        given_constants = zip(found.constants, columns[found.arguments :], strict=False)
+        constants = {what: constant(self._frame, name, what, column) for what, column in given_constants}
+        sizes = _sizes(name, constants)
+        never_null = all(self._never_null(one) for one, _ in arguments)
+        found_parts = map(counting_all, found.parts) if never_null else found.parts
+        parts = [self._part(part, arguments, sizes.get(part.merge, 0)) for part in found_parts]
+        percentages = constants.get("percentage", Constant(()))
+        names = tuple(column for names in parts for column in names)
+        kind = _result_kind(found, types[0])
+        result = WindowResult(name, found.final, names, percentages.values)
+        self.taken.results.append((result, T.ArrayType(kind) if percentages.many else kind))
+
+    def add_users(self, name: str, given: UserAggregate) -> None:
+        """A user-defined one."""
+        layout, kind = udaf_layout(name, given)
+        columns = [F.col(quoted(one)) if isinstance(one, str) else one for one in given.columns]
+        arguments = [self._argument(name, column) for column in columns]
+        part = users_part(len(arguments), merged=given.merge is not None)
+        # Rows that are kept serve any number of aggregates; states are those of one.
+        shared = given.merge is None
+        names = self._part(part, arguments) if shared else self._new_part(part, *self._texts(part, arguments))
+        self.taken.udafs[name] = layout
+        self.taken.results.append((WindowResult(name, "users", names), kind))
+
+    def resolve(self) -> None:
+        """The types of partial columns, which Spark's analyser knows."""
+        taken = self.taken
+        arguments = [column.alias(name) for name, column in taken.arguments]
+        given_to = self._frame.select(TIME, F.lit(1.0).alias(WEIGHT), *arguments)
+        with understood(
+            "Spark cannot compute the aggregates of a window", do="Cast the arguments, or take fields of them"
+        ):
+            added_up = given_to.groupBy(WEIGHT).agg(
+                *[F.expr(text).alias(name) for name, text in taken.partials]
+            )
+        taken.types = {field.name: field.dataType for field in added_up.schema.fields}
+
+    def _argument(self, name: str, column: Any) -> tuple[str, T.DataType]:
+        """The hidden column of an argument: a new one, or that of an equal argument."""
+        if not isinstance(column, Column):
+            raise FlowError(
+                explain(f"Aggregate {name!r}: columns are names or Spark's expressions", got=repr(column))
+            )
+        expression, kind = analysed(self._frame, name, column)
+        for number, (known, _) in enumerate(self._arguments):
+            if known.semanticEquals(expression):
+                return self.taken.arguments[number][0], kind
+        hidden = f"{HIDDEN}arg_{len(self._arguments)}"
+        self._arguments.append((expression, kind))
+        self.taken.arguments.append((hidden, column))
+        self.taken.described.append(str(expression.sql()))
+        self.taken.reads |= columns_in(expression)
+        return hidden, kind
+
+    def _never_null(self, hidden: str) -> bool:
+        names = [name for name, _ in self.taken.arguments]
+        return not self._arguments[names.index(hidden)][0].nullable()
+
+    def _part(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
+        """The columns of a part: new ones, or those of an equal part."""
+        panes, rows = self._texts(part, arguments, size)
+        return self._partials.get((part.merge, *panes)) or self._new_part(part, panes, rows)
+
+    def _new_part(self, part: Part, panes: tuple[str, ...], rows: tuple[str, ...]) -> tuple[str, ...]:
+        taken = self.taken
+        first = len(taken.partials)
+        names = tuple(f"{HIDDEN}part_{first + i}" for i in range(len(panes)))
+        taken.partials += zip(names, panes, strict=True)
+        taken.of_rows += zip(names, rows, strict=False)
+        taken.parts.append((part, names))
+        self._partials[part.merge, *panes] = names
+        return names
+
+    def _texts(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        hidden, hashed = [name for name, _ in arguments], told_apart(arguments)
+        known = {
+            "time": TIME,
+            "tie": f"xxhash64({hashed})",
+            "check": f"xxhash64({_SALT}, {hashed})",
+            "size": size,
+            "weight": WEIGHT,
+        }
+        panes, rows = ([text.format(*hidden, **known) for text in some] for some in (part.pane, part.row))
+        return tuple(panes), tuple(rows)
+
+
+def _known(name: str, function: str, given: int) -> Aggregate:
+    """The aggregate of the catalogue, which takes so many arguments and constants."""
+    try:
+        found = aggregate(function)
+    except FlowError as error:
+        raise FlowError(f"Aggregate {name!r}: {error}") from None
+    most = found.arguments + len(found.constants)
+    # A quantile without its rank means nothing; other constants have a default.
+    least = found.arguments + ("percentage" in found.constants)
+    if not least <= given <= most:
+        takes = f"{least}" if least == most else f"{least} to {most}"
+        raise FlowError(explain(f"Aggregate {name!r}: {function} takes {takes} argument(s) here", got=given))
+    return found
+
+
+def _estimated(name: str, found: Aggregate) -> Aggregate:
+    try:
+        return estimated(found)
+    except FlowError as error:
+        raise FlowError(f"Aggregate {name!r}: {error}") from None
+
+
+def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> None:
+    """Arguments have types that the parts of the aggregate can be merged of."""
+    if not all(isinstance(one, _FAMILIES[found.accepts]) for one in types):
+        raise FlowError(
+            explain(
+                f"Aggregate {name!r}: {found.name} does not take this type",
+                got=", ".join(one.simpleString() for one in types),
+                why=f"Over windows it takes {found.accepts} types",
+                do="Cast the argument, or take one of its fields",
+            )
+        )
+
+
+def _result_kind(found: Aggregate, argument: T.DataType) -> T.DataType:
+    """The type of the result. Names of fields do not survive the way through text, so types stay types."""
+    if found.result in ("same", "array"):
+        return argument if found.result == "same" else T.ArrayType(argument)
+    return T._parse_datatype_string(result_type(found, argument.simpleString()))
+
+
+def _sizes(name: str, constants: Mapping[str, Constant]) -> dict[Merge, int]:
+    """How large sketches must be for what was asked."""
+    asked = constants["percentage"].values if "percentage" in constants else ()
+    if not all(0 <= one <= 1 for one in asked):
+        raise FlowError(
+            explain(f"Aggregate {name!r}: percentages lie between 0 and 1", got=", ".join(map(str, asked)))
+        )
+    nothing = Constant(())
+    try:
+        return {
+            Merge.DISTINCT: hll_size(*constants.get("rsd", nothing).values),
+            Merge.QUANTILES: kll_size(*constants.get("accuracy", nothing).values),
+        }
+    except FlowError as error:
+        raise FlowError(f"Aggregate {name!r}: {error}") from None

@@ -1,0 +1,123 @@
+"""The columns of a window aggregate: what it may group by, what comes out, what a checkpoint holds it to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tidegate.api.windows import END, HIGH, LOW, START, Window
+from tidegate.driver.compile.compiled import CompiledWindow
+from tidegate.driver.compile.join_columns import visible
+from tidegate.driver.compile.keys import is_binary
+from tidegate.driver.compile.window_aggregates import Taken
+from tidegate.errors import FlowError, explain
+from tidegate.window.spec import RowsSpec
+from tidegate.worker.runtime.layout import REPORT, TIME
+
+_PLAIN = (T.IntegralType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
+
+
+def check_by(node: Window, frame: DataFrame) -> None:
+    """Groups are told apart by columns that are there."""
+    known = [field.name for field in visible(frame)]
+    missing = [name for name in node.by if name not in known]
+    if missing:
+        raise FlowError(
+            explain(
+                "A window groups by columns that its stream does not have",
+                got=f"{', '.join(missing)}; the stream has {', '.join(known)}",
+                do="Name columns as they are, or add them with with_column",
+            )
+        )
+    unclear = [name for name in node.by if not _equal_where_hashes_are(frame.schema[name].dataType)]
+    if unclear and (node.approximate or isinstance(node.spec, RowsSpec)):
+        which = "Approximate windows" if node.approximate else "Windows of rows"
+        raise FlowError(
+            explain(
+                f"{which} cannot group by columns of this type",
+                got=", ".join(f"{name}: {frame.schema[name].dataType.simpleString()}" for name in unclear),
+                why="Groups are told apart by a hash, and equal values of this type may have different ones",
+                do="Group by a part of it, or by a string or number made of it with with_column",
+            )
+        )
+
+
+def check_rows(node: Window, taken: Taken) -> None:
+    """Windows of rows are made of single rows, so there must be every partial of such."""
+    if isinstance(node.spec, RowsSpec) and not taken.may_go_by_row:
+        raise FlowError(
+            explain(
+                "Windows of rows cannot have approximate aggregates",
+                got=", ".join(taken.sketched),
+                why="Their sketches would be larger than the rows, of which every window has few",
+                do="Use collect_set or collect_list, or tg.udaf, which can see all rows of a window",
+            )
+        )
+
+
+def columns_read(node: Window, taken: Taken) -> set[str] | None:
+    """Columns of its rows that a window looks at; None: all.
+
+    Rows that are chosen or put in order by a hash of the row are looked at as a whole.
+    """
+    if node.approximate or isinstance(node.spec, RowsSpec):
+        return None
+    return {*node.by, *taken.reads}
+
+
+def plain_keys(node: Window, frame: DataFrame) -> bool:
+    """No floats, whose zeros and NaNs come in several forms, no collations, nothing nested."""
+    kinds = [frame.schema[name].dataType for name in node.by]
+    return all(isinstance(kind, _PLAIN) or (type(kind) is T.StringType and is_binary(kind)) for kind in kinds)
+
+
+def _equal_where_hashes_are(kind: T.DataType, inside: bool = False) -> bool:
+    """Not so: maps, whose entries come in any order, strings with a collation, zeros inside of others."""
+    if isinstance(kind, T.ArrayType):
+        return _equal_where_hashes_are(kind.elementType, True)
+    if isinstance(kind, T.StructType):
+        return all(_equal_where_hashes_are(field.dataType, True) for field in kind.fields)
+    if isinstance(kind, T.StringType):
+        return is_binary(kind)
+    return not isinstance(kind, (T.MapType, T.VariantType)) and not (
+        inside and isinstance(kind, T.FractionalType)
+    )
+
+
+def window_schema(
+    node: Window, frame: DataFrame, taken: Taken, time_type: T.DataType, timed: bool
+) -> T.StructType:
+    """Start and end of the window, the key, the aggregates, perhaps the time, and a report at the end."""
+    fields = [T.StructField(START, time_type), T.StructField(END, time_type)]
+    fields += [T.StructField(name, frame.schema[name].dataType) for name in node.by]
+    for result, kind in taken.results:
+        fields.append(T.StructField(result.name, kind))
+        if node.approximate:
+            fields += [T.StructField(result.name + end, bound_type(kind)) for end in (LOW, HIGH)]
+    if timed:
+        fields.append(T.StructField(TIME, T.LongType()))
+    return T.StructType([*fields, T.StructField(REPORT, T.StringType())])
+
+
+def bound_type(kind: T.DataType) -> T.DataType:
+    """The ends of an interval are real; what is no number has an interval only where it is exact."""
+    return T.DoubleType() if isinstance(kind, T.NumericType) else kind
+
+
+def window_fingerprint(window: CompiledWindow) -> dict[str, Any]:
+    """What must not change between two runs on one checkpoint: stored partials depend on it."""
+    return {
+        **asdict(window.layout.spec),
+        "stream": window.layout.stream,
+        "by": list(window.layout.by),
+        "arguments": window.taken.described,
+        "partials": [text for _, text in window.taken.partials],
+        "udafs": {
+            name: {"state": layout.declared, "merge": layout.udaf.merge is not None}
+            for name, layout in window.layout.udafs.items()
+        },
+        "output": window.schema.simpleString(),
+    }

@@ -1,0 +1,1 @@
+"""One batch: plan, passes, sinks, commit."""

@@ -1,0 +1,60 @@
+"""One batch while it runs: what it was asked for, what its passes reported, what it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tidegate.control.actuators.join_shedding import Worth
+from tidegate.control.goal.backpressure import Taken
+from tidegate.driver.engine.match_counts import Entered
+from tidegate.driver.frames.observed import Observed
+from tidegate.model.plan import Manifest, Plan, TaskReport
+from tidegate.model.reports import MatchReport
+
+
+class Timings:
+    """Seconds by part of a batch."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+
+
+@dataclass
+class BatchDone:
+    """Grows with the passes of a batch."""
+
+    plan: Plan
+    before: Manifest
+    after: Manifest
+    #: Of the pass over its rows, and of all passes.
+    reports: list[TaskReport]
+    settled: list[TaskReport]
+    matched: list[MatchReport]
+    #: By stream: what Spark observed in front of the boxes, and the same as matches judged it.
+    raw: Mapping[str, Observed]
+    seen: dict[str, Observed]
+    #: Rows that came to matches.
+    entered: Entered
+    #: By stream that no join or window counts: late rows.
+    late: dict[str, int]
+    #: What the pairs of joins are worth, where the user says so.
+    worth: Worth = field(default_factory=dict)
+    #: By stream: what the batch took of its source.
+    taken: dict[str, Taken] = field(default_factory=dict)
+
+    @property
+    def batch(self) -> int:
+        return self.plan.batch
+
+    @property
+    def all_reports(self) -> list[TaskReport | MatchReport]:
+        return [*self.settled, *self.matched]

@@ -1,0 +1,223 @@
+"""The controllers of a running query, asked twice a batch: for its plan, and for what is learnt from it.
+
+    manifest b-1 ─▶ plan ─▶ [ batch b runs ] ─▶ learn ─▶ manifest b, telemetry, receipt
+
+Every decision is made in `control/` from the manifest alone; here each controller gets what it asks for, and
+what they say becomes one plan, one manifest, one progress record and one receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidegate.api.goal import WHEN_IDLE
+from tidegate.control import planning
+from tidegate.control.actuators import join_shedding, partial_aggregation, stale_rows
+from tidegate.control.balance import balancing
+from tidegate.control.balance.key_counts import SideSeen
+from tidegate.control.balance.skew_scan import loads_ahead
+from tidegate.control.balance_told import balance_told
+from tidegate.control.debts_told import debts_told
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.goal_step import Ran
+from tidegate.control.planning import Operator
+from tidegate.control.receipts import completeness
+from tidegate.control.receipts.receipts import Told, receipt_of
+from tidegate.control.repair import repair
+from tidegate.control.sift_told import sift_told
+from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.compile.lineage import counted, ways_of
+from tidegate.driver.engine.batch import BatchDone, Timings
+from tidegate.driver.engine.match_counts import Matching
+from tidegate.driver.engine.settings import Settings
+from tidegate.driver.frames.drop_frames import Dropping
+from tidegate.driver.frames.sample_frames import Estimating
+from tidegate.model.plan import Manifest, Plan, Skipping
+from tidegate.route.load import Load
+from tidegate.spark.progress import Progress, shed_of
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When a batch is planned: by the clock, and in the life of the query."""
+
+    now_us: int
+    #: Since when this run is there to see rows come.
+    awake_us: int
+    #: Nothing will follow: all that waits comes out.
+    flush: bool
+    #: The workers are not warm yet: how long things take says little.
+    cold: bool
+
+
+class Controllers:
+    """Of one query, for the life of a run."""
+
+    def __init__(self, compiled: Compiled, settings: Settings, operators: Mapping[str, Operator]):
+        self.settings, self._operators = settings, dict(operators)
+        self.matching = Matching(compiled, settings.sifting)
+        self.dropping = Dropping(settings.dropping)
+        self.estimating = Estimating(settings.estimating)
+        self._ways = ways_of(compiled, self._operators, settings.dropping)
+        #: Windows that may take rows as they are, and those whose partials are as large as rows.
+        self._plain_windows = [window.layout.operator for window in compiled.windows if window.plain]
+        self._row_windows = [w.layout.operator for w in compiled.windows if w.taken.keeps_rows]
+        #: How many instances the next batch is to have, and what those of the last one did.
+        self.instances = settings.instances
+        self._loads: dict[str, tuple[Load, ...]] | None = None
+        #: Do tasks tell which keys make their work?
+        self.watching = settings.balance.moves
+        #: By join: how far apart the times of a pair may lie.
+        self._withins = {join.layout.operator: join.layout.within for join in compiled.joins}
+        #: The query is about to stop: the next batch pays all that is owed.
+        self.closing = False
+
+    def plan(
+        self,
+        batch: int,
+        manifest: Manifest,
+        moment: Moment,
+        times: Timings,
+        seen: Mapping[str, tuple[SideSeen, SideSeen]],
+    ) -> Plan:
+        """What the batch after this manifest does; `seen`: its keys, of joins that hold no rows yet."""
+        balance = self.settings.balance
+        ahead = {
+            name: loads_ahead(sides, self._withins[name], balance.groups(name))
+            for name, sides in seen.items()
+        }
+        manifest = balancing.begun(balance, manifest, ahead)
+        loads = self._loads or balancing.measured(balance, (), manifest)
+        with times.timed("reroute"):
+            routing, cuts, wanted = balancing.reroute(balance, manifest, self.instances, loads)
+        with times.timed("goal"):
+            skipping = self._skipping(manifest, moment)
+        settle_after = self.settings.settle_after and not moment.flush
+        return planning.next_plan(
+            batch,
+            manifest,
+            self._operators,
+            moment.now_us,
+            skipping=skipping,
+            awake_us=moment.awake_us,
+            flush=moment.flush,
+            settle_after=settle_after,
+            seed=self.settings.seed,
+            sifters=self.matching.sifters(manifest),
+            by_row=partial_aggregation.by_row(manifest, self._plain_windows, self._row_windows),
+            dropping=self.dropping.decide(manifest),
+            estimating=self.estimating.decide(manifest, self._operators),
+            routing=routing,
+            cuts=cuts,
+            balance=wanted,
+            **self._repairing(manifest, skipping, settle_after, moment.cold),
+        )
+
+    def _skipping(self, manifest: Manifest, moment: Moment) -> dict[str, Skipping]:
+        """What joins leave out; no row is stale before the workers are warm."""
+        goal = self.settings.goal
+        if goal is None or goal.overload is None:
+            return {}
+        skipping = join_shedding.decide(goal.overload, manifest, self._operators)
+        fresh_us = {} if moment.cold else stale_rows.decide(manifest, moment.now_us)
+        return stale_rows.applied(skipping, fresh_us, self._operators, goal.freshest)
+
+    def _repairing(
+        self, manifest: Manifest, skipping: Mapping[str, Skipping], last: bool, cold: bool
+    ) -> dict[str, Any]:
+        """What the plan says about owed work; `last`: there may be no other batch to do it."""
+        settings = self.settings.repair
+        if settings is None:
+            return {}
+        pay_all = last or self.closing
+        payments = {} if pay_all or cold else repair.choose(settings, manifest, skipping)
+        return {"repair_bytes": settings.bytes_max, "payments": payments, "pay_all": pay_all}
+
+    def learn(self, done: BatchDone, busy_seconds: float, cold: bool, times: Timings) -> None:
+        """What all of them know after a batch goes into its manifest; `busy_seconds` without owed work."""
+        ran = Ran(done.settled, done.matched, done.entered.rows, busy_seconds, cold, done.worth, done.taken)
+        done.after = replace(done.after, control=self._balanced(done, times))
+        if self.settings.goal is not None:
+            self._remember(done, self._kept(done, ran, times))
+        plain = self._plain_windows
+        self._remember(
+            done,
+            {
+                **self.matching.remembered(done.entered),
+                **self.estimating.learn(done.before, done.plan, done.settled, done.after),
+                partial_aggregation.CONTROL: partial_aggregation.learn(
+                    done.before, done.plan, done.reports, plain
+                ),
+            },
+        )
+
+    def _kept(self, done: BatchDone, ran: Ran, times: Timings) -> dict[str, Any]:
+        """What is learnt for the goal, and about owed work."""
+        goal, owed = self.settings.goal, self.settings.repair
+        assert goal is not None
+        with times.timed("goal"):
+            learnt = goal_loop.learn(goal, done.before, done.plan, ran, done.after, self._operators)
+            if owed is not None:
+                learnt[repair.CONTROL] = repair.learn(
+                    owed, done.before, done.plan, ran.reports, ran.busy_seconds, ran.cold
+                )
+        return learnt
+
+    def _balanced(self, done: BatchDone, times: Timings) -> dict[str, Any]:
+        """Where rows should lie from the next batch on."""
+        settings = self.settings.balance
+        self._loads = balancing.measured(settings, done.settled, done.after)
+        count, asked = balancing.scaled(settings, self._loads, done.before.control.get(balancing.SCALE, {}))
+        if count is not None:
+            self.instances = count
+        # What was not watched says too little to decide by; what is uneven is watched from now on.
+        learnt: Any = done.plan.balance
+        if self.watching:
+            with times.timed("balance"):
+                learnt = balancing.learn(settings, done.plan, self._loads, done.after)
+        self.watching = balancing.watches_keys(settings, done.after, self._loads)
+        return {balancing.CONTROL: learnt, balancing.SCALE: asked}
+
+    def tell(self, done: BatchDone, progress: Progress) -> None:
+        """What controllers did and decided, for people."""
+        plan, after = done.plan, done.after
+        progress["shed"] = shed_of(plan, done.settled)
+        progress["balance"] = balance_told(done.before, plan, done.reports)
+        repairs = plan.repair_bytes is not None or after.forgiven
+        progress["debts"] = debts_told(plan, after, done.settled, self._operators) if repairs else {}
+        progress["settled"] = self._is_settled(plan, after)
+        progress["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
+        progress["sift"] = sift_told(plan, done.matched, done.entered.rows, after)
+        progress["windows"] = self.dropping.told(plan, done.before, after)
+        progress["estimates"] = self.estimating.told(plan, done.settled, done.before, after)
+
+    def receipt(self, done: BatchDone) -> dict[str, Any]:
+        """What came of every row; what it remembers for the next one goes into the manifest."""
+        missing = self.dropping.missing(done.plan, done.before, done.after)
+        estimated = self.estimating.estimated(done.plan, done.before, done.after)
+        rows = counted(done.raw, done.entered, done.late)
+        told = Told(done.plan, done.before, done.after, done.settled, done.matched, rows, missing, estimated)
+        receipt, gaps_us = receipt_of(self._ways, told)
+        self._remember(done, {completeness.CONTROL: gaps_us})
+        return receipt
+
+    def ordinary_seconds(self, done: BatchDone, seconds: float, paying: float) -> float:
+        """How long a batch has taken, less what it made up for; `paying`: in a pass of its own."""
+        if self.settings.repair is None:
+            return seconds
+        if done.plan.pay_all:
+            return seconds - paying
+        return seconds - repair.paid_seconds(done.settled, self.settings.repair.parallelism)
+
+    def _is_settled(self, plan: Plan, after: Manifest) -> bool:
+        """False: the next batch, even one without rows, will set waiting rows free, or pay what is owed."""
+        repairs = self.settings.repair is not None and self.settings.repair.when == WHEN_IDLE
+        if repairs and after.debts:
+            return False
+        return planning.settle_plan(plan, after, self._operators) is None
+
+    @staticmethod
+    def _remember(done: BatchDone, learnt: Mapping[str, Any]) -> None:
+        done.after = replace(done.after, control={**done.after.control, **learnt})

@@ -1,0 +1,364 @@
+"""The engine: one micro-batch, one pass, one barrier. The steps of a batch are numbered here and in the code.
+
+    1  the batch is done already (its manifest stands): return
+    2  the plan: read it (a replay) or decide and write it, before anything runs; for the first rows of a
+       stream their keys are counted before
+    3  data frames for all operators, under the plan
+    4  one action: kernels run, state files are written, output is materialised, reports come back
+    5  more passes, where the plan asks for them: rows that the moved watermark sets free, work that is owed
+    6  sinks read the materialised output
+    7  telemetry, the receipt, then the manifest: from here on the batch is done
+
+A crash before 7 leaves manifest b-1: the batch runs again under the same plan and gives the same rows. A
+crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from tidegate.api.streams import Join, Match, Node, Output
+from tidegate.api.windows import Window
+from tidegate.control import planning
+from tidegate.control.balance import balancing
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.backpressure import Taken
+from tidegate.control.outcome import manifest_after, newest_seen
+from tidegate.control.repair import repair
+from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledWindow
+from tidegate.driver.compile.lineage import emits_every_row
+from tidegate.driver.compile.operators import operators_of
+from tidegate.driver.compile.ports import boxes_of
+from tidegate.driver.compile.window_network import feeding
+from tidegate.driver.engine.batch import BatchDone, Timings
+from tidegate.driver.engine.controllers import Controllers, Moment
+from tidegate.driver.engine.settings import Settings
+from tidegate.driver.engine.skew_scan import FirstLook
+from tidegate.driver.engine.work_orders import Tasks
+from tidegate.driver.frames import observed
+from tidegate.driver.frames.frame_cache import Known
+from tidegate.driver.frames.observed import Observed
+from tidegate.driver.frames.pass_frames import build_pass
+from tidegate.driver.frames.passes import Pass, Reports
+from tidegate.driver.frames.residual_frames import condition
+from tidegate.driver.io import linked_output, sinks
+from tidegate.driver.io.read_limits import ReadLimits
+from tidegate.driver.io.staging import Staging
+from tidegate.errors import BatchFailed, explain
+from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.reports import MatchReport
+from tidegate.spark.progress import Progress, progress_of
+from tidegate.state.checkpoint import Checkpoint, check_flow
+from tidegate.state.next_batch import is_done
+
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+#: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes
+#: for a streaming query, so the user's session keeps its own.
+CONF = {
+    # Adaptive execution would rearrange the partitions that the routing table has assigned.
+    "spark.sql.adaptive.enabled": "false",
+    # Arrow batches are bounded by rows. Bounded by bytes as well, Spark would measure a batch anew with every
+    # row that it adds, which takes longer than all the rest of the crossing; this number says "do not". So
+    # that rows of many kilobytes still fit, there are not too many in a batch; tasks put batches together.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    BATCH_BYTES: str(2**31 - 1),
+    # Output is read back at once and dropped: compressing it would cost more than it saves.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "65536",
+}
+
+
+#: Batches of a run that say nothing about its speed: Java and Python still load and compile.
+COLD_BATCHES = 3
+
+
+class Engine:
+    """Runs the batches of one query; see the module docstring."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        checkpoint: Checkpoint,
+        settings: Settings,
+        on_progress: Callable[[Progress], None],
+        clock: Callable[[], float] = time.time,
+    ):
+        self.compiled, self.checkpoint, self.settings = compiled, checkpoint, settings
+        #: Called at each step of a batch with its name and the batch: where tests crash on purpose.
+        self.on_step: Callable[[str, int], None] = lambda step, batch: None
+        self._on_progress, self._clock = on_progress, clock
+        stateful: list[CompiledJoin | CompiledWindow] = [*compiled.joins, *compiled.windows]
+        self._layouts = {operator.layout.operator: operator.layout for operator in stateful}
+        self._operators = operators_of(compiled)
+        self.manifest = self._recover()
+        self.controllers = Controllers(compiled, settings, self._operators)
+        #: The Java streaming query; None in a batch run.
+        self.query: Any = None
+        #: What sources give to a batch; None where nobody bounds it.
+        self.sources: ReadLimits | None = None
+        self._times = Timings()
+        self._awake_us = self._now_us()
+        self._known = Known()
+        self._staging = Staging.of(compiled, checkpoint.store)
+        self._tasks = Tasks(compiled, checkpoint.store.url, self._staging)
+        #: Time that Spark needs around a batch, and how long the last batch took within.
+        self._outside_seconds, self._last_duration = 0.0, 0.0
+        self._batches_run = 0
+        self._first_look = FirstLook(compiled, settings.balance)
+
+    def _recover(self) -> Manifest:
+        found = self.checkpoint.recover()
+        if found is not None:
+            check_flow(found.flow, self.compiled.fingerprint)
+            return found
+        # A plan without a manifest: the first batch was begun, so what lies in the outputs may be its own.
+        begun = self.checkpoint.plans.read(0)
+        if begun is None:
+            sinks.refuse_foreign_files(
+                self.compiled.spark, self.compiled.outputs, () if self.compiled.streaming else ("batch=0",)
+            )
+        else:
+            # It will run under its plan, whose routing tables hold for this number of partitions only.
+            check_flow(
+                {"partitions": balancing.partitions_of(begun)},
+                {"partitions": dict.fromkeys(self._operators, self.settings.partitions)},
+            )
+        return planning.first_manifest(
+            self.compiled.fingerprint,
+            list(self.compiled.sources),
+            balancing.first(self.settings.balance, self.settings.instances),
+            self._now_us(),
+        )
+
+    def run_batch(self, frame: DataFrame, batch: int, flush: bool = False) -> None:
+        """One batch, from plan to manifest."""
+        # 1. Done already: Spark died between our manifest and its own commit.
+        if is_done(batch, self.manifest.batch):
+            return
+        started = self._clock()
+        self._times = Timings()
+        passes: list[Pass] = []
+        try:
+            # 2. The plan.
+            with self._times.timed("plan"):
+                plan = self._plan(frame, batch, flush)
+            self._step("planned", batch)
+            # 3. and 4. Rows.
+            done = self._run_rows(frame, plan, passes)
+            # 5. More passes.
+            self._settle(done, passes)
+            self._pay_all(done, passes)
+            # 6. Sinks.
+            with self._times.timed("sinks"):
+                self._write_outputs(passes, plan, done.all_reports, batch)
+            self._step("sunk", batch)
+            # 7. Telemetry, receipt and manifest.
+            with self._times.timed("commit"):
+                progress = self._commit(done, started)
+            self._step("committed", batch)
+        finally:
+            for one in passes:
+                one.release()
+            self._first_look.release()
+        progress["timings"] = dict(self._times.seconds)
+        progress["duration_seconds"] = self._clock() - started
+        self._measure_outside(progress["duration_seconds"])
+        self._on_progress(progress)
+
+    def close(self) -> None:
+        """Give back what workers were sent for the life of the query; no batch may follow."""
+        self._tasks.close()
+
+    def _plan(self, frame: DataFrame, batch: int, flush: bool) -> Plan:
+        known = self.checkpoint.plans.read(batch)
+        if known is not None:
+            return known
+        moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold)
+        with self._times.timed("look"):
+            seen = self._first_look.at(frame, self.manifest)
+        plan = self.controllers.plan(batch, self.manifest, moment, self._times, seen)
+        self._step("planning", batch)
+        self.checkpoint.plans.write(plan)
+        self.controllers.matching.publish(plan)
+        return plan
+
+    def _run_rows(self, frame: DataFrame, plan: Plan, passes: list[Pass]) -> BatchDone:
+        """The pass over the rows of the batch."""
+        matching = self.controllers.matching
+        reports, matched = self._run_pass(frame, plan, self.manifest, passes)
+        raw = observed.read(self.compiled.observations, self.query)
+        entered = matching.entered(raw, self.query, self.manifest)
+        seen = matching.judged(raw, plan, matched)
+        late = passes[0].late(plan.watermarks_us) | matching.late(matched)
+        self._step("materialised", plan.batch)
+        after = self._after(self.manifest, plan, reports, seen)
+        done = BatchDone(
+            plan, self.manifest, after, reports, list(reports), matched, raw, seen, entered, late
+        )
+        joins = self.settings.overload
+        if joins is not None and joins.shed.utility is not None:
+            with self._times.timed("utility"):
+                done.worth = passes[0].worth(condition(joins.shed.utility))
+        return done
+
+    def _settle(self, done: BatchDone, passes: list[Pass]) -> None:
+        """What the moved watermark sets free, where no other batch may come to do it."""
+        for _ in self._operators if done.plan.settle_after else ():
+            again = planning.settle_plan(done.plan, done.after, self._operators)
+            if again is None:
+                break
+            self._run_more(again, done, passes)
+
+    def _pay_all(self, done: BatchDone, passes: list[Pass]) -> None:
+        """What is owed, where no other batch may come to pay it."""
+        if done.plan.pay_all and done.after.debts:
+            owed = repair.everything(done.after.debts)
+            with self._times.timed("repair"):
+                self._run_more(planning.paying_plan(done.plan, done.after, owed), done, passes)
+
+    def _run_more(self, plan: Plan, done: BatchDone, passes: list[Pass]) -> None:
+        """One more pass, without new rows."""
+        more, matched = self._run_pass(None, plan, done.after, passes)
+        done.settled += more
+        done.matched += matched
+        done.after = self._after(done.after, plan, more, {})
+
+    def _commit(self, done: BatchDone, started: float) -> Progress:
+        """Learn from the batch, tell of it, and make it done."""
+        progress = progress_of(
+            done.batch, done.after, done.settled, done.matched, self._layouts, done.seen, done.late
+        )
+        progress["started"] = started
+        progress["output_rows"] = self._output_rows(done.all_reports)
+        progress["timings"] = dict(self._times.seconds)
+        progress["duration_seconds"] = self._clock() - started
+        seconds = self._clock() - started + self._outside_seconds
+        paying = self._times.seconds.get("repair", 0.0)
+        busy_seconds = self.controllers.ordinary_seconds(done, seconds, paying)
+        with self._times.timed("intake"):
+            done.taken = self._taken(done.after, progress["offered"])
+        self.controllers.learn(done, busy_seconds, self._is_cold, self._times)
+        self.controllers.tell(done, progress)
+        receipt = self.controllers.receipt(done)
+        self.checkpoint.telemetry.write(done.batch, progress)
+        self.checkpoint.receipts.write(receipt)
+        self._step("reported", done.batch)
+        self.checkpoint.commit(done.after)
+        self.manifest = done.after
+        if self.sources is not None:
+            with self._times.timed("intake"):
+                self.sources.set(goal_loop.limits(self.manifest))
+        return progress
+
+    def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, Taken]:
+        """What the batch took of every source."""
+        if self.sources is None:
+            return {}
+        newest = {name: clock.seen_us for name, clock in after.clocks.items()}
+        return {
+            name: self.sources.taken(name, rows, None if newest[name] == BEGINNING_US else newest[name])
+            for name, rows in offered.items()
+        }
+
+    @property
+    def _is_cold(self) -> bool:
+        return self._batches_run < COLD_BATCHES
+
+    def _measure_outside(self, duration: float) -> None:
+        """Time that Spark needs around a batch: it is known one batch late, and changes little."""
+        sheds = self.settings.goal is not None
+        last = self.query.lastProgress() if self.query is not None and sheds else None
+        if last is not None and last.batchId() == self.manifest.batch - 1:
+            whole = last.durationMs().get("triggerExecution") / 1000
+            self._outside_seconds = max(0.0, whole - self._last_duration)
+        self._last_duration = duration
+        self._batches_run += 1
+
+    def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
+        with self._times.timed("build"):
+            lonely = any(any(operator.lonely) for operator in self._operators.values())
+            again = plan.pay_all or (plan.settle_after and lonely)
+            passing = self.controllers.dropping.passing(plan)
+            works = self._tasks.works(plan, before, passing, self.controllers.watching)
+            one = build_pass(self.compiled, frame, works, again, self._known)
+        passes.append(one)
+        with self._times.timed("run"):
+            reports, matched = one.run()
+        _check_complete(reports, plan)
+        return reports, matched
+
+    def _after(
+        self, before: Manifest, plan: Plan, reports: list[TaskReport], seen: dict[str, Observed]
+    ) -> Manifest:
+        """The manifest that a pass leaves behind; what Spark observed has the last word."""
+        observed_us = {name: one.seen_us for name, one in seen.items()}
+        newest = newest_seen(reports, self._operators) | observed_us
+        return manifest_after(before, plan, reports, newest, self.compiled.clocks, self._operators)
+
+    def _write_outputs(
+        self, passes: list[Pass], plan: Plan, reports: list[TaskReport | MatchReport], batch: int
+    ) -> None:
+        passing = self.controllers.dropping.passing(plan)
+        for output in self.compiled.outputs:
+            if sinks.may_skip(output, batch) and self._is_empty(output.node, reports):
+                continue
+            self._step(f"sink {output.name}", batch)
+            gaps = passing.before(feeding(self.compiled, output.node), output)
+            folder = self._staging.linked.get(output.name) if gaps is None else None
+            files = self._staged(passes, output)
+            if files and folder is not None and linked_output.publish(files, folder, batch):
+                continue
+            frames = [
+                f for one in passes if (f := one.rows(output.node, plan.watermarks_us, gaps)) is not None
+            ]
+            rows = frames[0]
+            for more in frames[1:]:
+                rows = rows.unionAll(more)
+            sinks.write(output, rows, batch)
+
+    def _staged(self, passes: list[Pass], output: Output) -> list[str]:
+        """The files with the rows of an output."""
+        operator = self.compiled.feeding(output)
+        return [file for one in passes for file in one.staged.get(str(operator), ())]
+
+    def _output_rows(self, reports: list[TaskReport | MatchReport]) -> dict[str, int]:
+        """Rows per output, where nothing behind the operator can have changed their number."""
+        rows = {}
+        for output in self.compiled.outputs:
+            base, _ = boxes_of(output.node)
+            if isinstance(base, (Join, Match, Window)) and emits_every_row(output.node):
+                name = self.compiled.operator_of(base).layout.operator
+                rows[output.name] = sum(r.emitted for r in reports if r.operator == name)
+        return rows
+
+    def _is_empty(self, node: Node, reports: list[TaskReport | MatchReport]) -> bool:
+        base, _ = boxes_of(node)
+        if not isinstance(base, (Join, Match, Window)):
+            return False
+        name = self.compiled.operator_of(base).layout.operator
+        return not any(report.emitted for report in reports if report.operator == name)
+
+    def _step(self, name: str, batch: int) -> None:
+        self.on_step(name, batch)
+
+    def _now_us(self) -> int:
+        return int(self._clock() * 1_000_000)
+
+
+def _check_complete(reports: list[TaskReport], plan: Plan) -> None:
+    """Exactly one report per operator and instance, or the batch has not happened."""
+    got = sorted((report.operator, report.instance) for report in reports)
+    wanted = sorted((name, i) for name, routing in plan.routing.items() for i in range(routing.instances))
+    if got != wanted:
+        raise BatchFailed(
+            explain(
+                f"Batch {plan.batch} did not report from every instance",
+                got=f"{len(got)} reports, {len(wanted)} expected",
+                why="A task that says nothing may have lost rows",
+                do="Run the batch again; nothing of it was committed",
+            )
+        )

@@ -1,0 +1,103 @@
+"""The matches of a running query: what entered them, what their reports say of streams, and their sifters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.control.actuators import sifting
+from tidegate.control.actuators.sifting import SiftSettings
+from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.frames import observed
+from tidegate.driver.frames.observed import Observed
+from tidegate.driver.io import source_sifters
+from tidegate.driver.io.source_sifters import SourceSifters
+from tidegate.model.plan import Manifest, Plan
+from tidegate.model.reports import MatchReport
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Rows that came to matches in one batch."""
+
+    #: By match of a source: rows in front of its sifter, wherever that stands.
+    rows: Mapping[str, int]
+    #: The same, where a sifter at the sources has dropped some before: rows that came to us.
+    here: Mapping[str, int]
+    #: By match whose sifter stands at the sources: rows that were offered and dropped there, ever
+    at_sources: tuple[Mapping[str, int], Mapping[str, int]]
+    #: … and rows that they dropped since the last batch.
+    dropped_at_sources: Mapping[str, int]
+
+
+class Matching:
+    """What the engine does for matches, batch by batch."""
+
+    def __init__(self, compiled: Compiled, settings: SiftSettings | None):
+        self._compiled, self._settings = compiled, settings
+        self._streams = {match.layout.operator: match.layout.stream for match in compiled.matches}
+        self._sources = SourceSifters(compiled.matches)
+
+    def sifters(self, manifest: Manifest) -> dict[str, Any]:
+        """For the plan after this manifest."""
+        return {} if self._settings is None else sifting.decide(self._settings, manifest)
+
+    def publish(self, plan: Plan) -> None:
+        """Leave the sifters of a plan to the sources that run them."""
+        self._sources.publish(plan)
+
+    def entered(self, seen: Mapping[str, Observed], query: Any, before: Manifest) -> Entered:
+        """What came, by what Spark observed of streams and what sources counted."""
+        counts = observed.read_counts(self._compiled.counted, query)
+        rows = {
+            name: counts[name] if name in counts else seen[stream].offered - seen[stream].rejected
+            for name, stream in self._streams.items()
+            if stream is not None and (name in counts or stream in seen)
+        }
+        offered, dropped = at_sources = self._sources.counted()
+        since = source_sifters.since
+        everywhere = {**rows, **since(before, source_sifters.CONTROL, offered)}
+        return Entered(everywhere, rows, at_sources, since(before, source_sifters.DROPPED, dropped))
+
+    def judged(
+        self, seen: Mapping[str, Observed], plan: Plan, reports: Sequence[MatchReport]
+    ) -> dict[str, Observed]:
+        """What was seen of streams; of times too far ahead, which matches judge, Spark knows nothing.
+
+        Of streams that nothing but a match sees, and sees in full, Spark counts nothing: its tasks do.
+        """
+        found = dict(seen)
+        elsewhere = self._seen_elsewhere()
+        for name, stream in reversed(self._streams.items()):
+            mine = [report for report in reports if report.operator == name]
+            if stream is None:
+                continue
+            if stream in seen:
+                newest_us = self._compiled.newest_us(stream, plan.now_us)
+                found[stream] = observed.judged(seen[stream], mine, newest_us)
+            elif stream not in elsewhere:
+                found[stream] = observed.counted_by(mine)
+        return found
+
+    def _seen_elsewhere(self) -> set[str | None]:
+        """Streams whose rows the tasks of joins or windows count."""
+        joined = {side.port.stream for join in self._compiled.joins for side in join.inputs}
+        return joined | {window.layout.stream for window in self._compiled.windows}
+
+    def late(self, reports: Sequence[MatchReport]) -> dict[str, int]:
+        """Late rows of streams that only matches count; each stream is counted at one of them."""
+        elsewhere = self._seen_elsewhere()
+        first = {stream: name for name, stream in reversed(self._streams.items()) if stream not in elsewhere}
+        return {
+            stream: sum(report.late for report in reports if report.operator == name)
+            for stream, name in first.items()
+            if stream is not None
+        }
+
+    def remembered(self, entered: Entered) -> dict[str, Any]:
+        """What sources have counted so far: goes into the manifest of a batch."""
+        if self._settings is None:
+            return {}
+        offered, dropped = entered.at_sources
+        return {source_sifters.CONTROL: dict(offered), source_sifters.DROPPED: dict(dropped)}

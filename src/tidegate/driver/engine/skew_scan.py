@@ -1,0 +1,109 @@
+"""Counts the keys of a query's first rows before any of them is stored (`control/balance/skew_scan.py` says why).
+
+One small job without a shuffle: each task tells how many rows of each port every partition gets, and which
+keys are heavy (`control/balance/key_counts.py`: in chunks, by a sketch). The batch is kept for the pass that
+follows, so that sources are read once and what Spark observes of them is counted once. Only in a query that
+goes on, and only until there were rows: where there is one batch, reading it twice costs more than it can
+save.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from tidegate.control.balance import balancing
+from tidegate.control.balance.balancing import BalanceSettings
+from tidegate.control.balance.key_counts import SideCount, SideSeen
+from tidegate.driver.compile.compiled import Compiled
+from tidegate.model.plan import BEGINNING_US, Manifest
+from tidegate.worker.runtime.layout import CODE, REPORT, TAG, TIME
+
+#: Rows that are counted together. A task has any number of such chunks: a backlog of days need not fit into
+#: its memory.
+CHUNK_ROWS = 250_000
+
+
+class FirstLook:
+    """At the first batch that has rows, for the joins that sources feed on both sides."""
+
+    def __init__(self, compiled: Compiled, settings: BalanceSettings):
+        self._settings = settings
+        #: By join: the tags of its two ports.
+        self._ports = {
+            join.layout.operator: tuple(side.port.tag for side in join.inputs)
+            for join in compiled.joins
+            if compiled.streaming and all(side.from_source for side in join.inputs)
+        }
+        self._kept: DataFrame | None = None
+
+    def at(self, given: DataFrame, manifest: Manifest) -> dict[str, tuple[SideSeen, SideSeen]]:
+        """What the batch has for joins that hold nothing yet and could place its rows better."""
+        ports = {
+            name: self._ports[name]
+            for name in balancing.looks_first(self._settings, manifest)
+            if name in self._ports
+        }
+        tags = {tag for both in ports.values() for tag in both}
+        if not tags:
+            return {}
+        self._kept = given.persist(StorageLevel.MEMORY_AND_DISK)
+        counting = _Counting(frozenset(tags), self._settings.partitions)
+        told = given.select(TAG, TIME, CODE).mapInArrow(counting, f"{REPORT} string").collect()
+        seen = _added_up([json.loads(row[REPORT]) for row in told], tags, self._settings.partitions)
+        if any(side.partitions.any() for side in seen.values()):
+            self._ports = {}
+        sides = {name: (seen[left], seen[right]) for name, (left, right) in ports.items()}
+        return {name: both for name, both in sides.items() if any(side.partitions.any() for side in both)}
+
+    def release(self) -> None:
+        """The batch is over."""
+        if self._kept is not None:
+            self._kept.unpersist()
+            self._kept = None
+
+
+class _Counting:
+    """Runs in the tasks: one report of the rows of each port."""
+
+    def __init__(self, tags: frozenset[int], partitions: int):
+        self._tags, self._partitions = tags, partitions
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        counts = {tag: SideCount(self._partitions) for tag in self._tags}
+        for tag, time_us, code in _chunks(batches):
+            for one, count in counts.items():
+                mine = np.flatnonzero((tag == one) & (time_us != BEGINNING_US))
+                count.add(code[mine].view(np.uint64), time_us[mine])
+        told = {tag: count.to_json() for tag, count in counts.items() if count.rows}
+        yield pa.RecordBatch.from_pydict({REPORT: [json.dumps(told)]})
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[NDArray[np.int64]]]:
+    """Tags, times and codes of a task's rows, so many at a time."""
+    taken: list[list[NDArray[np.int64]]] = []
+    for batch in batches:
+        taken.append([np.asarray(batch.column(i)) for i in range(3)])
+        if sum(len(tags) for tags, _, _ in taken) >= CHUNK_ROWS:
+            yield [np.concatenate(parts) for parts in zip(*taken, strict=True)]
+            taken = []
+    if taken:
+        yield [np.concatenate(parts) for parts in zip(*taken, strict=True)]
+
+
+def _added_up(
+    told: Sequence[Mapping[str, Mapping[str, Any]]], tags: set[int], partitions: int
+) -> dict[int, SideSeen]:
+    """Over all tasks."""
+    counts = {tag: SideCount(partitions) for tag in tags}
+    for one in told:
+        for tag, raw in one.items():
+            counts[int(tag)].merge(SideCount.from_json(raw))
+    return {tag: count.seen() for tag, count in counts.items()}

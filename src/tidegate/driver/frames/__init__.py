@@ -1,0 +1,1 @@
+"""The data frames and SQL of one pass."""

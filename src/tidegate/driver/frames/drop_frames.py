@@ -1,0 +1,104 @@
+"""Windows that are dropped, on Spark: which times pass where, under a plan.
+
+    rows ──▶ window1 ──▶ window2 ──▶ output
+         ▲           ▲          ▲
+         │           │          └ window2 computes the windows that somebody behind it keeps, exactly
+         │           └ so does window1: those that kept windows of window2 are made of
+         └ rows that no kept window needs are told apart right after the scan, and only counted
+
+`control/actuators/window_dropping.py` decides; here its decisions become values for tasks and for SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.api.streams import Output
+from tidegate.control.actuators import window_dropping
+from tidegate.control.actuators.window_dropping import DropSettings
+from tidegate.driver.compile.window_network import output_name, plain_name
+from tidegate.driver.sql_text import data, literal
+from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan
+from tidegate.spark.progress import iso
+from tidegate.window.drop.gap_table import NO_GAPS, GapTable, gap_table
+from tidegate.window.drop.intervals import Intervals, union
+from tidegate.window.drop.kept_arrows import Arrow
+from tidegate.worker.runtime.layout import TIME
+
+
+class Passing:
+    """Which times pass along the arrows of a flow, under one plan."""
+
+    def __init__(self, settings: DropSettings | None, plan: Plan):
+        self._settings = settings
+        self._kept: Mapping[Arrow, Intervals] = (
+            window_dropping.arrows(settings, plan) if settings is not None and plan.dropping else {}
+        )
+
+    def along(self, parent: str, operator: str) -> Intervals | None:
+        """Times of rows that an operator needs; None: all."""
+        return self._kept.get((parent, operator))
+
+    def into(self, parent: str, operator: str, from_us: int) -> GapTable | None:
+        """Times of rows that an operator need not look at; None where nothing is ever dropped in front."""
+        if self._settings is None or not self._settings.reached(operator):
+            return None
+        kept = self.along(parent, operator)
+        return NO_GAPS if kept is None else gap_table(kept.between(), from_us, END_US)
+
+    def out_of(self, operator: str) -> Intervals | None:
+        """Windows that somebody behind an operator keeps, by their start; None: all."""
+        if self._settings is None or not self._kept:
+            return None
+        children = self._settings.network.children[operator]
+        kept = [self._kept.get((operator, child.name)) for child in children]
+        whole = [one for one in kept if one is not None]
+        return union(whole) if whole and len(whole) == len(kept) else None
+
+    def before(self, operator: str, output: Output) -> GapTable | None:
+        """Windows that an output does not show although others do; None where it shows all there are."""
+        kept = self._kept.get((operator, output_name(output.name)))
+        if kept is None:
+            return None
+        shown = self.out_of(operator)
+        if shown is not None and shown.to_json() == kept.to_json():
+            return None
+        return gap_table(kept.between(), BEGINNING_US // 2, END_US, exact=True)
+
+
+class Dropping:
+    """What the engine does about windows, batch by batch."""
+
+    def __init__(self, settings: DropSettings | None):
+        self._settings = settings
+
+    def decide(self, manifest: Manifest) -> dict[str, Any]:
+        """For the plan after this manifest."""
+        return {} if self._settings is None else window_dropping.decide(self._settings, manifest)
+
+    def passing(self, plan: Plan) -> Passing:
+        return Passing(self._settings, plan)
+
+    def told(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, Any]:
+        """For people: what is dropped, and which windows are missing with this batch."""
+        if self._settings is None:
+            return {}
+        shares = {name: {"p": one["p"], "shut": one["shut"]} for name, one in plan.dropping.items()}
+        missing = self.missing(plan, before, after).items()
+        runs = {name: [[iso(first), iso(last)] for first, last, _ in some] for name, some in missing}
+        return {"drops": shares, "missing": runs}
+
+    def missing(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, list[tuple[int, int, int]]]:
+        """Per output: windows that are missing with this batch, as runs: first and last start, and slide."""
+        if self._settings is None:
+            return {}
+        found = window_dropping.missing(self._settings, plan, before, after)
+        return {plain_name(name): runs for name, runs in found.items()}
+
+
+def in_gap(table: GapTable, time: str = TIME) -> str:
+    """`GapTable.inside` in Spark's language. All that changes from batch to batch is data."""
+    low, high, grid = (data(one, "bigint", time) for one in (table.low_us, table.high_us, table.grid_us))
+    cell = f"cast((least(greatest({time}, {low}), {high}) - {low}) div {grid} as int)"
+    return f"get({literal(list(table.cells), 'array<tinyint>')}, {cell}) = 1"

@@ -1,0 +1,172 @@
+"""One pass over all operators: its one action, what it reports, and the rows that it has for outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.api.streams import HIDDEN, Join, Match, Node, Refused
+from tidegate.api.windows import Window
+from tidegate.driver.compile import ports
+from tidegate.driver.compile.compiled import Compiled, CompiledOperator
+from tidegate.driver.compile.keys import quoted
+from tidegate.driver.frames import observed
+from tidegate.driver.frames.drop_frames import in_gap
+from tidegate.driver.frames.observed import Entered
+from tidegate.driver.frames.pass_rows import is_late, result, tapped
+from tidegate.driver.io.staging import read_staged
+from tidegate.model.plan import TaskReport
+from tidegate.model.reports import MatchReport, is_match_report
+from tidegate.window.drop.gap_table import GapTable
+from tidegate.worker.runtime.layout import CELL, REPORT
+
+Reports = tuple[list[TaskReport], list[MatchReport]]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """How the tasks of an operator stage its results."""
+
+    root: str
+    #: The column whose values stand in lists in the files.
+    listed: str | None = None
+
+
+@dataclass
+class Pass:
+    """The frames of one pass. `release` gives their memory back."""
+
+    compiled: Compiled
+    input: DataFrame | None
+    results: dict[str, DataFrame]
+    held: list[DataFrame]
+    #: By operator whose tasks stage its results. Spark persists all others.
+    staging: Mapping[str, Staged] = field(default_factory=dict)
+    #: By window aggregate whose dropped rows come to no task: the name of Spark's count of all its rows.
+    counted: Mapping[str, str] = field(default_factory=dict)
+    #: By operator that stages: its files.
+    staged: dict[str, list[str]] = field(default_factory=dict)
+    _read_back: set[str] = field(default_factory=set)
+
+    def run(self) -> Reports:
+        """The one action: materialises everything, returns the reports of all tasks."""
+        frames = [self._reports(name) for name in self.results]
+        if not frames and self.input is not None:
+            self.input.count()
+        whole = ports.union(frames) if frames else None
+        stateful, matches = _collected(whole)
+        if self.counted and whole is not None:
+            for name, all_rows in observed.read_entered(self.counted, whole).items():
+                stateful = _with_dropped(stateful, name, all_rows)
+        told: list[TaskReport | MatchReport] = [*stateful, *matches]
+        for name, one in self.staging.items():
+            files = [report.staged for report in told if report.operator == name]
+            self.staged[name] = [f"{one.root}/{file}" for file in files if file is not None]
+        return stateful, matches
+
+    def _reports(self, operator: str) -> DataFrame:
+        frame = self.results[operator]
+        # Tasks that stage their results return nothing else.
+        return frame if operator in self.staging else frame.where(f"{REPORT} IS NOT NULL").select(REPORT)
+
+    def rows(
+        self, node: Node, late_before_us: Mapping[str, int], gaps: GapTable | None = None
+    ) -> DataFrame | None:
+        """The rows of a node that an output writes; None where this pass brings no such rows.
+
+        `gaps`: starts of windows that this output does not show.
+        """
+        base, boxes = ports.boxes_of(node)
+        if isinstance(base, (Join, Match, Window)):
+            operator = self.compiled.operator_of(base)
+            if operator.layout.operator not in self.results:
+                return None
+            frame = self._result(operator)
+            if gaps is not None:
+                start = "unix_micros(cast(window_start as timestamp))"
+                frame = frame.where(f"NOT ({in_gap(gaps, start)})")
+            if not boxes and not any(name.startswith(HIDDEN) for name in frame.columns):
+                return frame
+        elif self.input is None:
+            return None
+        else:
+            frame = tapped(self.input, self.compiled.taps[id(node)], late_before_us)
+            boxes = boxes if isinstance(base, Refused) else []
+        for box in boxes:
+            frame = box.apply(frame)
+        return frame.selectExpr(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
+
+    def worth(self, utility: Column) -> dict[str, dict[int, float]]:
+        """Per join whose rows say where they were found: what was found there is worth, added up."""
+        found = {}
+        for join in (join for join in self.compiled.joins if join.layout.cells):
+            # Null, NaN and negative are worth nothing: to look for such pairs would be a waste of time.
+            worth = F.sum(F.greatest(F.nanvl(utility.cast("double"), F.lit(0.0)), F.lit(0.0)))
+            # What is made up for was found in no cell of this batch.
+            rows = (
+                self._result(join).where(F.col(CELL) >= 0).groupBy(CELL).agg(worth.alias("worth")).collect()
+            )
+            found[join.layout.operator] = {row[CELL]: float(row["worth"] or 0.0) for row in rows}
+        return found
+
+    def late(self, late_before_us: Mapping[str, int]) -> dict[str, int]:
+        """Late rows of streams that enter no operator, where no task counts them."""
+        joined = {side.port.stream for join in self.compiled.joins for side in join.inputs}
+        joined |= {match.layout.stream for match in self.compiled.matches}
+        joined |= {window.layout.stream for window in self.compiled.windows}
+        # Refused rows are tapped in front of all boxes, so where there is such a tap it has the last word.
+        taps = sorted(self.compiled.taps.values(), key=lambda tap: tap.kind != "rows")
+        chosen = {tap.stream: tap for tap in taps if tap.stream not in joined}
+        if self.input is None or not chosen:
+            return {}
+        counts = [F.count_if(is_late(tap, late_before_us)).alias(name) for name, tap in chosen.items()]
+        row = self.input.agg(*counts).collect()[0]
+        return {name: int(row[name]) for name in chosen}
+
+    def _result(self, operator: CompiledOperator) -> DataFrame:
+        """The rows of an operator, read back where its tasks staged them."""
+        name = operator.layout.operator
+        staged = name in self.staging
+        if staged and name not in self._read_back:
+            session = self.results[name].sparkSession
+            listed = self.staging[name].listed
+            self.results[name] = read_staged(session, self.staged[name], operator.schema, listed)
+            self._read_back.add(name)
+        return result(operator, self.results, staged)
+
+    def release(self) -> None:
+        for frame in self.held:
+            frame.unpersist()
+        for files in self.staged.values():
+            for file in files:
+                os.remove(file)
+
+
+def _with_dropped(reports: list[TaskReport], operator: str, entered: Entered) -> list[TaskReport]:
+    """What was dropped in front of an operator is told by the first of its instances."""
+    dropped = entered.rows - sum(report.offered[0] for report in reports if report.operator == operator)
+    return [
+        replace(
+            report,
+            offered=(report.offered[0] + dropped, 0),
+            dropped=(report.dropped[0] + dropped, 0),
+            seen_us=(entered.seen_us, None),
+        )
+        if report.operator == operator and not report.instance
+        else report
+        for report in reports
+    ]
+
+
+def _collected(frame: DataFrame | None) -> Reports:
+    """The reports in a frame: one row per operator and task, however many rows came out."""
+    found = [json.loads(row[REPORT]) for row in frame.collect()] if frame is not None else []
+    return (
+        [TaskReport.from_json(raw) for raw in found if not is_match_report(raw)],
+        [MatchReport.from_json(raw) for raw in found if is_match_report(raw)],
+    )

@@ -1,0 +1,131 @@
+"""Sends every row to the instances that need it: `route/targets.py` in Spark's language, and one shuffle.
+
+Expressions are built anew for every batch, so they are text (one call into Java instead of one per step),
+and tables are literals that Spark reads from JSON: one node to analyse however large they are, and data to
+its compiled code, not part of it. As long as every row is needed at one instance only, that is all there
+is. Where rows have copies, an `explode` makes them, and each says what its instance does with it (ROLE)
+and, where copies must be recognised later, who it is (ROW).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.driver.compile.keys import quoted
+from tidegate.driver.sql_text import literal, told_apart
+from tidegate.model.plan import LEFT, RIGHT
+from tidegate.model.routing import Routing
+from tidegate.route.targets import STORE, Group, Tables
+from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.runtime.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout
+
+#: Number of a row's place among left and among right rows; where it is stored; one target of it, with its
+#: role.
+_PLACES, _STORE, _TARGET = ("_tidegate_place_l", "_tidegate_place_r"), "_tidegate_store", "_tidegate_target"
+#: A target is an instance and a role in one number: instance * 8 + role.
+_SHIFT = 3
+
+
+def routed(rows: DataFrame, work: JoinBatch) -> DataFrame:
+    """The rows at the instances that need them."""
+    layout, routing = work.layout, work.routing
+    if layout.spread:
+        every = f"sequence(0, {routing.instances - 1})"
+        copies = F.expr(f"explode(if({TAG} = {MARKER}, array(cast({CODE} as int)), {every}))")
+        return _shuffled(rows.select("*", copies.alias(INSTANCE)), routing)
+    if not routing.scattered:
+        return rows.repartitionById(routing.instances, instance_of(routing, layout.partitions))
+    return _shuffled(_copied(rows, layout, routing), routing)
+
+
+def instance_of(routing: Routing, partitions: int) -> Column:
+    """The one instance that needs a row, where no key or partition lies on several."""
+    tables = Tables.of(routing, LEFT, partitions)
+    owners = literal([one[0] for one in tables.stores], "array<int>")
+    place = _place(tables.codes, partitions)
+    return F.expr(f"if({TAG} = {MARKER}, cast({CODE} as int), get({owners}, {place}))")
+
+
+def _shuffled(copied: DataFrame, routing: Routing) -> DataFrame:
+    return copied.repartitionById(routing.instances, F.col(INSTANCE)).drop(INSTANCE)
+
+
+def _copied(rows: DataFrame, layout: JoinLayout, routing: Routing) -> DataFrame:
+    """A row per instance that needs it, with what it is needed for."""
+    fields = rows.schema.fields
+    semi = layout.how == "left_semi"
+    tables = [Tables.of(routing, side, layout.partitions, semi=semi) for side in (LEFT, RIGHT)]
+    known = [(quoted(field.name), field.dataType) for field in fields if field.name != TAG]
+    identity = f"xxhash64({told_apart(known)}) AS {ROW}"
+    places = [
+        f"{_place(table.codes, layout.partitions)} AS {name}"
+        for table, name in zip(tables, _PLACES, strict=True)
+    ]
+    apart = routing.apart is not None
+    found = rows.selectExpr("*", identity, *(places if apart else places[:1]))
+    is_right = f"{TAG} IN ({layout.right.tag}, {layout.right.tag + 1})"
+    stores = [_by_lot(_instances(one), _own_place(side, apart)) for side, one in enumerate(tables)]
+    aimed = found.selectExpr("*", f"{_either(is_right, stores)} AS {_STORE}")
+    targets = [_targets(table, side, apart) for side, table in enumerate(tables)]
+    marked = f"if({TAG} = {MARKER}, array(cast({CODE} as int) * {1 << _SHIFT}), {_either(is_right, targets)})"
+    exploded = aimed.selectExpr("*", f"explode({marked}) AS {_TARGET}")
+    role = f"({_TARGET} & 7) | if(shiftright({_TARGET}, {_SHIFT}) = {_STORE}, {STORE}, 0)"
+    kept = [f"`{field.name}`" for field in fields] + ([ROW] if any(layout.tracked) else [])
+    return exploded.selectExpr(
+        *kept, f"cast({role} as tinyint) AS {ROLE}", f"shiftright({_TARGET}, {_SHIFT}) AS {INSTANCE}"
+    )
+
+
+def _targets(tables: Tables, side: int, apart: bool) -> str:
+    """Where a row of one side goes, and what for; that it is stored at one of these is added later."""
+    own = _by_lot(_groups(tables.own), _own_place(side, apart))
+    return f"concat({own}, {_by_lot(_groups(tables.other), _PLACES[1 - side])})" if apart else own
+
+
+def _own_place(side: int, apart: bool) -> str:
+    """Where both sides lie together, both have the places of the left one."""
+    return _PLACES[side if apart else LEFT]
+
+
+def _instances(tables: Tables) -> str:
+    return literal([list(some) for some in tables.stores], "array<array<int>>")
+
+
+def _groups(places: Iterable[Sequence[Group]]) -> str:
+    """Per place: groups of targets."""
+    lists = [
+        [[(one << _SHIFT) + group.role for one in group.instances] for group in groups] for groups in places
+    ]
+    return literal(lists, "array<array<array<int>>>")
+
+
+def _by_lot(lists: str, place: str) -> str:
+    """One of the entries of a row's place."""
+    choices = f"get({lists}, {place})"
+    return f"get({choices}, cast(pmod({ROW}, size({choices})) as int))"
+
+
+def _either(is_right: str, sides: Sequence[str]) -> str:
+    """Also where both say the same today: what changes with the tables must not change the code."""
+    return f"if({is_right}, {sides[RIGHT]}, {sides[LEFT]})"
+
+
+def _place(placed: Sequence[int], partitions: int) -> str:
+    """The number of a row's place: its base partition, as route/hash_routing.py computes it, or its key's own."""
+    base = f"cast(shiftright(shiftrightunsigned({CODE}, 33) * {partitions}, 31) as int)"
+    if not placed:
+        return base
+    lists: list[list[int]] = [[] for _ in range(partitions)]
+    for code in placed:
+        lists[((code >> 33) * partitions) >> 31].append(code - (1 << 64) if code >> 63 else code)
+    first, count = [], 0
+    for codes in lists:
+        first.append(partitions + count - 1)
+        count += len(codes)
+    found = f"array_position(get({literal(lists, 'array<array<bigint>>')}, {base}), {CODE})"
+    number = f"get({literal(first, 'array<int>')}, {base}) + cast({found} as int)"
+    # A null key has no place of its own, whatever its code looks like: such rows have odd tags.
+    return f"if({TAG} % 2 = 0 AND {found} > 0, {number}, {base})"

@@ -1,0 +1,221 @@
+"""Rows become pane partials: aggregated by Spark before our shuffle, so that a row costs the same in however
+many windows it lies.
+
+Where there are about as many groups as rows, adding up is left to the tasks, and there is one shuffle alone;
+what tasks can tell by themselves does not travel (`received.py`). Rows of windows of rows are never added up:
+each goes with its time and a hash of the row, which give it its place among others.
+
+Late rows, rows whose time cannot be used, rows that no kept window needs and rows that are left out of an
+approximate window are added up too, in groups of their own without a key: so they are counted by the same
+pass, and no window ever sees them. TAG says what became of rows. Where nothing is added up before the
+shuffle, rows that are dropped do not reach it: Spark counts all rows as they go by, and their newest time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidegate.driver.compile.compiled import CompiledWindow
+from tidegate.driver.compile.join_columns import visible
+from tidegate.driver.compile.keys import quoted
+from tidegate.driver.frames.drop_frames import in_gap
+from tidegate.driver.frames.frame_cache import Known
+from tidegate.driver.frames.routing_frames import instance_of
+from tidegate.driver.frames.sample_frames import left_out_sql, share_sql
+from tidegate.driver.sql_text import data, told_apart
+from tidegate.model.plan import BEGINNING_US
+from tidegate.window.drop.gap_table import GapTable
+from tidegate.window.panes import Panes
+from tidegate.window.spec import RowsSpec, WindowSpec
+from tidegate.worker.runtime.layout import (
+    CHECK,
+    CODE,
+    MARKER,
+    PANE,
+    ROW,
+    ROWS,
+    SEEN,
+    SHARE,
+    TAG,
+    TIME,
+    WEIGHT,
+)
+from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
+
+#: Tells the second code of a group from the first.
+_SALT = 977
+
+
+def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
+    """Partials of the rows, at the instances that they belong to, with a marker for every instance."""
+    single = _single(work)
+    made = (_of_rows if single else _added_up)(rows, window, work, known)
+    shape = (work.layout.operator, single)
+    placed = made.select("*", *known.get(("codes", *shape), lambda: _codes(made, window)))
+    instances = work.routing.instances
+    markers = known.get(("markers", *shape, instances), lambda: _markers(placed, instances))
+    return placed.unionByName(markers).repartitionById(
+        work.routing.instances, instance_of(work.routing, work.layout.partitions)
+    )
+
+
+def only_markers(spark: SparkSession, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+    """A pass without rows: instances that only close windows."""
+    kinds = {TAG: T.ShortType(), CODE: T.LongType(), ROWS: T.LongType(), CHECK: T.LongType()}
+    empty = spark.createDataFrame([], T.StructType([T.StructField(*one) for one in kinds.items()]))
+    return _markers(empty, work.routing.instances).repartitionById(
+        work.routing.instances, instance_of(work.routing, work.layout.partitions)
+    )
+
+
+def counts_dropped(work: WindowBatch) -> bool:
+    """Do dropped rows go in front of the shuffle, so that no task counts them?"""
+    return _single(work) and (_gaps(work) is not None or work.shares is not None)
+
+
+def count_name(operator: str) -> str:
+    """What Spark calls the count of rows in front of an operator."""
+    return f"rows of {operator}"
+
+
+def _gaps(work: WindowBatch) -> GapTable | None:
+    """Times that no kept window needs; None where there are none, so that no row is asked for nothing."""
+    return work.gaps if work.gaps is not None and any(work.gaps.cells) else None
+
+
+def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
+    """Rows as they are: where groups are as many as rows, adding up before the shuffle is a waste."""
+
+    def made() -> list[Column]:
+        taken = window.taken
+        place = [ROW] if isinstance(work.layout.spec, RowsSpec) else []
+        sent = [(name, text) for name, text in taken.of_rows if taken.carried[name] == name]
+        return [
+            *[F.col(name) for name in (TAG, *place, *map(quoted, work.layout.by))],
+            *[F.expr(text).cast(taken.types[name]).alias(name) for name, text in sent],
+            F.col(TIME).alias(SEEN),
+        ]
+
+    judged = _judged(rows, window, work, known)
+    return judged.select(*known.get(("of rows", work.layout.operator), made))
+
+
+def _counted(rows: DataFrame, work: WindowBatch) -> DataFrame:
+    """The same rows; Spark counts them. Telling apart here which ones go would cost each of them twice."""
+    usable = F.expr(f"{TIME} <= {data(work.newest_us, 'bigint')}")
+    seen = F.max(F.when(usable, F.col(TIME))).alias("seen_us")
+    return rows.observe(count_name(work.layout.operator), F.count(F.lit(1)).alias("rows"), seen)
+
+
+def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
+    """A partial per group and pane."""
+
+    def made() -> list[Column]:
+        # As of single rows: whether a field can be null may differ, and stored partials have one type.
+        kinds = window.taken.types
+        sums = [F.expr(text).cast(kinds[name]).alias(name) for name, text in window.taken.partials]
+        return [*sums, F.count(F.lit(1)).alias(ROWS), F.max(TIME).alias(SEEN)]
+
+    name = work.layout.operator
+    # All rows of a group weigh the same, so their weight divides no group.
+    weight = [] if work.shares is None else [WEIGHT]
+    named = [TAG, PANE, *map(quoted, work.layout.by), *weight]
+    keys = known.get(("keys", name), lambda: [F.col(one) for one in named])
+    judged = _judged(rows, window, work, known)
+    return judged.groupBy(*keys).agg(*known.get(("added up", name), made)).drop(*weight)
+
+
+def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
+    """Rows with what becomes of them, their pane or hash, their key, and the arguments of all aggregates."""
+    if counts_dropped(work):
+        rows = _counted(rows, work)
+    fate = (
+        f"CASE WHEN {TIME} = {BEGINNING_US}L OR {TIME} > {data(work.newest_us, 'bigint')} THEN {REJECTED} "
+        f"WHEN {TIME} < {data(work.late_before_us, 'bigint')} THEN {LATE} "
+    )
+    gaps = _gaps(work)
+    if gaps is not None:
+        fate += f"WHEN {in_gap(gaps)} THEN {DROPPED} "
+    if work.shares is not None:
+        group = [(_canonical(rows.schema[name]), rows.schema[name].dataType) for name in work.layout.by]
+        rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, _code(group))))
+        fate += f"WHEN {left_out_sql(rows, work.seed, work.batch)} THEN {DROPPED} "
+    fate += f"ELSE {ON_TIME} END"
+    judged = rows.withColumn(TAG, F.expr(f"cast({fate} as short)"))
+    if counts_dropped(work):
+        judged = judged.where(F.col(TAG) != F.lit(DROPPED))
+    single, weighed = _single(work), work.shares is not None
+    shape = ("needed", work.layout.operator, single)
+    needed = known.get(shape, lambda: _needed(rows, window, single, weighed))
+    return judged.select(TAG, TIME, *needed)
+
+
+def _needed(rows: DataFrame, window: CompiledWindow, single: bool, weighed: bool) -> list[Column]:
+    """Of judged rows: pane or hash, key, weight, and the arguments of all aggregates."""
+    used = F.col(TAG) == F.lit(ON_TIME)
+    spec = window.layout.spec
+    keys = [(name, F.expr(_canonical(rows.schema[name]))) for name in window.layout.by]
+    made = [F.expr(row_sql(rows)).alias(ROW)] if isinstance(spec, RowsSpec) else []
+    if not single and isinstance(spec, WindowSpec):
+        # Rows that no window sees are added up together.
+        keys = [(name, F.when(used, key)) for name, key in keys]
+        made = [F.when(used, F.expr(pane_sql(spec))).alias(PANE)]
+    if weighed:
+        made.append(F.when(used, 1 / F.col(SHARE)).alias(WEIGHT))
+    named = [*keys, *window.taken.arguments]
+    return [*made, *(column.alias(name) for name, column in named)]
+
+
+def _single(work: WindowBatch) -> bool:
+    """Do rows go one by one?"""
+    return work.by_row or isinstance(work.layout.spec, RowsSpec)
+
+
+def _canonical(field: T.StructField) -> str:
+    """Of both zeros the positive one, as Spark's own grouping has it."""
+    column, kind = quoted(field.name), field.dataType
+    if not isinstance(kind, (T.FloatType, T.DoubleType)):
+        return column
+    return f"{column} + CAST(0 AS {kind.simpleString()})"
+
+
+def _codes(frame: DataFrame, window: CompiledWindow) -> list[Column]:
+    """The codes of groups, which are hashed after Spark has told equal keys from others."""
+    by = set(window.layout.by)
+    keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
+    check = f"xxhash64({', '.join([f'{_SALT}', *([told_apart(keys)] if keys else [])])})"
+    return [F.expr(_code(keys)).alias(CODE), F.expr(check).alias(CHECK)]
+
+
+def _code(keys: Sequence[tuple[str, T.DataType]]) -> str:
+    """The code of a group with these keys."""
+    return f"xxhash64({told_apart(keys)})" if keys else "0L"
+
+
+def _markers(like: DataFrame, instances: int) -> DataFrame:
+    """One row per instance that tells its task who it is, also where no other row comes."""
+    numbers = like.sparkSession.range(0, instances, 1, 1)
+    known = {TAG: F.lit(MARKER), CODE: F.col("id"), ROWS: F.lit(0), CHECK: F.lit(0)}
+    return numbers.select(
+        *[
+            known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+            for field in like.schema.fields
+        ]
+    )
+
+
+def pane_sql(spec: WindowSpec) -> str:
+    """`Panes.of` in Spark's language, in whole numbers."""
+    slide, rest = spec.slide_us, Panes(spec).rest_us
+    number = f"({TIME} - pmod({TIME}, {slide}L)) div {slide}L"
+    return f"{number} * 2 + if(pmod({TIME}, {slide}L) >= {rest}L, 1, 0)" if rest else number
+
+
+def row_sql(rows: DataFrame) -> str:
+    """A hash of all columns of a row: equal rows have equal ones, whatever is computed from them."""
+    columns = [(quoted(field.name), field.dataType) for field in visible(rows)]
+    return f"xxhash64({TIME}, {told_apart(columns)})"

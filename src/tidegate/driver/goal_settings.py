@@ -1,0 +1,163 @@
+"""From what the user asks for (`tg.Goal`, `tg.Shed`, `tg.Balance`) to what the controllers of this flow need.
+
+What may not be left out without wrong results is refused here, with the reason, before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tidegate.api.balance import Balance
+from tidegate.api.goal import Goal, Shed
+from tidegate.control.actuators.join_shedding import OverloadSettings
+from tidegate.control.actuators.sampling import EstimateSettings, fixed_share
+from tidegate.control.actuators.sifting import SiftSettings
+from tidegate.control.actuators.window_dropping import DropSettings
+from tidegate.control.balance.balancing import Balanced, BalanceSettings, check
+from tidegate.control.goal.goal_step import KeepSettings
+from tidegate.control.goal.goal_values import GoalSettings
+from tidegate.control.repair.repair import RepairSettings
+from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.compile.graph_checks import (
+    joins_by_content,
+    joins_that_may_repair,
+    joins_that_may_skip,
+    matches_that_may_sift,
+)
+from tidegate.driver.compile.utility import check_utility
+from tidegate.driver.compile.window_network import network_of, output_name
+from tidegate.durations import duration_us
+from tidegate.errors import FlowError, explain
+from tidegate.window.drop.network import Network
+from tidegate.window.spec import WindowSpec
+
+AVAILABLE_NOW = "available now"
+
+
+def balance_settings(
+    compiled: Compiled,
+    balance: Balance,
+    partitions: int,
+    instances: int,
+    batch_seconds: float | None = None,
+) -> BalanceSettings:
+    joins = {
+        join.layout.operator: Balanced(keyed=bool(join.node.keys), scatters=join.candidates is None)
+        for join in compiled.joins
+    }
+    # A group's panes lie together: whole partitions move, and no key is split.
+    joins.update(
+        {window.layout.operator: Balanced(keyed=True, scatters=False) for window in compiled.windows}
+    )
+    settings = BalanceSettings(balance, partitions, joins, batch_seconds)
+    check(settings, instances)
+    return settings
+
+
+def batch_seconds(goal: Goal | None, trigger: str | None) -> float | None:
+    """Time there is for a batch; None where nobody says."""
+    timed = trigger is not None and trigger != AVAILABLE_NOW
+    trigger_us = duration_us(trigger, "trigger") if timed and trigger is not None else 0
+    if goal is not None:
+        return goal.batch_seconds(trigger_us)
+    return trigger_us / 1e6 if timed else None
+
+
+def goal_settings(
+    compiled: Compiled, goal: Goal | None, shed: Shed, trigger: str | None, seed: int
+) -> KeepSettings | None:
+    """What may be left out to meet the goal; checked before anything starts."""
+    network = network_of(compiled)
+    if goal is None:
+        return None
+    names = [output.name for output in compiled.outputs]
+    weights, loss_max = goal.weights(names), goal.bounds(names)
+    may_skip, may_sift = joins_that_may_skip(compiled.outputs), matches_that_may_sift(compiled.outputs)
+    if shed.repair is not None and may_skip and shed.join != "none":
+        may_skip = _that_may_repair(compiled)
+    joins = tuple(join.layout.operator for join in compiled.joins if id(join.node) in may_skip)
+    matches = {m.layout.operator: m.queries for m in compiled.matches if id(m.node) in may_sift}
+    at_sources = frozenset(m.layout.operator for m in compiled.matches if m.node.sources is not None)
+    windows = any(output.max_gap is not None for output in compiled.outputs)
+    estimating = estimate_settings(compiled, goal, shed)
+    if not joins and not matches and not windows and estimating is None:
+        raise FlowError(
+            explain(
+                "This goal could not be kept: nothing in the flow may be left out",
+                got=", ".join(f"{join.node.how} join" for join in compiled.joins) or "no join and no match",
+                why="A row that comes out alone because its partner was skipped would be wrong, not missing; "
+                "so would the window of a skipped row",
+                do="Use inner or left_semi joins, or match the rows of a source, or let windows be missing: "
+                "write_to(…, max_gap=10), or estimated: window(…, approximate=True), or goal=None",
+            )
+        )
+    if shed.utility is not None:
+        check_utility(compiled, shed.utility)
+    each_us = 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
+    seconds = goal.batch_seconds(each_us), each_us / 1e6
+    cores = compiled.spark.sparkContext.defaultParallelism
+    skips, sifts = joins and shed.join != "none", matches and shed.sift != "none"
+    drops = windows and shed.window != "none"
+    by_content = joins_by_content([join.layout for join in compiled.joins], shed)
+    bounds = {output_name(name): most for name, most in loss_max.items()}
+    return KeepSettings(
+        GoalSettings(
+            seconds[0],
+            goal.latency_us / 1e6,
+            {output_name(name): weight for name, weight in weights.items()},
+            bounds,
+            trigger_seconds=seconds[1],
+            freshest=joins_that_may_lose_rows(network, joins, bounds, shed) if skips else frozenset(),
+        ),
+        seconds[1],
+        network,
+        cores,
+        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content) if skips else None,
+        SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
+        DropSettings(shed, network, *seconds, seed) if drops else None,
+        estimating,
+        live=trigger != AVAILABLE_NOW,
+    )
+
+
+def joins_that_may_lose_rows(
+    network: Network, joins: Collection[str], loss_max: Collection[str], shed: Shed
+) -> frozenset[str]:
+    """Joins whose stale rows are given up when nothing else is enough.
+
+    Such rows are gone for good: not where all is to be made up for, nor where an output behind was promised
+    to lose no more than so much. And a rate that is felt for says nothing about what is enough.
+    """
+    if shed.repair is not None or shed.rate != "model":
+        return frozenset()
+    promised = frozenset[str]().union(*(network.above(output) for output in loss_max))
+    return frozenset(joins) - promised
+
+
+def estimate_settings(compiled: Compiled, goal: Goal | None, shed: Shed) -> EstimateSettings | None:
+    """The approximate windows, and which part of their rows is kept; all of them where there is no goal."""
+    approximate = [window.layout for window in compiled.windows if window.layout.approximate]
+    windows = {one.operator: one.spec for one in approximate if isinstance(one.spec, WindowSpec)}
+    return EstimateSettings(windows, 1.0 if goal is None else fixed_share(shed)) if windows else None
+
+
+def _that_may_repair(compiled: Compiled) -> set[int]:
+    """With repair only joins leave out work that can make up for it; there must be one."""
+    may_repair = joins_that_may_repair(compiled.outputs)
+    if not may_repair:
+        raise FlowError(
+            explain(
+                "Nothing that may be left out here could be repaired",
+                got=", ".join(f"{join.node.how} join" for join in compiled.joins),
+                why="Results that come later may feed no join or window, where they would be late; and the "
+                "`where` of a left semi join is judged too late to say which batch a row belongs to",
+                do="Use repair=None, or write the results of an inner join to an output",
+            )
+        )
+    return may_repair
+
+
+def repair_settings(shed: Shed, overload: OverloadSettings | None) -> RepairSettings | None:
+    if shed.repair is None or overload is None:
+        return None
+    return RepairSettings(shed.repair, shed.repair_bytes, overload.batch_seconds, overload.parallelism)

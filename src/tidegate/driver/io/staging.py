@@ -1,0 +1,111 @@
+"""Results on their way to the sinks: written by the tasks themselves, as Parquet beside the state.
+
+Handing joined rows back through Spark costs twice: every row is turned from Arrow into Spark's rows, and then
+into Spark's cache, so that sinks can read it more than once. A Parquet file costs neither: the task writes
+columns it has in hand, and sinks read columns. What comes back through Spark is the report alone, so the
+engine's action is as lean as a shuffle can be, and no second reader can ever run a kernel again. Rows of a
+match, which come once for every query that holds them, wait as one row with a list of queries.
+
+Staged files live until the sinks are done. They lie in the folder of the segments, and no manifest names
+them, so what a crash leaves behind is swept with the rest. Types that Parquet does not carry exactly,
+operators that others read, residual conditions and batch inputs take the other way: results persisted by
+Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledOperator
+from tidegate.driver.compile.keys import is_binary, quoted
+from tidegate.driver.io import linked_output
+from tidegate.state.store.local import LocalStore
+from tidegate.state.store.store import Store
+from tidegate.worker.runtime.layout import REPORT
+
+_EXACT = (
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.DecimalType,
+    T.BinaryType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+
+
+@dataclass(frozen=True)
+class Staging:
+    """Which operators' tasks write their results to files, and which of those become outputs as they are."""
+
+    root: str = ""
+    #: By operator that stages: the compression of files that stay as an output; None: of those that do not.
+    kept_as: Mapping[str, str | None] = field(default_factory=dict)
+    #: By output that is linked: its directory.
+    linked_output: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, compiled: Compiled, store: Store) -> Staging:
+        """Operators that outputs alone read, in a stream whose state is on a local disk."""
+        if not compiled.streaming or not isinstance(store, LocalStore):
+            return cls()
+        read = compiled.read_by_operators
+        staged = [one for one in compiled.operators if one.layout.operator not in read and _stages(one)]
+        codec = linked_output.codec_of(compiled.spark)
+        plain = {one.layout.operator for one in staged if codec is not None and not _carries_more(one)}
+        folders = linked_output.linked_outputs(compiled, plain)
+        kept = {compiled.feeding(output) for output in compiled.outputs if output.name in folders}
+        names = [one.layout.operator for one in staged]
+        return cls(store.root, {name: codec if name in kept else None for name in names}, folders)
+
+
+def _stages(operator: CompiledOperator) -> bool:
+    judged = isinstance(operator, CompiledJoin) and operator.candidates is not None
+    return not judged and can_stage(operator.schema)
+
+
+def _carries_more(operator: CompiledOperator) -> bool:
+    """Do rows hold a column that outputs do not show?"""
+    return isinstance(operator, CompiledJoin) and operator.layout.cells
+
+
+def can_stage(schema: T.StructType) -> bool:
+    """Does Parquet carry every column exactly?"""
+    return all(_is_carried(f.dataType) for f in schema.fields)
+
+
+def _is_carried(kind: T.DataType) -> bool:
+    if isinstance(kind, T.ArrayType):
+        return _is_carried(kind.elementType)
+    return isinstance(kind, _EXACT) or (type(kind) is T.StringType and is_binary(kind))
+
+
+def read_staged(
+    spark: SparkSession, files: Sequence[str], schema: T.StructType, listed: str | None = None
+) -> DataFrame:
+    """The staged rows of all tasks.
+
+    `listed`: files have lists in this column; a row of theirs is one for every value of its list.
+    """
+    shown = T.StructType([f for f in schema.fields if f.name != REPORT])
+    if not files:
+        return spark.createDataFrame([], shown)
+    written = T.StructType(
+        [T.StructField(f.name, T.ArrayType(f.dataType)) if f.name == listed else f for f in shown.fields]
+    )
+    rows = spark.read.schema(written).parquet(*[f"file://{file}" for file in files])
+    if listed is None:
+        return rows
+    # As text, which is one call into Java: a column object for each would take as long as the reading.
+    names = [quoted(name) for name in shown.names]
+    names[shown.names.index(listed)] = f"explode({quoted(listed)}) AS {quoted(listed)}"
+    return rows.selectExpr(*names)
