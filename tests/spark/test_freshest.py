@@ -27,7 +27,7 @@ from tidegate.driver.goal_settings import goal_settings
 from tidegate.driver.streaming_query import Query
 from tidegate.model.plan import TaskReport
 from tidegate.model.reports import MatchReport
-from tidegate.spark.progress import iso
+from tidegate.observe.progress import iso
 from tidegate.state.checkpoint import Checkpoint
 
 SCHEMA = "ts timestamp, n long, k long"

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.plots.bars import at_least, at_most, print_bars
 
 

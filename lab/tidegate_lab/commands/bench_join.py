@@ -19,7 +19,7 @@ from tidegate.cli.arguments import positive_int, positive_number, whole_number
 from tidegate.errors import FlowError, explain
 
 if TYPE_CHECKING:
-    from tidegate.report.frame import Bar
+    from tidegate.observe.json_frame import Bar
     from tidegate_lab.bench.join.rounds import Settings
     from tidegate_lab.bench.join.scenarios import Options, Scenario
 
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the scenarios one after the other; the JSON is written anew after each, so little is ever lost."""
     from rich.console import Console
 
-    from tidegate.report.frame import Frame, write_frame
+    from tidegate.observe.json_frame import Frame, write_frame
     from tidegate.report.outcome import say
     from tidegate_lab.bench.join.rounds import Arena, disagreements, unconfirmed
     from tidegate_lab.bench.join.summary import rows_of_report

@@ -12,7 +12,7 @@ from tidegate.cli.arguments import whole_number
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tidegate.report.frame import Bar
+    from tidegate.observe.json_frame import Bar
 
 
 def add_usual_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def tell_bars(
     bars: list[Bar],
 ) -> None:
     """The bars, and where the user wants them all figures as JSON."""
-    from tidegate.report.frame import Frame, write_frame
+    from tidegate.observe.json_frame import Frame, write_frame
     from tidegate_lab.plots.bars import print_bars
 
     print_bars(console, bars)
@@ -42,7 +42,7 @@ def print_figures(
     console: Console, title: str, heads: Sequence[str], rows: Sequence[dict[str, Any]], *, left: int = 1
 ) -> None:
     """Some columns of the rows; numbers to three digits."""
-    from tidegate.report.table import print_table
+    from tidegate.observe.table import print_table
 
     table = [tuple(figure(row[head]) for head in heads) for row in rows]
     print_table(console, title, heads, table, left=left)

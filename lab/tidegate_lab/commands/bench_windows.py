@@ -60,8 +60,8 @@ def _scenario(text: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tidegate.report.frame import Frame, write_frame
-    from tidegate.report.table import print_table
+    from tidegate.observe.json_frame import Frame, write_frame
+    from tidegate.observe.table import print_table
     from tidegate_lab.bench.windows.bars import rows_of_report, window_bars
     from tidegate_lab.plots.bars import print_bars
 

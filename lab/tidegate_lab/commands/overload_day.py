@@ -36,7 +36,7 @@ COLUMNS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tidegate.report.frame import Frame, write_frame
+    from tidegate.observe.json_frame import Frame, write_frame
     from tidegate.report.outcome import say
     from tidegate_lab.bench.day.bars import day_bars, rows_of_report
     from tidegate_lab.bench.day.contenders import CONTENDERS, GOAL_SECONDS
@@ -114,7 +114,7 @@ def _teller(console: Console) -> Callable[[str], None]:
 
 
 def _print_rows(console: Console, rows: list[dict[str, Any]]) -> None:
-    from tidegate.report.table import print_table
+    from tidegate.observe.table import print_table
 
     def text(value: object) -> str:
         return f"{value:,.3g}" if isinstance(value, float) else str(value)

@@ -27,7 +27,7 @@ GOAL, GOAL_SECONDS = "2 seconds", 2.0
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tidegate.report.frame import Frame, write_frame
+    from tidegate.observe.json_frame import Frame, write_frame
     from tidegate_lab.bench.overload.bars import overload_bars, rows_of_report
     from tidegate_lab.bench.overload.capacity import rush_rate
     from tidegate_lab.plots.bars import print_bars
@@ -71,7 +71,7 @@ def _teller(console: Console) -> Callable[[str], None]:
 
 
 def _print_rows(console: Console, rows: list[dict[str, object]]) -> None:
-    from tidegate.report.table import print_table
+    from tidegate.observe.table import print_table
 
     def text(value: object) -> str:
         return f"{value:,.3g}" if isinstance(value, float) else str(value)

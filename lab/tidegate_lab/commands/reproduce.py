@@ -22,7 +22,7 @@ from tidegate_lab.commands.real_data import add_real_argument, data_folder
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tidegate.report.frame import Bar
+    from tidegate.observe.json_frame import Bar
     from tidegate_lab.reproduce.experiment import Experiment, Figure, Line, Options
 
 NAMES = ("selective-join", "sifters", "fastjoin", "ls-stream", "window-drop")
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Figure by figure; the JSON is written anew after each, so little is ever lost."""
     from rich.console import Console
 
-    from tidegate.report.frame import Frame, write_frame
+    from tidegate.observe.json_frame import Frame, write_frame
     from tidegate.report.outcome import say
     from tidegate_lab.plots.bars import print_bars
     from tidegate_lab.plots.drawing import draw
@@ -139,7 +139,7 @@ def _title(figure: Figure) -> str:
 
 
 def _print_lines(console: Console, asked: Experiment, lines: list[Line], options: Options) -> None:
-    from tidegate.report.table import print_table
+    from tidegate.observe.table import print_table
 
     verdict = {True: "agrees", False: "differs", None: ""}
     table = [(line.figure, line.claim, line.paper, line.measured, verdict[line.agrees]) for line in lines]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,7 @@ def at_least(id: str, value: float | None, unit: str, target: float) -> Bar:
 
 def print_bars(console: Console, bars: Sequence[Bar]) -> None:
     """One line a bar; nothing at all where there is none."""
-    from tidegate.report.table import print_table
+    from tidegate.observe.table import print_table
 
     if bars:
         table = [

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.plots.plots import Plot
 
 #: Bars of a run that was cut short say nothing about the real ones, so their ids end in this.

@@ -26,9 +26,9 @@ from tidegate.errors import FlowError, explain
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tidegate.observe.tally import Tally
     from tidegate.papers.arrivals import Prepared
     from tidegate.papers.city import City
-    from tidegate.report.tally import Tally
 
 SECONDS_DEFAULT = 60
 #: Two slow cores take this many rows a second with ease.
@@ -136,8 +136,8 @@ def _stream(
     """What the query reported, and when each second of the city arrived."""
     from tidegate.cli.quiet import standard_error_in
     from tidegate.cli.watch import ctrl_c_sets, watch
+    from tidegate.observe.live_page import Progress
     from tidegate.papers.arrivals import Arrivals
-    from tidegate.report.progress import Progress
     from tidegate.spark.demo import city_query
 
     arrivals = Arrivals(prepared)

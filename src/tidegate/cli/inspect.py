@@ -16,7 +16,7 @@ from tidegate.errors import StateError, explain
 
 if TYPE_CHECKING:
     from tidegate.model.plan import Manifest
-    from tidegate.report.contents import Contents
+    from tidegate.observe.checkpoint_contents import Contents
     from tidegate.state.checkpoint import Checkpoint
 
 #: A query that purges faster than we read is followed this many times.
@@ -41,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from tidegate.report.contents import all_rows
-    from tidegate.report.contents_tables import print_contents
-    from tidegate.report.frame import Frame, write_frame
+    from tidegate.observe.checkpoint_contents import all_rows
+    from tidegate.observe.checkpoint_tables import print_contents
+    from tidegate.observe.json_frame import Frame, write_frame
 
     contents = look(arguments.checkpoint, arguments.last)
     if arguments.json:
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def look(url: str, last: int) -> Contents:
     """Everything but the stored rows themselves; telemetry, batch by batch, of the `last` ones only."""
-    from tidegate.report.contents import Contents, last_of
+    from tidegate.observe.checkpoint_contents import Contents, last_of
     from tidegate.state.checkpoint import Checkpoint
     from tidegate.state.plan_log import FOLDER as PLANS
     from tidegate.state.store.paths import batch_of

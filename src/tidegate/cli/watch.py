@@ -14,9 +14,9 @@ from types import FrameType
 from typing import Any, Protocol
 
 from tidegate.errors import BatchFailed, explain
-from tidegate.report.doing import Changes, doing
-from tidegate.report.progress import Progress
-from tidegate.report.tally import Tally
+from tidegate.observe.live_page import Progress
+from tidegate.observe.shed_summary import Changes, doing
+from tidegate.observe.tally import Tally
 
 #: How often the screen is brought up to date.
 LOOK_SECONDS = 0.25

@@ -16,9 +16,9 @@ from tidegate.control.balance.balancing import check
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.engine.settings import positive
 from tidegate.errors import BatchFailed, FlowError, explain
-from tidegate.report import receipts as receipt_tables
+from tidegate.observe import receipt_tables as receipt_tables
+from tidegate.observe.progress import Progress
 from tidegate.route.hash_routing import first_table
-from tidegate.spark.progress import Progress
 
 _PROGRESS_KEPT = 1000
 #: Spark notes at once that it is to stop; should it not, the batch must still end.
@@ -58,7 +58,7 @@ class Query:
         """Exactly what was lost: a pandas data frame with a row a batch and stream or output.
 
         All batches of the checkpoint, also those of earlier runs. `total`: their sums instead, a row for
-        each stream and output. The columns are explained in `tidegate.report.receipts`; the same lies as
+        each stream and output. The columns are explained in `tidegate.observe.receipt_tables`; the same lies as
         JSON lines under the checkpoint: `spark.read.json("<checkpoint>/receipts")`.
         """
         found = self._read_receipts()

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from tidegate.observe import units
+from tidegate.observe.table import print_table
+from tidegate.observe.tally import Tally, percentile
 from tidegate.papers.city_windows import WindowVerdict
 from tidegate.papers.partners import Verdict
-from tidegate.report import units
-from tidegate.report.table import print_table
-from tidegate.report.tally import Tally, percentile
 
 
 @dataclass(frozen=True)

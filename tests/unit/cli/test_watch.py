@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tidegate.cli.watch import ctrl_c_sets, watch
 from tidegate.errors import BatchFailed
-from tidegate.report.progress import Progress
+from tidegate.observe.live_page import Progress
 
 
 def report(batch: int, rows: int) -> dict[str, Any]:

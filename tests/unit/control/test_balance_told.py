@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from tests.unit.control.test_balancing import KEY, manifest, piece, report
 
-from tidegate.control.balance_told import balance_told
 from tidegate.model.plan import Plan
 from tidegate.model.routing import Cut, Place, Placement, Routing
+from tidegate.observe.balance_metrics import balance_told
 
 OLD = Routing(3, 2, Placement((0, 0, 1, 1)))
 

@@ -15,7 +15,7 @@ from tidegate.model.plan import (
     StreamClock,
 )
 from tidegate.model.routing import together
-from tidegate.report.contents import (
+from tidegate.observe.checkpoint_contents import (
     Contents,
     all_rows,
     checkpoint_row,
@@ -24,7 +24,7 @@ from tidegate.report.contents import (
     routing_rows,
     segment_rows,
 )
-from tidegate.report.units import iso
+from tidegate.observe.units import iso
 
 
 def piece(slot: int | None, rows: int, *, side: int = 0, keyless: bool = False, at: int = 0) -> Piece:

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from tidegate.model.plan import BEGINNING_US, ByteRange, Manifest, Piece
 from tidegate.model.reports import Sampled
-from tidegate.report.contents import Contents, all_rows, segment_rows
-from tidegate.report.contents_operators import sifter_rows, window_rows
-from tidegate.report.contents_tables import print_contents
+from tidegate.observe.checkpoint_contents import Contents, all_rows, segment_rows
+from tidegate.observe.checkpoint_tables import print_contents
+from tidegate.observe.contents_operators import sifter_rows, window_rows
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.report.doing import Changes, doing
+from tidegate.observe.shed_summary import Changes, doing
 
 
 def report(batch: int = 0, fraction: float = 1.0, p: float = 0.0, **more: Any) -> dict[str, Any]:

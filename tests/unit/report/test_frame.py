@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.report.frame import Bar, Frame, versions, write_frame
+from tidegate.observe.json_frame import Bar, Frame, versions, write_frame
 
 FRAME = Frame(
     "bench join",
@@ -43,7 +43,7 @@ def test_versions_name_what_can_change_a_figure() -> None:
 
 def test_the_report_package_does_not_bring_spark_along() -> None:
     program = (
-        "import sys, tidegate.report.frame as f, tidegate.report.progress, tidegate.report.table;"
+        "import sys, tidegate.observe.json_frame as f, tidegate.observe.live_page, tidegate.observe.table;"
         "f.versions(); sys.exit('pyspark' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

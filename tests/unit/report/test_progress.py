@@ -4,8 +4,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from tidegate.report.progress import Progress, Rate
-from tidegate.report.tally import Tally
+from tidegate.observe.live_page import Progress, Rate
+from tidegate.observe.tally import Tally
 
 
 class HandClock:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.control.receipts.recall import Estimate
-from tidegate.report.receipts import COLUMNS, frame, receipt_rows, totals
+from tidegate.observe.receipt_tables import COLUMNS, frame, receipt_rows, totals
 
 LEDGER = {"offered": 10, "processed": 7, "shed": 3, "late": 0, "rejected": 0, "filtered": 0, "unexplained": 0}
 SHED = {"shed_by": {"random_drop": 3, "sifter": 0, "window_drop": 0, "sampling": 0, "stale": 0}}

@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from tidegate.report.table import print_table
+from tidegate.observe.table import print_table
 
 LONG = "/a/very/long/path/" + "x" * 120
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.report.tally import Tally, percentile
+from tidegate.observe.tally import Tally, percentile
 
 
 def report(batch: int, **changes: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.report import units
+from tidegate.observe import units
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.bench.day.over_time import exact_from, fate_of, right_share
 from tidegate_lab.bench.day.recorded import Batch, Recorded, percentile
 from tidegate_lab.bench.day.run import CORES

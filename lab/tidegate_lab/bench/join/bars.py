@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.bench.join.rounds import Line
 from tidegate_lab.bench.join.summary import (
     US,

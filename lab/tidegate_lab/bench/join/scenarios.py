@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.bench.join.bars import (
     fixed_cost_bars,
     long_stream_bars,

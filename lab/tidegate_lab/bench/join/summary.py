@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from tidegate.report.tally import percentile
+from tidegate.observe.tally import percentile
 from tidegate_lab.bench.join.process import Outcome
 from tidegate_lab.bench.join.rounds import Entry, Line
 from tidegate_lab.bench.join.spec import WHOLE

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from tidegate.report import units
-from tidegate.report.table import print_table
+from tidegate.observe import units
+from tidegate.observe.table import print_table
 
 HEADS = (
     "engine",

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.bench.overload.run import Batch, Run, p95
 from tidegate_lab.plots.bars import at_least, at_most
 

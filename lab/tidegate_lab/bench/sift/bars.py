@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.bench.sift.run import Measured
 from tidegate_lab.plots.bars import at_least, at_most
 

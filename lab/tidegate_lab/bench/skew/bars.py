@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.bench.skew.feed import TAXIS
 from tidegate_lab.bench.skew.run import Run
 from tidegate_lab.plots.bars import at_least, at_most

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.bench.windows.run import COLD, HALF, MEMORY, OURS, READY, ROCKSDB, Run
 from tidegate_lab.plots.bars import at_least, at_most
 

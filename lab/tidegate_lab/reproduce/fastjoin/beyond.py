@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate.route.baselines import ContRand
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate_lab.plots.plots import Curve, Panel, Plot

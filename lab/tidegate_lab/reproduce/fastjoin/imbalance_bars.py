@@ -24,7 +24,7 @@ from statistics import median
 
 import numpy as np
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate.route.fastjoin.imbalance import imbalance
 from tidegate_lab.plots.bars import at_most
 from tidegate_lab.reproduce.claims import number_line

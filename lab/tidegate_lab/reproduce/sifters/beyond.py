@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.plots.bars import at_least
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.claims import percent_line

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.plots.bars import at_most
 from tidegate_lab.plots.plots import Plot
 from tidegate_lab.reproduce.claims import number_line

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.reproduce.experiment import Line, Options, Outcome
 from tidegate_lab.reproduce.sifters.claims.gain_bars import gain_bars, known_gains
 from tidegate_lab.reproduce.sifters.claims.gains_by_throttler import (

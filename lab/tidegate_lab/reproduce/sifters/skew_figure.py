@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.plots.plots import Panel, Plot
 from tidegate_lab.reproduce.experiment import Options, Outcome
 from tidegate_lab.reproduce.sifters.claims.gain_bars import gain_bars

@@ -18,15 +18,12 @@ from tidegate.control.actuators import join_shedding, partial_aggregation, stale
 from tidegate.control.balance import balancing
 from tidegate.control.balance.key_counts import SideSeen
 from tidegate.control.balance.skew_scan import loads_ahead
-from tidegate.control.balance_told import balance_told
-from tidegate.control.debts_told import debts_told
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import Ran
 from tidegate.control.planning import Operator
 from tidegate.control.receipts import completeness
 from tidegate.control.receipts.receipts import Told, receipt_of
 from tidegate.control.repair import repair
-from tidegate.control.sift_told import sift_told
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import counted, ways_of
 from tidegate.driver.engine.batch import BatchDone, Timings
@@ -35,8 +32,11 @@ from tidegate.driver.engine.settings import Settings
 from tidegate.driver.frames.drop_frames import Dropping
 from tidegate.driver.frames.sample_frames import Estimating
 from tidegate.model.plan import Manifest, Plan, Skipping
+from tidegate.observe.balance_metrics import balance_told
+from tidegate.observe.progress import Progress, shed_of
+from tidegate.observe.shed_metrics import debts_told
+from tidegate.observe.sift_metrics import sift_told
 from tidegate.route.load import Load
-from tidegate.spark.progress import Progress, shed_of
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ from tidegate.driver.io.staging import Staging
 from tidegate.errors import BatchFailed, explain
 from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
 from tidegate.model.reports import MatchReport
-from tidegate.spark.progress import Progress, progress_of
+from tidegate.observe.progress import Progress, progress_of
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.next_batch import is_done
 

@@ -20,7 +20,7 @@ from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.driver.compile.window_network import output_name, plain_name
 from tidegate.driver.sql_text import data, literal
 from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan
-from tidegate.spark.progress import iso
+from tidegate.observe.progress import iso
 from tidegate.window.drop.gap_table import NO_GAPS, GapTable, gap_table
 from tidegate.window.drop.intervals import Intervals, union
 from tidegate.window.drop.kept_arrows import Arrow

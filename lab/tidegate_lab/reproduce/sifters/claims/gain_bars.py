@@ -27,7 +27,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.reproduce.claims import bar, percent_line
 from tidegate_lab.reproduce.sifters.runs.combinations import PAPER, RANDOM
 from tidegate_lab.reproduce.sifters.runs.sweep import Position, all_that_passes, best_gains, run_all

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from tidegate.report.frame import Bar
+from tidegate.observe.json_frame import Bar
 from tidegate_lab.plots.bars import at_most
 from tidegate_lab.reproduce.experiment import Line, Options
 from tidegate_lab.reproduce.sifters.claims.readings import id_ending, words

@@ -20,8 +20,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tidegate.report import units
-from tidegate.report.tally import Tally
+from tidegate.observe import units
+from tidegate.observe.tally import Tally
 
 #: Rows per second are taken over this long: shorter jumps with every batch, longer hides a rush.
 RATE_SECONDS = 10.0

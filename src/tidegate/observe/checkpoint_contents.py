@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tidegate.model.plan import SIDES, Manifest, Piece, Plan
-from tidegate.report.contents_operators import Row, sifter_rows, stored_bytes, window_rows
-from tidegate.report.receipts import totals
-from tidegate.report.units import iso
+from tidegate.observe.contents_operators import Row, sifter_rows, stored_bytes, window_rows
+from tidegate.observe.receipt_tables import totals
+from tidegate.observe.units import iso
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.model.plan import BEGINNING_US, Manifest, Piece
 from tidegate.model.reports import Sampled
-from tidegate.report.units import iso
+from tidegate.observe.units import iso
 
 Row = dict[str, Any]
 

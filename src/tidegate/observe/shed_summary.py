@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tidegate.report import units
+from tidegate.observe import units
 
 Report = Mapping[str, Any]
 

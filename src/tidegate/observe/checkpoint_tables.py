@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from tidegate.model.plan import Plan
-from tidegate.report import units
-from tidegate.report.contents import (
+from tidegate.observe import units
+from tidegate.observe.checkpoint_contents import (
     Contents,
     checkpoint_row,
     debt_rows,
@@ -18,10 +18,10 @@ from tidegate.report.contents import (
     segment_rows,
     stream_rows,
 )
-from tidegate.report.contents_operators import sifter_rows, window_rows
-from tidegate.report.receipts import receipt_rows, totals
-from tidegate.report.table import print_table
-from tidegate.report.tally import rows_out
+from tidegate.observe.contents_operators import sifter_rows, window_rows
+from tidegate.observe.receipt_tables import receipt_rows, totals
+from tidegate.observe.table import print_table
+from tidegate.observe.tally import rows_out
 
 
 def print_contents(console: Console, contents: Contents) -> None:

@@ -1,0 +1,1 @@
+"""What people and machines see of a run: progress, metrics, tables, live page. No pyspark here."""
