@@ -14,9 +14,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from tidegate.cli.demo import city_of
+from tidegate.cli.demo.arrivals import prepare
+from tidegate.cli.demo.command import city_of
 from tidegate.cli.inspect import look
-from tidegate.papers.arrivals import prepare
 
 SECONDS, RATE, SEED, RUSH = 12, 400, 3, 2
 PAIRS = """

@@ -122,8 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the scenarios one after the other; the JSON is written anew after each, so little is ever lost."""
     from rich.console import Console
 
+    from tidegate.cli.demo.outcome import say
     from tidegate.observe.json_frame import Frame, write_frame
-    from tidegate.report.outcome import say
     from tidegate_lab.bench.join.rounds import Arena, disagreements, unconfirmed
     from tidegate_lab.bench.join.summary import rows_of_report
     from tidegate_lab.bench.join.tables import print_rows

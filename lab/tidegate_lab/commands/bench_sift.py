@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.api.goal import SIFT_POLICIES
 from tidegate.cli.arguments import listed, name_among, positive_int
-from tidegate.cli.quiet import console_beside_spark
+from tidegate.cli.quiet_console import console_beside_spark
 from tidegate_lab.commands.bench_report import add_usual_arguments, print_figures, tell_bars
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def _on_spark(
 ) -> tuple[list[Measured], list[Measured]]:
     from dataclasses import replace
 
+    from tidegate.cli.demo.outcome import say
     from tidegate.driver.session import embedded_session
-    from tidegate.report.outcome import say
     from tidegate_lab.bench.sift.feed import queries, write
     from tidegate_lab.bench.sift.run import matching, scans
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.api.balance import STRATEGIES as KNOWN
 from tidegate.cli.arguments import listed, name_among, positive_int, positive_number
-from tidegate.cli.quiet import console_beside_spark
+from tidegate.cli.quiet_console import console_beside_spark
 from tidegate_lab.commands.bench_report import add_usual_arguments, print_figures, tell_bars
 from tidegate_lab.commands.real_data import add_real_argument, data_folder
 from tidegate_lab.workloads.skew import GROUPS
@@ -105,8 +105,8 @@ def _workloads(arguments: argparse.Namespace) -> list[Workload]:
 def _runs(
     arguments: argparse.Namespace, workloads: Sequence[Workload], console: Console
 ) -> dict[str, dict[str, list[Run]]]:
+    from tidegate.cli.demo.outcome import say
     from tidegate.driver.session import embedded_session
-    from tidegate.report.outcome import say
     from tidegate_lab.bench.skew.feed import write
     from tidegate_lab.bench.skew.run import play
 

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tidegate.cli.arguments import listed, name_among, positive_int, whole_number
-from tidegate.cli.quiet import console_beside_spark
+from tidegate.cli.quiet_console import console_beside_spark
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,8 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _runs(arguments: argparse.Namespace, console: Console) -> list[Run]:
     from dataclasses import replace
 
+    from tidegate.cli.demo.outcome import say
     from tidegate.driver.session import embedded_session
-    from tidegate.report.outcome import say
     from tidegate_lab.bench.windows.feed import FILES, Scenario
     from tidegate_lab.bench.windows.run import HALF, OURS, READY, play
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from tidegate.cli.quiet import console_beside_spark
+from tidegate.cli.quiet_console import console_beside_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,8 +36,8 @@ COLUMNS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from tidegate.cli.demo.outcome import say
     from tidegate.observe.json_frame import Frame, write_frame
-    from tidegate.report.outcome import say
     from tidegate_lab.bench.day.bars import day_bars, rows_of_report
     from tidegate_lab.bench.day.contenders import CONTENDERS, GOAL_SECONDS
     from tidegate_lab.bench.day.plot import day_plot
@@ -75,7 +75,7 @@ def _played(
     arguments: argparse.Namespace, day: Day, starts: Mapping[str, Start], console: Console
 ) -> tuple[Answer, dict[str, Recorded], list[Second]]:
     """The exact answer, the day of every contender, and calm with and without a goal."""
-    from tidegate.report.outcome import say
+    from tidegate.cli.demo.outcome import say
     from tidegate_lab.bench.day.bars import OURS
     from tidegate_lab.bench.day.feed import prepare
     from tidegate_lab.bench.day.run import play
@@ -95,7 +95,7 @@ def _played(
 
 
 def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> list[Second]:
-    from tidegate.report.outcome import say
+    from tidegate.cli.demo.outcome import say
     from tidegate_lab.bench.day.bars import OURS, WITHOUT_GOAL
     from tidegate_lab.bench.day.contenders import with_goal_at_once, without_goal_at_once
     from tidegate_lab.bench.day.turns import take_turns
@@ -108,7 +108,7 @@ def _calm(arguments: argparse.Namespace, day: Day, console: Console) -> list[Sec
 
 
 def _teller(console: Console) -> Callable[[str], None]:
-    from tidegate.report.outcome import say
+    from tidegate.cli.demo.outcome import say
 
     return lambda text: say(console, "  " + text)
 

@@ -13,7 +13,7 @@ import argparse
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from tidegate.cli.quiet import console_beside_spark
+from tidegate.cli.quiet_console import console_beside_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ def _runs(arguments: argparse.Namespace, rate: float, console: Console) -> tuple
 def _played(
     arguments: argparse.Namespace, policies: list[str], rate: float, console: Console
 ) -> dict[str, Run]:
-    from tidegate.report.outcome import say
+    from tidegate.cli.demo.outcome import say
     from tidegate_lab.bench.overload.feed import Story
     from tidegate_lab.bench.overload.run import play
 
@@ -65,7 +65,7 @@ def _played(
 
 
 def _teller(console: Console) -> Callable[[str], None]:
-    from tidegate.report.outcome import say
+    from tidegate.cli.demo.outcome import say
 
     return lambda text: say(console, "  " + text)
 

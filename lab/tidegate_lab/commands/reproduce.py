@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Figure by figure; the JSON is written anew after each, so little is ever lost."""
     from rich.console import Console
 
+    from tidegate.cli.demo.outcome import say
     from tidegate.observe.json_frame import Frame, write_frame
-    from tidegate.report.outcome import say
     from tidegate_lab.plots.bars import print_bars
     from tidegate_lab.plots.drawing import draw
     from tidegate_lab.reproduce.experiment import QUICK_MARK

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.cli import demo
-from tidegate.cli.demo_judge import latency_of
+from tidegate.cli.demo import command
+from tidegate.cli.demo.arrivals import prepare
+from tidegate.cli.demo.city import rush_at
+from tidegate.cli.demo.judge import latency_of
 from tidegate.cli.main import main
-from tidegate.papers.arrivals import prepare
-from tidegate.papers.city import rush_at
 
 
 @pytest.mark.parametrize("option", ["--out", "--checkpoint"])
@@ -29,27 +29,27 @@ def test_a_file_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_busier_city_has_more_cells() -> None:
-    small, large = demo.city_of(400, 1, 4, 60), demo.city_of(8_000, 1, 4, 60)
+    small, large = command.city_of(400, 1, 4, 60), command.city_of(8_000, 1, 4, 60)
     assert large.cells == 20 * small.cells
     assert large.orders_per_second + large.tracks_per_second == 8_000
 
 
 def test_there_is_one_rush_and_its_ends_are_told() -> None:
-    city = demo.city_of(400, seed=1, rush=4, seconds=60)
+    city = command.city_of(400, seed=1, rush=4, seconds=60)
     rushing = [second for second in range(60) if rush_at(city, second) == 4]
     assert rushing == list(range(18, 27))
-    told = {second: said for second in range(60) if (said := demo.said_of(city, second))}
+    told = {second: said for second in range(60) if (said := command.said_of(city, second))}
     assert told == {18: "a rush: 4 times the rows", 27: "the rush is over"}
 
 
 def test_the_defaults_fit_a_minute_and_a_half() -> None:
     parser = argparse.ArgumentParser()
-    demo.add_arguments(parser)
+    command.add_arguments(parser)
     assert parser.parse_args([]).seconds <= 60
 
 
 def test_latency_is_told_apart_for_the_rush(tmp_path: Path) -> None:
-    city = demo.city_of(100, seed=1, rush=4, seconds=10)
+    city = command.city_of(100, seed=1, rush=4, seconds=10)
     prepared = prepare(city, 10, tmp_path)
     moments = [100.0 + second for second in range(10)]
     commits = [

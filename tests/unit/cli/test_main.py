@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import tidegate
-from tidegate.cli import demo
+from tidegate.cli.demo import command
 from tidegate.cli.main import main
 from tidegate.errors import StateError
 
@@ -62,7 +62,7 @@ def test_a_known_error_is_one_line_and_code_2(
     def fail(arguments: argparse.Namespace) -> int:
         raise StateError("The checkpoint is damaged.")
 
-    monkeypatch.setattr(demo, "run", fail)
+    monkeypatch.setattr(command, "run", fail)
     assert main(["demo"]) == 2
     assert capsys.readouterr().err == "tidegate demo: The checkpoint is damaged.\n"
 
@@ -73,7 +73,7 @@ def test_ctrl_c_is_code_130_without_a_traceback(
     def interrupt(arguments: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "run", interrupt)
+    monkeypatch.setattr(command, "run", interrupt)
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "tidegate demo: stopped\n"
 
@@ -82,7 +82,7 @@ def test_an_unknown_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -
     def fail(arguments: argparse.Namespace) -> int:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(demo, "run", fail)
+    monkeypatch.setattr(command, "run", fail)
     with pytest.raises(ZeroDivisionError):
         main(["demo"])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.cli.quiet import standard_error_in
+from tidegate.cli.quiet_console import standard_error_in
 
 
 def child_complains() -> None:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidegate.papers.arrivals import Arrivals, Prepared, prepare, row_waits, ticks_taken
-from tidegate.papers.city import City
+from tidegate.cli.demo.arrivals import Arrivals, Prepared, prepare, row_waits, ticks_taken
+from tidegate.cli.demo.city import City
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tidegate.cli.demo.city import City, Tick, rush_at, ticks
 from tidegate.errors import FlowError
-from tidegate.papers.city import City, Tick, rush_at, ticks
 
 QUIET = City(orders_per_second=200, tracks_per_second=600, cells=100, rush_factor=1.0)
 

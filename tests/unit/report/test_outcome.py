@@ -5,10 +5,10 @@ from io import StringIO
 
 from rich.console import Console
 
+from tidegate.cli.demo.answers import Verdict
+from tidegate.cli.demo.city_windows import WindowVerdict
+from tidegate.cli.demo.outcome import Latency, Outcome, print_outcome, say, verdict_lines
 from tidegate.observe.tally import Tally
-from tidegate.papers.city_windows import WindowVerdict
-from tidegate.papers.partners import Verdict
-from tidegate.report.outcome import Latency, Outcome, print_outcome, say, verdict_lines
 
 EXACT = Verdict(pairs=5, pairs_exact=5, false_pairs=0, repeated=0)
 WHOLE = WindowVerdict(windows=8, missing=0, longest_gap=0, wrong=0)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.papers.arrivals import ticks_taken
+from tidegate.cli.demo.arrivals import ticks_taken
 from tidegate_lab.workloads.day import Day
 
 

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
+from tidegate.cli.demo.arrivals import Arrivals
 from tidegate.driver.session import embedded_session
-from tidegate.papers.arrivals import Arrivals
 from tidegate_lab.bench.day.contenders import Running, Sink, Start
 from tidegate_lab.bench.day.feed import Feed
 from tidegate_lab.bench.day.recorded import Recorded, recorded

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 import tidegate as tg
+from tidegate.cli.demo.arrivals import Arrivals
 from tidegate.driver.session import embedded_session
 from tidegate.driver.streaming_query import Query
-from tidegate.papers.arrivals import Arrivals
 from tidegate_lab.bench.overload.feed import SCHEMA, STREAMS, TICK_SECONDS, Feed, Story, prepare
 
 WINDOW_SECONDS = 20

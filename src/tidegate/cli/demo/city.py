@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.cli.demo.city_grid import Grid
 from tidegate.errors import FlowError, explain
-from tidegate.papers.city_grid import Grid
 
 Columns = Mapping[str, NDArray[Any]]
 

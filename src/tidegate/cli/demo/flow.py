@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tidegate as tg
+from tidegate.cli.demo.answers import Stay
+from tidegate.cli.demo.arrivals import Prepared
+from tidegate.cli.demo.city import City
 from tidegate.driver.session import embedded_session
 from tidegate.driver.streaming_query import Query
-from tidegate.papers.arrivals import Prepared
-from tidegate.papers.city import City
-from tidegate.papers.partners import Stay
 
 _ORDERS = "order_id long, ts timestamp, cell long, district long, fare double"
 _TRACKS = "track_id long, ts timestamp, cell long, district long, cab long, occupied boolean"

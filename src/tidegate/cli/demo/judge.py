@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from tidegate.papers.arrivals import Prepared, row_waits
-from tidegate.papers.city import City, rush_at
-from tidegate.papers.city_windows import Windowed, WindowVerdict, judge_windows, summed_up
-from tidegate.papers.partners import Verdict, judge
-from tidegate.report.outcome import Latency
-from tidegate.spark.demo import BUSY, NEAR, STAY, WINDOW_US
+from tidegate.cli.demo.answers import Verdict, judge
+from tidegate.cli.demo.arrivals import Prepared, row_waits
+from tidegate.cli.demo.city import City, rush_at
+from tidegate.cli.demo.city_windows import Windowed, WindowVerdict, judge_windows, summed_up
+from tidegate.cli.demo.flow import BUSY, NEAR, STAY, WINDOW_US
+from tidegate.cli.demo.outcome import Latency
 
 
 def latency_of(

@@ -26,9 +26,9 @@ from tidegate.errors import FlowError, explain
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tidegate.cli.demo.arrivals import Prepared
+    from tidegate.cli.demo.city import City
     from tidegate.observe.tally import Tally
-    from tidegate.papers.arrivals import Prepared
-    from tidegate.papers.city import City
 
 SECONDS_DEFAULT = 60
 #: Two slow cores take this many rows a second with ease.
@@ -64,9 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Prepare, stream, judge; the files that arrived are removed, the output and the checkpoint stay."""
     from rich.console import Console
 
-    from tidegate.cli.demo_judge import latency_of, pairs_verdict, windows_verdict
-    from tidegate.papers.arrivals import prepare
-    from tidegate.report.outcome import Outcome, print_outcome, say
+    from tidegate.cli.demo.arrivals import prepare
+    from tidegate.cli.demo.judge import latency_of, pairs_verdict, windows_verdict
+    from tidegate.cli.demo.outcome import Outcome, print_outcome, say
 
     out, checkpoint = _places(arguments.out, arguments.checkpoint)
     city = city_of(arguments.rate, arguments.seed, arguments.rush, arguments.seconds)
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def city_of(rate: float, seed: int, rush: float, seconds: int) -> City:
     """A quarter of the rows are orders; one rush."""
-    from tidegate.papers.city import City
+    from tidegate.cli.demo.city import City
 
     return City(
         orders_per_second=rate / 4,
@@ -134,11 +134,11 @@ def _stream(
     stop: Event,
 ) -> tuple[Tally, list[float]]:
     """What the query reported, and when each second of the city arrived."""
-    from tidegate.cli.quiet import standard_error_in
+    from tidegate.cli.demo.arrivals import Arrivals
+    from tidegate.cli.demo.flow import city_query
+    from tidegate.cli.quiet_console import standard_error_in
     from tidegate.cli.watch import ctrl_c_sets, watch
     from tidegate.observe.live_page import Progress
-    from tidegate.papers.arrivals import Arrivals
-    from tidegate.spark.demo import city_query
 
     arrivals = Arrivals(prepared)
     running = city_query(prepared, city, out=out, checkpoint=checkpoint, goal_seconds=goal_seconds)
@@ -163,7 +163,7 @@ def _stream(
 
 def said_of(city: City, second: int) -> str | None:
     """What there is to say of a second of the city."""
-    from tidegate.papers.city import rush_at
+    from tidegate.cli.demo.city import rush_at
 
     before, now = rush_at(city, second - 1), rush_at(city, second)
     if now == before:
@@ -172,8 +172,8 @@ def said_of(city: City, second: int) -> str | None:
 
 
 def _print_places(console: Console, out: Path, checkpoint: Path) -> None:
-    from tidegate.report.outcome import say
-    from tidegate.spark.demo import BUSY, NEAR
+    from tidegate.cli.demo.flow import BUSY, NEAR
+    from tidegate.cli.demo.outcome import say
 
     say(console, f"Pairs:    {out / NEAR}")
     say(console, f"Windows:  {out / BUSY}")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from tidegate.cli.demo.answers import Verdict
+from tidegate.cli.demo.city_windows import WindowVerdict
 from tidegate.observe import units
 from tidegate.observe.table import print_table
 from tidegate.observe.tally import Tally, percentile
-from tidegate.papers.city_windows import WindowVerdict
-from tidegate.papers.partners import Verdict
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from tidegate.papers.city import City, Columns, ticks
-from tidegate.papers.partners import Side
+from tidegate.cli.demo.answers import Side
+from tidegate.cli.demo.city import City, Columns, ticks
 
 STREAMS = ("orders", "tracks")
 

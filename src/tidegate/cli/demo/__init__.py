@@ -1,0 +1,1 @@
+"""`tidegate demo`: a made-up city, overloaded on purpose."""
