@@ -5,8 +5,8 @@ from decimal import localcontext
 
 import pytest
 
-from tidegate.durations import duration_us
 from tidegate.errors import FlowError
+from tidegate.quantities import duration_us
 
 SECOND = 1_000_000
 

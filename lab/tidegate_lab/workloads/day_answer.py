@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.compiled import compiled, inlined
+from tidegate.kernels import compiled, inlined
 from tidegate_lab.workloads.day import COMMON, Day, Stream
 
 Ints = NDArray[np.int64]

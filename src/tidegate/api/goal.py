@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
 from tidegate.numeric import is_number, is_whole
+from tidegate.quantities import duration_us
 from tidegate.sizes import size_bytes
 
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")

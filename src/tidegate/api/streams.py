@@ -19,10 +19,10 @@ from typing import Any
 from tidegate.api.join_conditions import Condition, OnPairs, OnSets
 from tidegate.api.range_queries import Query
 from tidegate.api.windows import Window, Windowed
-from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.numeric import is_whole
+from tidegate.quantities import duration_us
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")

@@ -26,8 +26,8 @@ from tidegate.driver.compile.graph_checks import (
 )
 from tidegate.driver.compile.utility import check_utility
 from tidegate.driver.compile.window_network import network_of, output_name
-from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
+from tidegate.quantities import duration_us
 from tidegate.window.drop.network import Network
 from tidegate.window.spec import WindowSpec
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
+from tidegate.kernels import compiled
 from tidegate.sift.filter.decision import DROP, SAMPLE
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
-from tidegate.compiled import inlined as inlined
-from tidegate.compiled import kernel as kernel
+from tidegate.kernels import inlined as inlined
+from tidegate.kernels import kernel as kernel
 
 CODES = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
 TIMES = types.Array(types.int64, 1, "C", readonly=True, aligned=False)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
 from tidegate.errors import FlowError, explain
+from tidegate.kernels import compiled
 from tidegate.sift.regions import Regions
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from numba import types
 
-from tidegate.compiled import inlined as inlined
-from tidegate.compiled import kernel as kernel
+from tidegate.kernels import inlined as inlined
+from tidegate.kernels import kernel as kernel
 
 INTEGERS = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
 REALS = types.Array(types.float64, 1, "C", readonly=True, aligned=False)

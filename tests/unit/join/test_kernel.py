@@ -93,7 +93,7 @@ def test_a_kernel_works_where_nothing_can_be_cached(
             raise refusal
         return real(*arguments, **options)
 
-    monkeypatch.setattr("tidegate.compiled.njit", no_place)
+    monkeypatch.setattr("tidegate.kernels.njit", no_place)
 
     @kernel(NUMBER)
     def twice(number: int) -> int:

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
 from tidegate.errors import FlowError, explain
+from tidegate.kernels import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

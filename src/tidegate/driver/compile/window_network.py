@@ -10,9 +10,9 @@ from tidegate.api.streams import Join, Node, Output, Refused, Source
 from tidegate.api.windows import Window
 from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledOperator, CompiledWindow
 from tidegate.driver.compile.ports import boxes_of
-from tidegate.durations import duration_us
 from tidegate.errors import FlowError, explain
 from tidegate.join.within import Tumbling, Within
+from tidegate.quantities import duration_us
 from tidegate.window.drop import nodes
 from tidegate.window.drop.network import Network
 from tidegate.window.drop.window_drop import gap_in_windows

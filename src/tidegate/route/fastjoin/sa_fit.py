@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
 from tidegate.errors import FlowError, explain
+from tidegate.kernels import compiled
 from tidegate.route.fastjoin.candidates import Candidates
 
 if TYPE_CHECKING:

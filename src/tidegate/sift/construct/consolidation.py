@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
 from tidegate.errors import FlowError, explain
+from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds, Tree, clip, covered, meet
 from tidegate.sift.construct.held_rows import by_first_axis, held
 from tidegate.sift.placing import region_of

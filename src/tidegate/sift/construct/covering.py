@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
+from tidegate.kernels import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
+from tidegate.kernels import compiled
 from tidegate.sift.queries.axes import places
 
 if TYPE_CHECKING:

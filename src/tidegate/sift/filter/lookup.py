@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
+from tidegate.kernels import compiled
 from tidegate.sift.filter.lookup_tables import CELLS_MAX, AxisTable, axis_table, cells_of
 from tidegate.sift.placing import region_of
 

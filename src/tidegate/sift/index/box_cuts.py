@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
+from tidegate.kernels import compiled
 from tidegate.sift.queries.axes import END, FIRST
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
+from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds
 
 if TYPE_CHECKING:

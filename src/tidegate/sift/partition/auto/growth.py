@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.compiled import compiled
+from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds
 from tidegate.sift.partition.auto.best_cut import best_cut
 
