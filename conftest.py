@@ -33,14 +33,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent.name == "spark" and "unit" not in item.path.parts:
+        if item.path.parent.name == "spark":
             item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session of the whole run. Starting it takes seconds, so pyspark is not even imported before."""
-    from tidegate.spark.session import embedded_session
+    from tidegate.driver.session import embedded_session
 
     # A short life with many different queries: compile fast rather than well.
     quick = "-XX:TieredStopAtLevel=1"

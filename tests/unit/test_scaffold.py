@@ -71,7 +71,7 @@ NAMED = re.findall(r"`([\w/]+\.py)`", (ROOT / "PAPERS.md").read_text(encoding="u
 
 def test_papers_md_names_files_that_exist() -> None:
     """In full, or by its name alone where the folder was said before it."""
-    paths = [str(path) for folder in ("src", "tests", "scripts") for path in (ROOT / folder).rglob("*.py")]
+    paths = [str(path) for folder in ("src", "tests", "lab") for path in (ROOT / folder).rglob("*.py")]
     assert [name for name in NAMED if not any(path.endswith(f"/{name}") for path in paths)] == []
 
 

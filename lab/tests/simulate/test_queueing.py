@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
-from tidegate.route.ls_stream.sojourn import sojourn_time
 from tidegate_lab.simulate.balance.queueing import Pause, latency_per_step, random_arrivals, sojourn_times
+from tidegate_lab.simulate.balance.sojourn import sojourn_time
 
 SECONDS = 200_000.0
 

@@ -51,7 +51,7 @@ class Staging:
     #: By operator that stages: the compression of files that stay as an output; None: of those that do not.
     kept_as: Mapping[str, str | None] = field(default_factory=dict)
     #: By output that is linked: its directory.
-    linked_output: Mapping[str, str] = field(default_factory=dict)
+    linked: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, compiled: Compiled, store: Store) -> Staging:

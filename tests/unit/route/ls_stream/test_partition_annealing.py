@@ -16,7 +16,7 @@ from tidegate.route.ls_stream.partition_annealing import (
     fill,
     migration_impact,
 )
-from tidegate.route.ls_stream.sojourn import service_rate, sojourn_time
+from tidegate_lab.simulate.balance.sojourn import service_rate, sojourn_time
 
 LONG = Annealing(cooling=0.9, steps=60, seed=1)
 Partition = tuple[int, int, int]

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.state.store.samples import a_manifest, a_piece, a_plan, a_range
+
+from tidegate.model.plan import (
+    BEGINNING_US,
+    END_US,
+    Debt,
+    Manifest,
+    OwedCell,
+    Paid,
+    PaidCell,
+    PartitionLoad,
+    Payment,
+    Piece,
+    Plan,
+    Skipping,
+    StreamClock,
+    TaskReport,
+)
+from tidegate.model.routing import Routing, together
+
+
+def through_json(raw: object) -> Any:
+    """What a reader gets: lists for tuples, text for keys, and an error for whatever is not JSON."""
+    return json.loads(json.dumps(raw, allow_nan=False))
+
+
+def spread(*partitions: tuple[int, int, int]) -> Piece:
+    """A piece with these (partition, first row, end)."""
+    return replace(
+        a_piece("s/1"),
+        partitions=tuple(p for p, _, _ in partitions),
+        bounds=tuple(bound for _, start, stop in partitions for bound in (start, stop)),
+        matched={"0": a_range("s/2")},
+    )
+
+
+def a_report() -> TaskReport:
+    return TaskReport(
+        operator="near",
+        instance=3,
+        offered=(10, 20),
+        late=(1, 2),
+        rejected=(0, 3),
+        keyless=(4, 0),
+        seen_us=(END_US, None),
+        stored=24,
+        probed=30,
+        comparisons=100,
+        matches=7,
+        emitted=5,
+        cpu_seconds=0.1,
+        bytes_read=1 << 40,
+        bytes_written=0,
+        partitions=(PartitionLoad(1, (2, 3), 3, 4, 5), PartitionLoad(9)),
+        added=(a_piece("s/3", 64, level=2, matched={"1": a_range("s/4", 8)}),),
+        merged=("s/1@0", "s/2@64"),
+        matched={"s/3@64": a_range("s/5")},
+    )
+
+
+def a_debt(batch: int) -> Debt:
+    skipping = Skipping(0.5, ((1.0, 0.5), (0.0, 1.0)), explore_share=0.1, filled_us=(3, END_US))
+    cells = (OwedCell(0, 1, 100, 2.5), OwedCell(1, 0, 7, 0.0, paid=0.5))
+    return Debt("near", batch, skipping, 9, ((1, 2), (END_US, BEGINNING_US)), cells)
+
+
+# -- what is written comes back equal ------------------------------------------------------------------------
+
+
+def test_a_plan_comes_back_equal_from_json() -> None:
+    payment = Payment(2, (PaidCell(0, 1, 0.0, 0.5), PaidCell(1, 0, 0.25, 1.0)))
+    plan = replace(a_plan(5), flush=True, settle_after=True, settle_us={"near": END_US})
+    plan = replace(plan, repair_bytes=7, payments={"near": (payment,)}, pay_all=True)
+    assert Plan.from_json(through_json(plan.to_json())) == plan
+
+
+def test_a_manifest_comes_back_equal_from_json() -> None:
+    pieces = [a_piece("s/1", matched={"0": a_range("s/2")}), replace(a_piece("s/1", 64), slot=None)]
+    manifest = replace(
+        a_manifest(7, *pieces),
+        clocks={
+            "orders": StreamClock(END_US, END_US, 1),
+            "drivers": StreamClock(BEGINNING_US, BEGINNING_US, 2),
+        },
+        debts=(a_debt(4), a_debt(5)),
+        forgiven=(a_debt(3),),
+    )
+    assert Manifest.from_json(through_json(manifest.to_json())) == manifest
+
+
+def test_a_report_comes_back_equal_from_json() -> None:
+    report = replace(a_report(), paid=Paid(5, 2, 0.25))
+    assert TaskReport.from_json(through_json(report.to_json())) == report
+
+
+def test_a_piece_and_a_routing_come_back_equal_from_json() -> None:
+    piece, routing = spread((0, 0, 4), (3, 9, 11)), together(2, 3, (0, 2, 1, 1))
+    assert Piece.from_json(through_json(piece.to_json())) == piece
+    assert Routing.from_json(through_json(routing.to_json())) == routing
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(Plan, a_plan(5)), (Manifest, a_manifest(5, a_piece("s/1"))), (TaskReport, a_report())],
+)
+def test_what_comes_back_writes_the_same_text_again(kind: Any, value: Any) -> None:
+    text = json.dumps(value.to_json())
+    assert json.dumps(kind.from_json(json.loads(text)).to_json()) == text
+
+
+def test_other_values_write_another_text() -> None:
+    assert json.dumps(a_plan(5).to_json()) != json.dumps(replace(a_plan(5), seed=8).to_json())
+    assert json.dumps(a_manifest(5).to_json()) != json.dumps(a_manifest(5, a_piece("s/1")).to_json())
+
+
+# -- pieces --------------------------------------------------------------------------------------------------
+
+
+def test_a_piece_is_named_after_its_place() -> None:
+    assert a_piece("s/1", 64).name == "s/1@64"
+
+
+def test_slices_are_the_rows_of_the_owned_partitions() -> None:
+    piece = spread((1, 0, 4), (4, 10, 12), (6, 20, 21))
+    assert piece.slices({1, 6}) == [(0, 4), (20, 21)]
+    assert piece.slices({2, 5}) == []
+
+
+def test_neighbouring_slices_become_one() -> None:
+    piece = spread((1, 0, 4), (2, 4, 10), (5, 10, 12), (6, 13, 20))
+    assert piece.slices(range(10)) == [(0, 12), (13, 20)]
+    assert piece.slices({1, 5}) == [(0, 4), (10, 12)]
+
+
+def test_a_partition_that_leaves_takes_its_bounds_and_nothing_else() -> None:
+    piece = spread((1, 0, 4), (2, 4, 10), (5, 10, 12))
+    assert piece.without({2}) == spread((1, 0, 4), (5, 10, 12))
+    assert piece.without({9}) == piece
+
+
+def test_a_piece_that_loses_its_last_partition_is_gone() -> None:
+    assert spread((1, 0, 4), (2, 4, 10)).without({1, 2, 3}) is None
+
+
+# -- routing -------------------------------------------------------------------------------------------------
+
+
+def test_every_partition_is_owned_by_the_instance_in_the_table() -> None:
+    routing = together(0, 3, (0, 2, 0, 2))
+    assert [routing.left.owned_by(instance) for instance in range(3)] == [{0, 2}, set(), {1, 3}]
+
+
+def test_the_ends_of_time_are_the_ends_of_int64() -> None:
+    assert (BEGINNING_US, END_US) == (-0x8000_0000_0000_0000, 0x7FFF_FFFF_FFFF_FFFF)
