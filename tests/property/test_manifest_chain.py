@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.state.store.samples import a_manifest, a_piece, a_range, alter, flipped
+from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flipped
 
 from tidegate.errors import StateError
 from tidegate.model.plan import ByteRange, Debt, Manifest, OwedCell, Piece, Skipping

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.simulate.skewed_streams import mixed
+from tests.simulation.skewed_streams import mixed
 from tidegate.route.fastjoin.imbalance import InstanceWork
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tests.simulate.skewed_streams import mixed
+from tests.simulation.skewed_streams import mixed
 from tidegate.route.assignment import Assignment
 from tidegate.route.baselines import ContRand
 from tidegate.route.hash_only import HashOnly

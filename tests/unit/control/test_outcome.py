@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.state.store.samples import a_piece
+from tests.unit.state.samples import a_piece
 
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.planning import Operator, first_manifest, next_plan

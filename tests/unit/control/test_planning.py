@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.state.store.samples import a_piece
+from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER
 from tidegate.control.planning import (

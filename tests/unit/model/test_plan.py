@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.state.store.samples import a_manifest, a_piece, a_plan, a_range
+from tests.unit.state.samples import a_manifest, a_piece, a_plan, a_range
 
 from tidegate.model.plan import (
     BEGINNING_US,

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.unit.state.store.samples import a_manifest, a_piece, a_plan
+from tests.unit.state.samples import a_manifest, a_piece, a_plan
 
 from tidegate.errors import CheckpointInUse, StateError
 from tidegate.state.checkpoint import Checkpoint, check_flow

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.unit.state.store.samples import make_store
+from tests.unit.state.samples import make_store
 
 from tidegate.errors import CheckpointInUse
 from tidegate.state import lease

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.unit.state.store.samples import a_manifest, a_piece, a_range, alter, flipped
+from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flipped
 
 from tidegate.errors import StateError
 from tidegate.model.plan import Manifest

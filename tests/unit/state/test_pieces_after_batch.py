@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tests.unit.state.store.samples import a_piece, a_range
+from tests.unit.state.samples import a_piece, a_range
 
 from tidegate.control.stored_pieces import after_batch
 from tidegate.model.plan import ByteRange, Piece, TaskReport

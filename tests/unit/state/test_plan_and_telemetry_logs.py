@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.unit.state.store.samples import a_plan, alter, flipped
+from tests.unit.state.samples import a_plan, alter, flipped
 
 from tidegate.errors import StateError
 from tidegate.state.plan_log import PlanLog

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.state.store.samples import alter
+from tests.unit.state.samples import alter
 
 from tidegate.errors import StateError
 from tidegate.state.checkpoint import Checkpoint

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.unit.state.store.samples import a_manifest, a_piece, a_range
+from tests.unit.state.samples import a_manifest, a_piece, a_range
 
 from tidegate.state.recovery import drop_unreferenced, referenced, sweep
 from tidegate.state.store.store import Store

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.unit.state.store.samples import alter, flipped, rows
+from tests.unit.state.samples import alter, flipped, rows
 
 from tidegate.errors import StateError
 from tidegate.model.plan import ByteRange

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.state.store.samples import a_piece
+from tests.unit.state.samples import a_piece
 
 from tidegate.control.actuators.state_limit import forget, piece_bytes
 from tidegate.model.plan import BEGINNING_US, ByteRange, Piece

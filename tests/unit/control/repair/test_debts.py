@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.control.test_outcome import OPERATORS, a_report
-from tests.unit.state.store.samples import a_piece
+from tests.unit.state.samples import a_piece
 
 from tidegate.control.planning import first_manifest
 from tidegate.control.repair.debts import NOTHING, Ledger, Needs, owed_after

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from tests.unit.state.store.samples import a_piece
+from tests.unit.state.samples import a_piece
 
 from tidegate.errors import StateError
 from tidegate.state.store.sealed import seal, unseal

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.unit.state.store.samples import make_store
+from tests.unit.state.samples import make_store
 
 from tidegate.errors import StateError
 from tidegate.state.store.local import LocalStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.state.store.samples import rows
+from tests.unit.state.samples import rows
 
 from tidegate.errors import StateError
 from tidegate.model.plan import ByteRange

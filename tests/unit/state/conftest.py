@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.state.store.samples import KINDS, make_store
+from tests.unit.state.samples import KINDS, make_store
 
 from tidegate.state.store.store import Store
 
