@@ -28,7 +28,9 @@ from tidegate.control.planning import Operator
 from tidegate.control.watermarks import ClockSettings
 from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
-from tidegate.model.plan import Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table
 from tidegate.state.store.memory import MemoryStore

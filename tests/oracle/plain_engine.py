@@ -32,8 +32,12 @@ from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.frames.residual_frames import SettleInstance
-from tidegate.model.plan import Manifest, Payment, Plan, Skipping, TaskReport
+from tidegate.model.debts import Payment
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Cut, Routing
+from tidegate.model.skip_plan import Skipping
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table
 from tidegate.state.store import memory

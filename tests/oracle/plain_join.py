@@ -17,7 +17,7 @@ import xxhash
 from tidegate.api.join_conditions import Condition as OnCondition
 from tidegate.control.planning import Operator
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import (
     CODE,
     LEFT_ROW,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.model.plan import LEFT, RIGHT
 from tidegate.model.routing import Place, Placement, Routing
+from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 

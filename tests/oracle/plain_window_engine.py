@@ -15,8 +15,11 @@ from tests.oracle.plain_engine import Joined, PlainEngine
 from tests.oracle.plain_routing import place_of
 from tests.oracle.plain_window import PlainWindow
 
-from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Routing
+from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.worker.runtime.layout import CODE, MARKER, REPORT, TAG, TIME
 from tidegate.worker.window.work import WindowBatch

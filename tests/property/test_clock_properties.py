@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.control.watermarks import ClockSettings, advance, saturated, unheard
-from tidegate.model.plan import BEGINNING_US, END_US, StreamClock
+from tidegate.model.manifest import StreamClock
+from tidegate.model.times import BEGINNING_US, END_US
 
 STREAMS = ("a", "b", "c")
 #: Mostly times that differ by little, now and then the ends of time.

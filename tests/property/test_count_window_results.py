@@ -30,7 +30,7 @@ from tests.property.test_window_results import (
 )
 from tests.property.test_window_results import specs as time_specs
 
-from tidegate.model.plan import Piece
+from tidegate.model.pieces import Piece
 from tidegate.state.segments import SegmentCache
 from tidegate.window.spec import RowsSpec
 from tidegate.worker.runtime.layout import CHECK, CODE, TIME

@@ -21,7 +21,7 @@ from tests.property.test_join_skipping import skippings
 from tidegate.api.join_conditions import Condition as OnCondition
 from tidegate.api.join_conditions import OnSets, overlap, pairwise
 from tidegate.join.selective.reach import ages_of
-from tidegate.model.plan import Skipping
+from tidegate.model.skip_plan import Skipping
 
 INDEXES = ("auto", "time", "identifier", "none")
 

@@ -15,7 +15,7 @@ from tidegate.join.probe.meet import leap_in_probing, leap_in_stored, meet, merg
 from tidegate.join.probe.order import sort_by_code_time
 from tidegate.join.probe.probe import Pairs, counts_per_partition, probe
 from tidegate.join.within import Tumbling, Unbounded, Within, slots_of
-from tidegate.model.plan import BEGINNING_US, END_US, LEFT, RIGHT
+from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
 
 Rows = list[tuple[int, int]]
 

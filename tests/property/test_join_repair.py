@@ -19,7 +19,9 @@ from tests.property.test_join_skipping import exact, skippings
 
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
-from tidegate.model.plan import Debt, Manifest, PaidCell, Payment, Skipping
+from tidegate.model.debts import Debt, PaidCell, Payment
+from tidegate.model.manifest import Manifest
+from tidegate.model.skip_plan import Skipping
 from tidegate.route.assignment import Assignment
 
 PLENTY = 1 << 40

@@ -17,7 +17,9 @@ from tests.oracle.plain_join import Condition, PlainJoin
 from tests.oracle.stories import WITHIN, Story, stories
 
 from tidegate.join.selective.reach import ages_of
-from tidegate.model.plan import BEGINNING_US, Skipping, TaskReport
+from tidegate.model.reports import TaskReport
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.worker.join.task import JoinInstance
 

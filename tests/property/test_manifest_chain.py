@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flipped
 
 from tidegate.errors import StateError
-from tidegate.model.plan import ByteRange, Debt, Manifest, OwedCell, Piece, Skipping
+from tidegate.model.debts import Debt, OwedCell
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.skip_plan import Skipping
 from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.store.memory import MemoryStore
 

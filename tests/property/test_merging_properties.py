@@ -17,8 +17,10 @@ from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER, choose_merges
 from tidegate.control.stored_pieces import after_batch
-from tidegate.model.plan import BEGINNING_US, END_US, Piece, TaskReport
+from tidegate.model.pieces import Piece
+from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Routing, together
+from tidegate.model.times import BEGINNING_US, END_US
 
 PARTITIONS, INSTANCES = 6, 3
 SLOT_US = 100

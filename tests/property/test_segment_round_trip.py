@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.model.plan import ByteRange
+from tidegate.model.pieces import ByteRange
 from tidegate.state.segments import ALIGNMENT, SegmentCache, SegmentWriter
 from tidegate.state.store.memory import MemoryStore
 

@@ -20,7 +20,7 @@ from tests.oracle.plain_engine import small_steps
 from tests.oracle.plain_window import PlainWindow, colliding, well_mixed
 from tests.oracle.plain_window_engine import PlainWindows
 
-from tidegate.model.plan import LEFT
+from tidegate.model.times import LEFT
 from tidegate.route.assignment import Assignment
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec

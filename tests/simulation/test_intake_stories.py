@@ -19,7 +19,8 @@ from tidegate.control.goal.backpressure import Taken
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
-from tidegate.model.plan import Plan, TaskReport
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import Network
 from tidegate.window.drop.nodes import Join, Output, Source
 

@@ -15,7 +15,8 @@ from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import overlap
 from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn, looked_at
 from tidegate.join.within import Within
-from tidegate.model.plan import Plan, TaskReport
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 
 SECOND = 1_000_000
 WINDOW_SECONDS = 5

@@ -16,7 +16,9 @@ from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings
 from tidegate.control.repair import repair
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.join.within import Within
-from tidegate.model.plan import Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 
 SECOND = 1_000_000
 WITHIN = Within(5 * SECOND, 5 * SECOND)

@@ -26,7 +26,9 @@ from tests.spark.crash_input import BATCH_US, FIRST_US, LATENESS_US, WITHIN_US
 
 import tidegate as tg
 from tidegate.control import planning
-from tidegate.model.plan import BEGINNING_US, Plan, Skipping
+from tidegate.model.plan import Plan
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.regions import Regions
 from tidegate.state.checkpoint import Checkpoint

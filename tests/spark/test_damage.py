@@ -20,7 +20,7 @@ from tests.spark.crash_input import SCHEMA, WITHIN_US, Case, expected, prepare, 
 
 import tidegate as tg
 from tidegate.errors import CheckpointInUse, StateError
-from tidegate.model.plan import ByteRange, Piece
+from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.routing import together
 from tidegate.route.assignment import Assignment
 from tidegate.state.checkpoint import Checkpoint

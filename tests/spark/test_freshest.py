@@ -25,8 +25,7 @@ from tidegate.driver.engine import controllers, engine
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.goal_settings import goal_settings
 from tidegate.driver.streaming_query import Query
-from tidegate.model.plan import TaskReport
-from tidegate.model.reports import MatchReport
+from tidegate.model.reports import MatchReport, TaskReport
 from tidegate.observe.progress import iso
 from tidegate.state.checkpoint import Checkpoint
 

@@ -31,7 +31,7 @@ from tests.spark.flows import PATIENCE_SECONDS
 
 import tidegate as tg
 from tests.spark import shedding_flow
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.state.checkpoint import Checkpoint
 
 RECORD = Path(__file__).with_name("golden.json")

@@ -21,7 +21,7 @@ from tests.spark.flows import (
 from tests.spark.test_goals import SCHEMA, UNREACHABLE, exact, joined, tables
 
 import tidegate as tg
-from tidegate.model.plan import PartitionLoad
+from tidegate.model.reports import PartitionLoad
 
 
 def test_a_stream_with_many_readers_is_accounted_for_and_each_output_too(

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-
 from tests.simulation.skewed_streams import mixed, zipf, zipf_stream
+
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly

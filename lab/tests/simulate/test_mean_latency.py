@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
 from tests.simulation.skewed_streams import mixed
+
 from tidegate.route.fastjoin.imbalance import InstanceWork
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_only import HashOnly

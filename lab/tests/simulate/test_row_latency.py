@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-
 from tests.simulation.skewed_streams import mixed
+
 from tidegate.route.assignment import Assignment
 from tidegate.route.baselines import ContRand
 from tidegate.route.hash_only import HashOnly

@@ -12,8 +12,9 @@ import pytest
 from tidegate.api.goal import Shed
 from tidegate.control import planning
 from tidegate.control.actuators.sifting import CONTROL, Offered, SiftSettings, decide, learn
-from tidegate.model.plan import Manifest
-from tidegate.model.reports import MatchReport, Sampled
+from tidegate.model.manifest import Manifest
+from tidegate.model.reports import MatchReport
+from tidegate.model.samples import Sampled
 from tidegate.observe.sift_metrics import sift_told
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup

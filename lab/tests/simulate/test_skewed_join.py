@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.simulation.skewed_streams import mixed, zipf_stream
+
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.baselines import ContRand

@@ -8,8 +8,8 @@ from math import sqrt
 
 import numpy as np
 import pytest
-
 from tests.simulation.window_stories import BEGIN, LENGTH, MEDIAN, Story, joined_story, story
+
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.kept_arrows import kept_on_arrows
 from tidegate.window.drop.network import Network

@@ -15,7 +15,7 @@ from tidegate.cli.arguments import whole_number
 from tidegate.errors import StateError, explain
 
 if TYPE_CHECKING:
-    from tidegate.model.plan import Manifest
+    from tidegate.model.manifest import Manifest
     from tidegate.observe.checkpoint_contents import Contents
     from tidegate.state.checkpoint import Checkpoint
 

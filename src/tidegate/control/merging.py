@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tidegate.model.plan import Piece
+from tidegate.model.pieces import Piece
 from tidegate.model.routing import Routing
 
 #: Pieces of one level that make one of the next. Fewer: more rewriting; more: more pieces to probe.

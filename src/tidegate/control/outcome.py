@@ -17,7 +17,11 @@ from tidegate.control.repair.debts import Needs, owed_after
 from tidegate.control.repair.write_off import within_limit, without_given_up
 from tidegate.control.stored_pieces import after_batch
 from tidegate.control.watermarks import ClockSettings, advance
-from tidegate.model.plan import END_US, Manifest, Piece, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.times import END_US
 
 
 def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, Operator]) -> dict[str, int]:

@@ -23,8 +23,13 @@ from typing import Any
 from tidegate.control.merging import choose_merges
 from tidegate.control.watermarks import unheard
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Manifest, Payment, Piece, Plan, Skipping
+from tidegate.model.debts import Payment
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.plan import Plan
 from tidegate.model.routing import Cut, Routing
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from tidegate.model.plan import ByteRange, Piece, TaskReport
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Routing
 
 

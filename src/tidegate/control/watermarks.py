@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.model.plan import BEGINNING_US, END_US, StreamClock
+from tidegate.model.manifest import StreamClock
+from tidegate.model.times import BEGINNING_US, END_US
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from tidegate.driver.compile.keys import quoted
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import TIME
 
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import FlowError, StateError, explain
-from tidegate.model.plan import BEGINNING_US, END_US, LEFT
+from tidegate.model.times import BEGINNING_US, END_US, LEFT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

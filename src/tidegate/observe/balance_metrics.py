@@ -14,8 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.model.plan import LEFT, Manifest, Piece, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Routing
+from tidegate.model.times import LEFT
 from tidegate.route.fastjoin.imbalance import imbalance
 from tidegate.route.ls_stream.deviation import deviation
 

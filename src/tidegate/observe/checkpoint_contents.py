@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tidegate.model.plan import SIDES, Manifest, Piece, Plan
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.plan import Plan
+from tidegate.model.times import SIDES
 from tidegate.observe.contents_operators import Row, sifter_rows, stored_bytes, window_rows
 from tidegate.observe.receipt_tables import totals
 from tidegate.observe.units import iso

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tidegate.model.plan import BEGINNING_US, Manifest, Piece
-from tidegate.model.reports import Sampled
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.samples import Sampled
+from tidegate.model.times import BEGINNING_US
 from tidegate.observe.units import iso
 
 Row = dict[str, Any]

@@ -10,8 +10,10 @@ from typing import Any
 
 from tidegate.control.actuators.join_shedding import looked_at
 from tidegate.driver.frames.observed import Observed
-from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
-from tidegate.model.reports import MatchReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import MatchReport, TaskReport
+from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import JoinLayout, WindowLayout
 
 Progress = dict[str, Any]

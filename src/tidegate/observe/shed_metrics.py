@@ -7,7 +7,10 @@ from typing import Any
 
 from tidegate.control.outcome import out_of_reach
 from tidegate.control.planning import Operator
-from tidegate.model.plan import Debt, Manifest, Plan, TaskReport
+from tidegate.model.debts import Debt
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 
 
 def debts_told(

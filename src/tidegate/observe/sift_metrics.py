@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.control.actuators.sifting import CONTROL
-from tidegate.model.plan import Manifest, Plan
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport
 from tidegate.sift.filter.sifter import Sifter
 

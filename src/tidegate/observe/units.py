@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tidegate.model.plan import BEGINNING_US, END_US
+from tidegate.model.times import BEGINNING_US, END_US
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from tidegate.model.plan import RIGHT
 from tidegate.model.routing import Place, Placement, Routing
+from tidegate.model.times import RIGHT
 
 #: What an instance does with its copy of a row: bits of a role.
 STORE, PROBE, MEET = 1, 2, 4

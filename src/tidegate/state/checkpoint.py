@@ -14,7 +14,7 @@ The life of a run: `open` → `recover` → for each batch (plan, run, `commit`)
 from __future__ import annotations
 
 from tidegate.errors import CheckpointInUse, explain
-from tidegate.model.plan import Manifest
+from tidegate.model.manifest import Manifest
 from tidegate.state.flow_check import check_flow
 from tidegate.state.lock import Lock, hold
 from tidegate.state.manifest_log import ManifestLog

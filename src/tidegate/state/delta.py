@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidegate.errors import StateError, explain
-from tidegate.model.plan import Debt, Manifest, Piece
+from tidegate.model.debts import Debt
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
 
 
 def small_fields(manifest: Manifest) -> dict[str, Any]:

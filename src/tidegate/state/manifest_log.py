@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.errors import StateError, explain
-from tidegate.model.plan import Manifest
+from tidegate.model.manifest import Manifest
 from tidegate.state.delta import (
     applied,
     by_name,

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidegate.model.plan import Manifest, Piece
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
 from tidegate.state.store.store import Store
 
 FOLDER = "segments"

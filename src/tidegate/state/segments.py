@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import StateError, explain
-from tidegate.model.plan import ByteRange
+from tidegate.model.pieces import ByteRange
 from tidegate.state.store.sealed import checksum
 from tidegate.state.store.store import Bytes, Store
 

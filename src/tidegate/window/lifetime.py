@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.window.spec import WindowSpec
 
 #: Into so many slots a window is cut, so that what expires, expires in whole pieces.

@@ -9,7 +9,9 @@ import pytest
 from tidegate.cli.inspect import look
 from tidegate.cli.main import main
 from tidegate.errors import StateError
-from tidegate.model.plan import ByteRange, Manifest, Piece, Plan, StreamClock
+from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.plan import Plan
 from tidegate.model.routing import together
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.manifest_log import ManifestLog

@@ -9,8 +9,9 @@ import pytest
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER, choose_merges
-from tidegate.model.plan import BEGINNING_US, END_US, Piece
+from tidegate.model.pieces import Piece
 from tidegate.model.routing import together
+from tidegate.model.times import BEGINNING_US, END_US
 
 SLOT_US = 100
 #: Partitions 0 and 1 belong to instance 0, 2 and 3 to instance 1.

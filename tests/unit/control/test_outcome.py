@@ -10,8 +10,11 @@ from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.planning import Operator, first_manifest, next_plan
 from tidegate.control.watermarks import ClockSettings
 from tidegate.join.within import Within
-from tidegate.model.plan import END_US, Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 from tidegate.model.routing import together
+from tidegate.model.times import END_US
 
 NO = (False, False)
 OPERATORS = {

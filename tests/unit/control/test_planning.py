@@ -23,8 +23,10 @@ from tidegate.control.planning import (
     settle_plan,
 )
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan, StreamClock
+from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.plan import Plan
 from tidegate.model.routing import together
+from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.window.lifetime import RowsLifetime
 
 NEITHER, LEFT_ONLY, BOTH = (False, False), (True, False), (True, True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate.control.watermarks import ClockSettings, advance, saturated, unheard
-from tidegate.model.plan import BEGINNING_US, END_US, StreamClock
+from tidegate.model.manifest import StreamClock
+from tidegate.model.times import BEGINNING_US, END_US
 
 PATIENT = ClockSettings(lateness_us=0, idle_timeout_us=None)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.errors import FlowError, StateError
 from tidegate.join.within import Tumbling, Unbounded, Within, condition_from_json, slots_of
-from tidegate.model.plan import BEGINNING_US, END_US, LEFT, RIGHT
+from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
 
 KINDS = [Within(20, 5), Tumbling(10), Unbounded()]
 

@@ -7,23 +7,14 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import a_manifest, a_piece, a_plan, a_range
 
-from tidegate.model.plan import (
-    BEGINNING_US,
-    END_US,
-    Debt,
-    Manifest,
-    OwedCell,
-    Paid,
-    PaidCell,
-    PartitionLoad,
-    Payment,
-    Piece,
-    Plan,
-    Skipping,
-    StreamClock,
-    TaskReport,
-)
+from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
+from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.pieces import Piece
+from tidegate.model.plan import Plan
+from tidegate.model.reports import Paid, PartitionLoad, TaskReport
 from tidegate.model.routing import Routing, together
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US, END_US
 
 
 def through_json(raw: object) -> Any:

@@ -2,19 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.model.plan import (
-    BEGINNING_US,
-    END_US,
-    ByteRange,
-    Debt,
-    Manifest,
-    OwedCell,
-    Piece,
-    Plan,
-    Skipping,
-    StreamClock,
-)
+from tidegate.model.debts import Debt, OwedCell
+from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.plan import Plan
 from tidegate.model.routing import together
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.observe.checkpoint_contents import (
     Contents,
     all_rows,

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from tidegate.model.plan import BEGINNING_US, ByteRange, Manifest, Piece
-from tidegate.model.reports import Sampled
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.samples import Sampled
+from tidegate.model.times import BEGINNING_US
 from tidegate.observe.checkpoint_contents import Contents, all_rows, segment_rows
 from tidegate.observe.checkpoint_tables import print_contents
 from tidegate.observe.contents_operators import sifter_rows, window_rows

@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 from fsspec.implementations.dirfs import DirFileSystem
 
-from tidegate.model.plan import ByteRange, Manifest, Piece, Plan, StreamClock
+from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.plan import Plan
 from tidegate.model.routing import together
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.memory import MemoryStore

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flipped
 
 from tidegate.errors import StateError
-from tidegate.model.plan import Manifest
+from tidegate.model.manifest import Manifest
 from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.store.memory import MemoryStore
 from tidegate.state.store.store import Store

@@ -6,7 +6,8 @@ from dataclasses import replace
 from tests.unit.state.samples import a_piece, a_range
 
 from tidegate.control.stored_pieces import after_batch
-from tidegate.model.plan import ByteRange, Piece, TaskReport
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.reports import TaskReport
 from tidegate.model.routing import together
 
 #: Partition 1 belongs to instance 0, partition 7 to instance 1: a sample piece has rows for both.

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.state.samples import alter, flipped, rows
 
 from tidegate.errors import StateError
-from tidegate.model.plan import ByteRange
+from tidegate.model.pieces import ByteRange
 from tidegate.state.segments import ALIGNMENT, SegmentCache, SegmentWriter
 from tidegate.state.store.memory import MemoryStore
 from tidegate.state.store.store import Store

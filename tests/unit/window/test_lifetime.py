@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.model.plan import BEGINNING_US, END_US, LEFT
+from tidegate.model.times import BEGINNING_US, END_US, LEFT
 from tidegate.window.lifetime import SLOTS_PER_WINDOW, Lifetime, RowsLifetime
 from tidegate.window.spec import SIZE_MAX_US, WindowSpec
 

@@ -22,7 +22,8 @@ from tidegate.join.probe.probe import Ranges, probe
 from tidegate.join.selective.reach import Ages, Exploring, NewRows, ages_of, looks
 from tidegate.join.selective.selection import EXPLORE, GROUPS, lots, purpose, row_identity, sample_groups
 from tidegate.join.within import Within
-from tidegate.model.plan import Looks, Skipping
+from tidegate.model.reports import Looks
+from tidegate.model.skip_plan import Skipping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tidegate.model.plan import BEGINNING_US, END_US
+from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.intervals import Intervals, always, merged
 from tidegate.window.drop.kept_arrows import Arrow

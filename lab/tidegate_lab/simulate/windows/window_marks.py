@@ -29,7 +29,7 @@ from itertools import groupby
 
 import numpy as np
 
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.drop_window import DropWindow
 from tidegate.window.drop.nodes import Window

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.kept_arrows import Arrow
 from tidegate.window.drop.network import Network

@@ -22,7 +22,10 @@ from tidegate.control.actuators.policy import Work
 from tidegate.control.actuators.selective import ContentDecision
 from tidegate.control.receipts.recall import recall_of
 from tidegate.join.selective.estimate_price import price
-from tidegate.model.plan import Manifest, Plan, Skipping, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.skip_plan import Skipping
 
 #: Estimates may take so much of what there is to spend. What they find is worth a third more, or better.
 _PRICE_MOST = 0.15

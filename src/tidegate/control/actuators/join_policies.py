@@ -16,7 +16,7 @@ from tidegate.control.planning import Operator
 from tidegate.control.rate_model import RateModel, RateModelSettings
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
-from tidegate.model.plan import LEFT, RIGHT
+from tidegate.model.times import LEFT, RIGHT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 #: Of the time of a batch: on a shared machine single batches often take a tenth longer than others.

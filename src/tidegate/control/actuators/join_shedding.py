@@ -30,7 +30,12 @@ from tidegate.control.actuators.state_limit import forget, piece_bytes
 from tidegate.control.actuators.work_ahead import newest, rows_a_second, work_ahead
 from tidegate.control.planning import Operator
 from tidegate.join.selective.reach import cell_of, shares_by_age
-from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Looks, Manifest, Piece, Plan, Skipping, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.plan import Plan
+from tidegate.model.reports import Looks, TaskReport
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

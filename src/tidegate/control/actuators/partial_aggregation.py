@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from tidegate.model.plan import Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 
 #: Where the manifest keeps rows per partial of each window, and which of them went by row.
 CONTROL = "adding_up"

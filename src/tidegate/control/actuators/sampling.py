@@ -31,7 +31,10 @@ from tidegate.api.goal import Shed
 from tidegate.control.actuators.paper_rate import FRACTION_MIN
 from tidegate.control.planning import Operator, input_watermark
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
-from tidegate.model.plan import END_US, LEFT, Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.times import END_US, LEFT
 from tidegate.window.estimate.strata import STRATA, LeftOut
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec

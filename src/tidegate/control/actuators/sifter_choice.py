@@ -23,7 +23,7 @@ import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.errors import FlowError
-from tidegate.model.reports import Sampled
+from tidegate.model.samples import Sampled
 from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
 from tidegate.sift.domain import domain_of
 from tidegate.sift.filter.sifter import Sifter

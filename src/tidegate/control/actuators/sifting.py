@@ -26,8 +26,10 @@ from tidegate.api.goal import Shed
 from tidegate.control.actuators.join_policies import rate_rule
 from tidegate.control.actuators.paper_rate import batch_load, expected_rows
 from tidegate.control.actuators.sifter_choice import ChoiceSettings, Seen, choose
-from tidegate.model.plan import Manifest, Plan
-from tidegate.model.reports import MatchReport, Sampled
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import MatchReport
+from tidegate.model.samples import Sampled
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain

@@ -35,7 +35,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.control.planning import Operator
-from tidegate.model.plan import BEGINNING_US, Manifest, Plan, Skipping, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,7 +25,8 @@ from itertools import pairwise
 import numpy as np
 
 from tidegate.control.goal.optimiser import hull
-from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Piece
+from tidegate.model.pieces import Piece
+from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 
 #: Per join and side (left, right): matches that a stored row finds at each age, in any unit.
 Productivity = Mapping[str, tuple[Sequence[float], Sequence[float]]]

@@ -30,7 +30,10 @@ from typing import Any
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.join_policies import rate_rule
 from tidegate.control.actuators.paper_rate import batch_load, expected_rows
-from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.admission import Admission, admit
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.intervals import Intervals

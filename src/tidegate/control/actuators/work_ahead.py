@@ -21,7 +21,10 @@ import numpy as np
 from tidegate.control.actuators.join_policies import JoinShape
 from tidegate.control.actuators.policy import Work
 from tidegate.join.selective.reach import Ages
-from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Manifest, Piece, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.reports import TaskReport
+from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,7 +23,9 @@ from tidegate.api.balance import BICLIQUE, Balance
 from tidegate.control.balance.loads import loads_of
 from tidegate.control.balance.rerouting import check_topology, first_routing, rerouted
 from tidegate.errors import FlowError, explain
-from tidegate.model.plan import Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Cut, Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto

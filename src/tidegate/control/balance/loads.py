@@ -14,8 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.model.plan import LEFT, RIGHT, Manifest, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Placement, Routing
+from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load, Work
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tidegate.errors import StateError, explain
-from tidegate.model.plan import LEFT, RIGHT, Piece
+from tidegate.model.pieces import Piece
 from tidegate.model.routing import Cut, Placement, Routing
+from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.assignment import Assignment
 from tidegate.route.moves import first_placement, rearranged
 

@@ -12,8 +12,9 @@ from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.control.goal.backpressure import Taken
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.planning import Operator
-from tidegate.model.plan import Manifest, Plan, TaskReport
-from tidegate.model.reports import MatchReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import MatchReport, TaskReport
 from tidegate.window.drop.network import Network
 
 

@@ -28,7 +28,10 @@ from tidegate.control.actuators.work_ahead import work_ahead
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.shed_options import Offer, cells_offer, rate_offer
 from tidegate.control.planning import Operator
-from tidegate.model.plan import LEFT, RIGHT, Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.times import LEFT, RIGHT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,7 +25,10 @@ from dataclasses import dataclass
 
 from tidegate.control.planning import Operator
 from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, STALE, WINDOW_DROP, Line, Reader
-from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.times import BEGINNING_US
 
 #: Where the manifest keeps the newest time of a missing row, by operator.
 CONTROL = "receipts"

@@ -28,8 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.model.plan import SIDES, Manifest, Plan, TaskReport
-from tidegate.model.reports import MatchReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import MatchReport, TaskReport
+from tidegate.model.times import SIDES
 
 RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING = "random_drop", "sifter", "window_drop", "sampling"
 STALE = "stale"

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.join.selective.reach import chance_seen
-from tidegate.model.plan import Looks, Skipping
+from tidegate.model.reports import Looks
+from tidegate.model.skip_plan import Skipping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -51,8 +51,10 @@ from tidegate.control.receipts.recall import Estimate, Recall, found_shares, rec
 from tidegate.errors import explain
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.model.plan import SIDES, Manifest, Plan, TaskReport
-from tidegate.model.reports import MatchReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import MatchReport, TaskReport
+from tidegate.model.times import SIDES
 
 EXACT, SUBSET, ESTIMATED = "EXACT", "SUBSET", "ESTIMATED"
 STREAM, OUTPUT = "stream", "output"

@@ -22,20 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidegate.control.planning import Operator
-from tidegate.model.plan import (
-    BEGINNING_US,
-    END_US,
-    LEFT,
-    RIGHT,
-    Debt,
-    Manifest,
-    OwedCell,
-    Payment,
-    Piece,
-    Plan,
-    Skipping,
-    TaskReport,
-)
+from tidegate.model.debts import Debt, OwedCell, Payment
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 #: First and last time of no row at all.

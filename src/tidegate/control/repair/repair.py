@@ -25,7 +25,11 @@ from typing import Any
 
 from tidegate.api.goal import WHEN_IDLE
 from tidegate.control.goal.cost_model import CostModel, Effort
-from tidegate.model.plan import Debt, Manifest, OwedCell, PaidCell, Payment, Plan, Skipping, TaskReport
+from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.skip_plan import Skipping
 
 #: Where the manifest keeps what is remembered.
 CONTROL = "repair"

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
 
 from tidegate.control.repair.debts import Ledger, Needs
-from tidegate.model.plan import Piece, Skipping
+from tidegate.model.pieces import Piece
+from tidegate.model.skip_plan import Skipping
 
 #: Each debt is a kilobyte or two in the state: more of them are forgiven, however little else they keep.
 DEBTS_MAX = 1000

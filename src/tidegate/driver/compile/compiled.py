@@ -17,7 +17,7 @@ from tidegate.driver.compile.lanes import Lanes
 from tidegate.driver.compile.ports import Port
 from tidegate.driver.compile.window_aggregates import Taken
 from tidegate.driver.io.read_limits import streaming_leaves
-from tidegate.model.plan import END_US
+from tidegate.model.times import END_US
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.worker.runtime.layout import JoinLayout, MatchLayout, WindowLayout
 

@@ -65,7 +65,7 @@ from tidegate.driver.compile.window_schema import (
 )
 from tidegate.driver.io.sinks import refuse_unknown_formats
 from tidegate.errors import FlowError, explain
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.window.spec import WindowSpec
 from tidegate.worker.runtime.layout import (

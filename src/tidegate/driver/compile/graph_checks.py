@@ -15,7 +15,7 @@ from tidegate.api.streams import Join, Match, Node, Output, Source
 from tidegate.api.windows import Window
 from tidegate.driver.compile import ports
 from tidegate.errors import FlowError, explain
-from tidegate.model.plan import LEFT
+from tidegate.model.times import LEFT
 from tidegate.worker.runtime.layout import JoinLayout
 
 

@@ -23,7 +23,7 @@ from tidegate.driver.compile.expression_checks import understood
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.lanes import Lanes
 from tidegate.errors import FlowError, explain
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import CODE, TAG, TIME
 
 #: Tag of heartbeat rows: no port has it.

@@ -11,8 +11,9 @@ from tidegate.control.actuators.join_shedding import Worth
 from tidegate.control.goal.backpressure import Taken
 from tidegate.driver.engine.match_counts import Entered
 from tidegate.driver.frames.observed import Observed
-from tidegate.model.plan import Manifest, Plan, TaskReport
-from tidegate.model.reports import MatchReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import MatchReport, TaskReport
 
 
 class Timings:

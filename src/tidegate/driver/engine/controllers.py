@@ -31,7 +31,9 @@ from tidegate.driver.engine.match_counts import Matching
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.frames.drop_frames import Dropping
 from tidegate.driver.frames.sample_frames import Estimating
-from tidegate.model.plan import Manifest, Plan, Skipping
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.skip_plan import Skipping
 from tidegate.observe.balance_metrics import balance_told
 from tidegate.observe.progress import Progress, shed_of
 from tidegate.observe.shed_metrics import debts_told

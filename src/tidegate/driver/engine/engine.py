@@ -49,8 +49,10 @@ from tidegate.driver.io import linked_output, sinks
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.io.staging import Staging
 from tidegate.errors import BatchFailed, explain
-from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
-from tidegate.model.reports import MatchReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import MatchReport, TaskReport
+from tidegate.model.times import BEGINNING_US
 from tidegate.observe.progress import Progress, progress_of
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.next_batch import is_done

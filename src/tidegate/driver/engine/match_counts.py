@@ -13,7 +13,8 @@ from tidegate.driver.frames import observed
 from tidegate.driver.frames.observed import Observed
 from tidegate.driver.io import source_sifters
 from tidegate.driver.io.source_sifters import SourceSifters
-from tidegate.model.plan import Manifest, Plan
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport
 
 

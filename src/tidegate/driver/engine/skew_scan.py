@@ -23,7 +23,8 @@ from tidegate.control.balance import balancing
 from tidegate.control.balance.balancing import BalanceSettings
 from tidegate.control.balance.key_counts import SideCount, SideSeen
 from tidegate.driver.compile.compiled import Compiled
-from tidegate.model.plan import BEGINNING_US, Manifest
+from tidegate.model.manifest import Manifest
+from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import CODE, REPORT, TAG, TIME
 
 #: Rows that are counted together. A task has any number of such chunks: a backlog of days need not fit into

@@ -19,7 +19,9 @@ from tidegate.control.actuators import window_dropping
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.driver.compile.window_network import output_name, plain_name
 from tidegate.driver.sql_text import data, literal
-from tidegate.model.plan import BEGINNING_US, END_US, Manifest, Plan
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.observe.progress import iso
 from tidegate.window.drop.gap_table import NO_GAPS, GapTable, gap_table
 from tidegate.window.drop.intervals import Intervals, union

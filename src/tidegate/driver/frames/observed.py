@@ -14,8 +14,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 
 from tidegate.errors import BatchFailed, explain
-from tidegate.model.plan import BEGINNING_US
 from tidegate.model.reports import MatchReport
+from tidegate.model.times import BEGINNING_US
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from tidegate.driver.frames.routing_frames import routed
 from tidegate.driver.frames.sifter_frames import sifted
 from tidegate.driver.frames.window_frames import count_name, counts_dropped, only_markers, partials
 from tidegate.driver.io.source_sifters import marked
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.state.store.paths import stage_path
 from tidegate.window.spec import RowsSpec
 from tidegate.worker.join.task import JoinInstance, instance_in

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from tidegate.driver.compile.compiled import CompiledJoin, CompiledOperator, Tap
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames import residual_frames
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import REPORT, TAG, TIME
 
 

@@ -32,7 +32,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.driver.compile.compiled import CompiledJoin
-from tidegate.model.plan import Piece, TaskReport
+from tidegate.model.pieces import Piece
+from tidegate.model.reports import TaskReport
 from tidegate.state.segments import SegmentWriter
 from tidegate.state.store.paths import segment_path
 from tidegate.state.store.store import open_store

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.sql_text import literal, told_apart
-from tidegate.model.plan import LEFT, RIGHT
 from tidegate.model.routing import Routing
+from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.targets import STORE, Group, Tables
 from tidegate.worker.join.work import JoinBatch
 from tidegate.worker.runtime.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout

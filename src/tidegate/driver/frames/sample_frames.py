@@ -26,7 +26,10 @@ from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.sql_text import data, literal, told_apart
-from tidegate.model.plan import BEGINNING_US, Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
+from tidegate.model.times import BEGINNING_US
 from tidegate.window.estimate.strata import STRATA
 from tidegate.worker.runtime.layout import SHARE, TIME
 

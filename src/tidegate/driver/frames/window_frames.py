@@ -27,7 +27,7 @@ from tidegate.driver.frames.frame_cache import Known
 from tidegate.driver.frames.routing_frames import instance_of
 from tidegate.driver.frames.sample_frames import left_out_sql, share_sql
 from tidegate.driver.sql_text import data, told_apart
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.panes import Panes
 from tidegate.window.spec import RowsSpec, WindowSpec

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from tidegate.driver.compile.compiled import CompiledMatch
 from tidegate.driver.compile.keys import quoted
 from tidegate.edge.sifter_folder import offered, publish
-from tidegate.model.plan import Manifest, Plan
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.worker.runtime.layout import SAMPLE
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from tidegate.join.selective.reach import Exploring, NewRows
 from tidegate.join.selective.selection import EXPLORE, lots, purpose, row_identity
-from tidegate.model.plan import BEGINNING_US, Skipping
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -37,7 +37,7 @@ import numpy as np
 
 from tidegate.join.selective.selection import lots
 from tidegate.join.within import TimeCondition, Within
-from tidegate.model.plan import END_US
+from tidegate.model.times import END_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -34,7 +34,7 @@ from tidegate.join.selective.reach import (
     newest_part,
     nonempty,
 )
-from tidegate.model.plan import END_US
+from tidegate.model.times import END_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

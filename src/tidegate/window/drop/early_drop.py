@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.model.plan import BEGINNING_US, END_US
+from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.intervals import Intervals, always, merged, union
 from tidegate.window.drop.source_range import Step, source_range

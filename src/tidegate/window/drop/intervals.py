@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.model.plan import BEGINNING_US, END_US
+from tidegate.model.times import BEGINNING_US, END_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.model.plan import LEFT, RIGHT, KeyLoad
+from tidegate.model.reports import KeyLoad
+from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.frequent_keys import FrequentKeys
 from tidegate.route.targets import STORE
 from tidegate.worker.join.work import JoinBatch

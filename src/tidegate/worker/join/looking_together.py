@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidegate.model.plan import LEFT, RIGHT
+from tidegate.model.times import LEFT, RIGHT
 from tidegate.worker.runtime.runs import NewRun
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.key_filter import worth_asking
 from tidegate.join.selective.reach import Look
-from tidegate.model.plan import LEFT
+from tidegate.model.times import LEFT
 from tidegate.worker.join.joined_rows import Pairs, same_keys
 from tidegate.worker.join.predicates import Places, by_time, judge_of, places_of
 from tidegate.worker.join.work import JoinBatch

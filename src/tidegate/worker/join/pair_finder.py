@@ -19,7 +19,7 @@ from tidegate.join.probe import probe as kernel
 from tidegate.join.selective.planned import planned
 from tidegate.join.selective.reach import ALL_AGES, Look, NewRows, Stored, cell_number, looks, pairs_in_reach
 from tidegate.join.selective.selection import sample_groups
-from tidegate.model.plan import LEFT
+from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.worker.join.joined_rows import Pairs

@@ -25,7 +25,8 @@ from tidegate.join.selective import skipped_ranges
 from tidegate.join.selective.planned import planned
 from tidegate.join.selective.reach import Look, NewRows, ages_of, nonempty
 from tidegate.join.selective.selection import PAY, lots, purpose, row_identity
-from tidegate.model.plan import LEFT, RIGHT, Debt, PaidCell, Payment
+from tidegate.model.debts import Debt, PaidCell, Payment
+from tidegate.model.times import LEFT, RIGHT
 from tidegate.state.segments import SegmentCache
 from tidegate.worker.join import pair_finder
 from tidegate.worker.join.joined_rows import Pairs

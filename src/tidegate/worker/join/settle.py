@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from tidegate.join.probe.matched_bits import count, positions, set_bits, unset_positions
 from tidegate.join.probe.order import sort_by_code_time
-from tidegate.model.plan import END_US, LEFT, ByteRange, Piece
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.times import END_US, LEFT
 from tidegate.route.places import Labelled, by_base, stored_in
 from tidegate.state.segments import SegmentWriter
 from tidegate.worker.join.joined_rows import Pairs

@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from tidegate.join.selective.planned import skips_nothing
 from tidegate.join.selective.selection import KEEP, purpose, row_identity, within_share
-from tidegate.model.plan import BEGINNING_US, LEFT, RIGHT, Paid, PartitionLoad, Piece, TaskReport
+from tidegate.model.pieces import Piece
+from tidegate.model.reports import Paid, PartitionLoad, TaskReport
+from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.places import stored_in
 from tidegate.route.targets import PROBE, STORE

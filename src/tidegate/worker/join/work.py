@@ -11,20 +11,14 @@ from numpy.typing import NDArray
 from tidegate.control.repair.debts import Needs
 from tidegate.join.selective.reach import Ages, ages_of
 from tidegate.join.selective.selection import GROUPS
-from tidegate.model.plan import (
-    BEGINNING_US,
-    END_US,
-    LEFT,
-    RIGHT,
-    Debt,
-    Looks,
-    Manifest,
-    Payment,
-    Piece,
-    Plan,
-    Skipping,
-)
+from tidegate.model.debts import Debt, Payment
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.plan import Plan
+from tidegate.model.reports import Looks
 from tidegate.model.routing import Cut, Routing
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
 from tidegate.window.drop.intervals import Intervals
 from tidegate.worker.runtime.layout import JoinLayout
 

@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.model.plan import BEGINNING_US, END_US
-from tidegate.model.reports import MatchReport, Sampled
+from tidegate.model.reports import MatchReport
+from tidegate.model.samples import Sampled
+from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter

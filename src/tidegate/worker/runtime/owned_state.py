@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tidegate.model.plan import Piece
+from tidegate.model.pieces import Piece
 from tidegate.model.routing import Cut, Placement, Routing
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.places import recut

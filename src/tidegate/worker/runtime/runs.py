@@ -21,7 +21,7 @@ from tidegate.join.probe.key_filter import KeyFilter
 from tidegate.join.probe.matched_bits import no_bits, set_bits, union
 from tidegate.join.probe.order import sort_by_code_time
 from tidegate.join.within import slots_of
-from tidegate.model.plan import Piece
+from tidegate.model.pieces import Piece
 from tidegate.route.places import Labelled
 from tidegate.route.targets import PROBE, STORE
 from tidegate.state.segments import SegmentCache, SegmentWriter

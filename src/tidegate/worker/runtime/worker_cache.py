@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Protocol
 
-from tidegate.model.plan import Piece
+from tidegate.model.pieces import Piece
 from tidegate.state.segments import SegmentCache
 from tidegate.state.store.store import open_store
 

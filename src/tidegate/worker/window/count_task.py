@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tidegate.join.probe.matched_bits import count_between, set_bits, unset_positions
 from tidegate.join.probe.order import sort_by_code_time
-from tidegate.model.plan import END_US, LEFT
+from tidegate.model.times import END_US, LEFT
 from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.merge_runs import Merged, merge_runs
 from tidegate.window.aggregate.merge_runs import Run as KeyRun

@@ -21,7 +21,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.join.probe.order import sort_by_code_time
-from tidegate.model.plan import LEFT, ByteRange, PartitionLoad, Piece, TaskReport
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.reports import PartitionLoad, TaskReport
+from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds
 from tidegate.route.places import stored_in
 from tidegate.state.segments import SegmentCache, SegmentWriter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.model.plan import Piece
+from tidegate.model.pieces import Piece
 from tidegate.model.routing import Cut, Routing
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.drop.intervals import Intervals

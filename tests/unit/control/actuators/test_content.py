@@ -14,7 +14,10 @@ from tidegate.control.actuators.policy import Work
 from tidegate.control.actuators.selective import ContentDecision, SelectivePolicy
 from tidegate.control.planning import first_manifest
 from tidegate.join.selective.selection import GROUPS
-from tidegate.model.plan import Looks, Manifest, Plan, Skipping, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import Looks, TaskReport
+from tidegate.model.skip_plan import Skipping
 from tidegate_lab.simulate.join.basic_windows import Windows
 
 DECISION = ContentDecision(0.2, 0.02, 0.3)

@@ -13,7 +13,9 @@ from tidegate.control.actuators.join_policies import JoinShape, kind_of
 from tidegate.control.actuators.join_shedding import OverloadSettings, decide
 from tidegate.control.planning import Operator
 from tidegate.join.within import Within
-from tidegate.model.plan import BEGINNING_US, ByteRange, Manifest, Piece
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.times import BEGINNING_US
 
 SECOND = 1_000_000
 WITHIN = Within(10 * SECOND, 10 * SECOND)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from tidegate.control.actuators.partial_aggregation import CONTROL, by_row, learn
 from tidegate.control.planning import first_manifest, next_plan
-from tidegate.model.plan import Manifest, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.reports import TaskReport
 
 
 def report(rows: int, stored: int, late: int = 0) -> TaskReport:

@@ -22,7 +22,10 @@ from tidegate.control.actuators.stale_rows import (
     learn,
 )
 from tidegate.control.planning import next_plan
-from tidegate.model.plan import BEGINNING_US, ByteRange, Manifest, Piece, StreamClock, TaskReport
+from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.reports import TaskReport
+from tidegate.model.times import BEGINNING_US
 
 SECOND = 10**6
 SHARES = st.floats(0.05, 0.95)

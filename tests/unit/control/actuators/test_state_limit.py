@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.actuators.state_limit import forget, piece_bytes
-from tidegate.model.plan import BEGINNING_US, ByteRange, Piece
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.times import BEGINNING_US
 
 SLOT_US = 100
 

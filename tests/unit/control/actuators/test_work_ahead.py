@@ -11,7 +11,10 @@ from tidegate.control.actuators.join_policies import JoinShape
 from tidegate.control.actuators.work_ahead import rows_ahead, work_ahead
 from tidegate.control.planning import Operator
 from tidegate.join.within import TimeCondition, Unbounded, Within
-from tidegate.model.plan import LEFT, RIGHT, ByteRange, Looks, Manifest, Piece, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.reports import Looks, TaskReport
+from tidegate.model.times import LEFT, RIGHT
 
 SECOND = 1_000_000
 

@@ -12,7 +12,9 @@ from tidegate.control.balance import balancing
 from tidegate.control.balance.balancing import Balanced, BalanceSettings
 from tidegate.control.balance.loads import loads_of
 from tidegate.errors import FlowError, StateError
-from tidegate.model.plan import ByteRange, KeyLoad, Manifest, PartitionLoad, Piece, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.reports import KeyLoad, PartitionLoad, TaskReport
 from tidegate.model.routing import Place, Placement, Routing
 from tidegate.route.load import Load, no_work
 

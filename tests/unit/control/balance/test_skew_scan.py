@@ -15,7 +15,8 @@ from tidegate.control.balance.balancing import Balanced, BalanceSettings
 from tidegate.control.balance.key_counts import SideSeen
 from tidegate.control.balance.skew_scan import FULL_MOST, load_ahead, loads_ahead
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.model.plan import ByteRange, Manifest, Piece
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import ByteRange, Piece
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.auto.work_costs import price

@@ -19,8 +19,10 @@ from tidegate.control.receipts.completeness import (
 )
 from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, Line, Reader
 from tidegate.join.within import Unbounded, Within
-from tidegate.model.plan import BEGINNING_US, Manifest, Skipping, StreamClock
+from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.routing import together
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US
 
 NO = (False, False)
 OPERATORS = {

@@ -20,8 +20,7 @@ from tidegate.control.receipts.ledger import (
     lines_of,
     of_stream,
 )
-from tidegate.model.plan import PartitionLoad, TaskReport
-from tidegate.model.reports import MatchReport
+from tidegate.model.reports import MatchReport, PartitionLoad, TaskReport
 
 LEFT = Reader("join1", 0, "orders", RANDOM_DROP, whole=True, keeps_keyless=False, joins=True)
 RIGHT = replace(LEFT, side=1, source="tracks")

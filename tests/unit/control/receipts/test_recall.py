@@ -10,7 +10,8 @@ from scipy import stats
 
 from tidegate.control.receipts.recall import Estimate, pooled, recall_of, student
 from tidegate.join.selective.selection import GROUPS
-from tidegate.model.plan import Looks, Skipping
+from tidegate.model.reports import Looks
+from tidegate.model.skip_plan import Skipping
 
 
 def looks(

@@ -26,19 +26,13 @@ from tidegate.control.receipts.receipts import (
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.selective.selection import GROUPS
 from tidegate.join.within import Within
-from tidegate.model.plan import (
-    BEGINNING_US,
-    ByteRange,
-    Debt,
-    Looks,
-    Manifest,
-    OwedCell,
-    Paid,
-    Piece,
-    Skipping,
-    TaskReport,
-)
+from tidegate.model.debts import Debt, OwedCell
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import ByteRange, Piece
+from tidegate.model.reports import Looks, Paid, TaskReport
 from tidegate.model.routing import together
+from tidegate.model.skip_plan import Skipping
+from tidegate.model.times import BEGINNING_US
 
 NEAR = {"join1": replace(OPERATORS["near"], name="join1")}
 WAYS = Ways(

@@ -12,8 +12,13 @@ from tests.unit.state.samples import a_piece
 from tidegate.control.planning import first_manifest
 from tidegate.control.repair.debts import NOTHING, Ledger, Needs, owed_after
 from tidegate.control.repair.write_off import within_limit, without_given_up
-from tidegate.model.plan import Debt, Looks, Manifest, OwedCell, PaidCell, Payment, Piece, Plan, Skipping
+from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
+from tidegate.model.manifest import Manifest
+from tidegate.model.pieces import Piece
+from tidegate.model.plan import Plan
+from tidegate.model.reports import Looks
 from tidegate.model.routing import together
+from tidegate.model.skip_plan import Skipping
 
 HALF = Skipping(0.5, ((1.0, 0.5, 0.0), (1.0, 1.0, 1.0)), orders=((0, 1, 2), (0, 1, 2)))
 

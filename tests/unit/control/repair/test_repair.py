@@ -13,7 +13,9 @@ from tests.unit.control.test_outcome import a_report
 from tidegate.control.goal.cost_model import CostModel, Effort
 from tidegate.control.repair import repair
 from tidegate.control.repair.repair import RepairSettings, choose, everything, learn
-from tidegate.model.plan import Debt, OwedCell, Paid, PaidCell, Payment, Skipping
+from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
+from tidegate.model.reports import Paid
+from tidegate.model.skip_plan import Skipping
 
 SETTINGS = RepairSettings("when idle", 1000, batch_seconds=2.0, parallelism=2)
 ALL = replace(HALF, fraction=1.0)

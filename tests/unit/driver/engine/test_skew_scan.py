@@ -16,7 +16,7 @@ from tidegate.driver.engine import skew_scan
 from tidegate.driver.engine.skew_scan import _added_up, _Counting
 from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash_routing import partition_of

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.model.plan import BEGINNING_US
+from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import Intervals, always, merged, union
 
 RANGES = st.lists(st.tuples(st.integers(-30, 30), st.integers(-30, 30)), max_size=12)

@@ -13,7 +13,9 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import PlainJoin
 
 from tidegate.join.within import Within
-from tidegate.model.plan import Manifest, Plan, TaskReport
+from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Plan
+from tidegate.model.reports import TaskReport
 from tidegate.state.recovery import referenced, sweep
 from tidegate.worker.runtime.layout import REPORT
 

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidegate.api.range_queries import Query
-from tidegate.model.plan import BEGINNING_US
-from tidegate.model.reports import MatchReport, Sampled
+from tidegate.model.reports import MatchReport
+from tidegate.model.samples import Sampled
+from tidegate.model.times import BEGINNING_US
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import QueryIndex

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.state.samples import rows
 
 from tidegate.errors import StateError
-from tidegate.model.plan import ByteRange
+from tidegate.model.pieces import ByteRange
 from tidegate.state.segments import SegmentWriter
 from tidegate.state.store.local import LocalStore
 from tidegate.worker.runtime.worker_cache import worker_cache

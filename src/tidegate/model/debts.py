@@ -1,0 +1,78 @@
+"""Debts: pairs that a join skipped, by batch and cell, and what a later batch repairs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tidegate.model.skip_plan import Skipping
+
+
+class OwedCell(NamedTuple):
+    """Pairs of one batch's rows with one basic window, by age, that were left out. A tuple: they are many."""
+
+    #: Side of the stored rows, and age of their basic window seen from the rows of the batch.
+    window: int
+    age: int
+    #: An estimate where rows are found by key; with it, what the pairs are expected to give.
+    comparisons: int
+    matches: float
+    #: Rows of the batch whose lot lies below this have been made up for.
+    paid: float = 0.0
+
+
+@dataclass(frozen=True)
+class Debt:
+    """Work that a join left out in one batch: rows of the batch × what was stored by then; join/selective/skipped_ranges.py."""
+
+    operator: str
+    batch: int
+    #: What the plan of that batch said, and the seed that it drew lots with.
+    skipping: Skipping
+    seed: int
+    #: Per side: first and last time of the stored rows that are needed to pay it.
+    spans: tuple[tuple[int, int], tuple[int, int]]
+    #: What is still owed.
+    cells: tuple[OwedCell, ...]
+
+    @property
+    def comparisons(self) -> float:
+        return sum((1 - cell.paid) * cell.comparisons for cell in self.cells)
+
+    @property
+    def matches(self) -> float:
+        return sum((1 - cell.paid) * cell.matches for cell in self.cells)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Debt:
+        left, right = ((span[0], span[1]) for span in raw["spans"])
+        return cls(
+            raw["operator"],
+            raw["batch"],
+            Skipping.from_json(raw["skipping"]),
+            raw["seed"],
+            (left, right),
+            tuple(OwedCell(*cell) for cell in raw["cells"]),
+        )
+
+
+class PaidCell(NamedTuple):
+    """A cell of a debt, for the rows of its batch whose lots lie in [since, until)."""
+
+    window: int
+    age: int
+    since: float
+    until: float
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What one batch makes up for of the debt of an earlier one."""
+
+    batch: int
+    cells: tuple[PaidCell, ...]
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Payment:
+        return cls(raw["batch"], tuple(PaidCell(*cell) for cell in raw["cells"]))

@@ -1,0 +1,48 @@
+"""Which parts of basic windows a join probes in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tidegate.model.times import BEGINNING_US, END_US
+
+
+@dataclass(frozen=True)
+class Skipping:
+    """What one join leaves out in one batch. With all parts at 1 it leaves out nothing, and only counts."""
+
+    #: r: the part of all work that is done.
+    fraction: float
+    #: Per window (left, right) and age of basic window: the newest part of it that new rows of the other
+    #: side look at; see join/selective/reach.py.
+    shares: tuple[tuple[float, ...], tuple[float, ...]]
+    #: Rows that look at a part of every basic window, to learn what the others miss; and how large a part.
+    explore_share: float = 0.0
+    explore_depth: float = 1.0
+    #: Rows that enter the join at all.
+    keep_share: float = 1.0
+    #: Per side: new rows below this time are stale and do not enter, because only the freshest fit.
+    fresh_us: tuple[int, int] = (BEGINNING_US, BEGINNING_US)
+    #: Per side: stored rows below this time are given up before their window ends.
+    forget_us: tuple[int, int] = (BEGINNING_US, BEGINNING_US)
+    #: Per side: the newest stored row when the plan was made; basic windows that end later are still filled.
+    filled_us: tuple[int, int] = (END_US, END_US)
+    #: The part of all work that rows, but for those that explore, spend where it is best for each of them, by
+    #: content (join/selective/content_choice.py); the shares are 0 then. None: the shares say what they look at.
+    content: float | None = None
+    #: For people, since shares say it all: r of the left and the right window, and the order of their ages.
+    fractions: tuple[float, float] = (1.0, 1.0)
+    orders: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Skipping:
+        left, right = (tuple(shares) for shares in raw["shares"])
+        first, second = (tuple(order) for order in raw["orders"])
+        named = ("fresh_us", "forget_us", "filled_us", "fractions")
+        pairs = {name: tuple(raw[name]) for name in named if name in raw}
+        return cls(**{**raw, **pairs, "shares": (left, right), "orders": (first, second)})
