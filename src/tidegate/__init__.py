@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.api.balance import Balance
 from tidegate.api.goal import Goal, Shed
-from tidegate.api.join_conditions import inner_product, overlap, pairwise
+from tidegate.api.join_conditions import inner_product, overlap, pairwise, tumbling
+from tidegate.api.nodes import Output
 from tidegate.api.range_queries import Query
-from tidegate.api.streams import Output, Stream, stream, tumbling
+from tidegate.api.streams import Stream, stream
 from tidegate.api.user_aggregates import udaf
 from tidegate.api.windows import rows
 from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError, TidegateError

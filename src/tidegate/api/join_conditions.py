@@ -18,6 +18,8 @@ from typing import Any
 
 from tidegate.errors import FlowError, explain
 from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
+from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.quantities import duration_us
 
 INDEXES = ("auto", "time", "identifier", "none")
 
@@ -71,6 +73,8 @@ class OnPairs:
 
 
 Condition = OnSets | OnPairs
+
+
 Columns = str | Sequence[str] | Mapping[str, str]
 
 
@@ -181,3 +185,61 @@ def _number(given: Any, what: str) -> float:
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise FlowError(explain(f"{what} is not a number", got=repr(given), do=f"Give {what}=0.5"))
     return float(given)
+
+
+def tumbling(size: str) -> Tumbling:
+    """For `within`: both rows fall into the same epoch-aligned window of this size."""
+    return Tumbling(duration_us(size, "tumbling window"))
+
+
+def _within(given: Any) -> Within | Tumbling | Unbounded:
+    if given is None:
+        return Unbounded()
+    if isinstance(given, Tumbling):
+        return given
+    if isinstance(given, (tuple, list)):
+        if len(given) != 2:
+            raise FlowError(
+                explain("within takes two durations, left and right", got=repr(given), do="Or one for both")
+            )
+        left, right = given
+    else:
+        left = right = given
+    return Within(duration_us(left, "within (left)"), duration_us(right, "within (right)"))
+
+
+def _on(
+    on: str | Mapping[str, str] | Condition | Sequence[str | Condition],
+) -> tuple[tuple[tuple[str, str], ...], Condition | None]:
+    """Pairs of key columns, and the condition besides."""
+    if isinstance(on, Mapping):
+        return _keys([(str(left), str(right)) for left, right in on.items()], on), None
+    parts = [on] if isinstance(on, (str, OnSets, OnPairs)) or not isinstance(on, Sequence) else list(on)
+    names = [part for part in parts if isinstance(part, str)]
+    conditions = [part for part in parts if isinstance(part, (OnSets, OnPairs))]
+    if len(conditions) > 1:
+        raise FlowError(
+            explain(
+                "A join takes one condition besides equal columns",
+                got=", ".join(condition.describe() for condition in conditions),
+                do="Put the others into where=…, or into one pairwise function",
+            )
+        )
+    if len(names) + len(conditions) < len(parts) or not parts:
+        return _keys([], on), None
+    if len(set(names)) < len(names):
+        raise FlowError(explain("A join names a key twice", got=", ".join(names), do="Name each key once"))
+    keys = tuple((name, name) for name in names)
+    return keys, conditions[0] if conditions else None
+
+
+def _keys(pairs: list[tuple[str, str]], given: object) -> tuple[tuple[str, str], ...]:
+    if not pairs:
+        raise FlowError(
+            explain(
+                "A join needs key columns or a condition",
+                got=repr(given),
+                do='Give a name, a list of names, a dict {"left_col": "right_col"}, or tg.overlap(…)',
+            )
+        )
+    return tuple(pairs)

@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.api.join_conditions import Condition, OnPairs, OnSets
+from tidegate.api.join_conditions import Condition, _on, _within
+from tidegate.api.nodes import Box, Join, Match, Node, Output, Refused, Source, Window
 from tidegate.api.range_queries import Query
-from tidegate.api.windows import Window, Windowed
+from tidegate.api.windows import Windowed, _spec
 from tidegate.errors import FlowError, explain
-from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.join.within import Unbounded
 from tidegate.numeric import is_whole
 from tidegate.quantities import duration_us
-from tidegate.window.spec import RowsSpec, WindowSpec
+from tidegate.window.spec import RowsSpec
 
 HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
+
+
 _SPARK_HOWS = {
     "leftouter": "left",
     "left_outer": "left",
@@ -39,83 +41,14 @@ _SPARK_HOWS = {
     "anti": "left_anti",
     "leftanti": "left_anti",
 }
+
+
 #: Formats of Spark's that are nothing without a path.
 FILE_FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
+
+
 #: Further ahead of the clock than this a timestamp is taken for a mistake, unless the user says otherwise.
 MAX_AHEAD_DEFAULT = "366 days"
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """One input data frame and how its time is to be read."""
-
-    frame: Any
-    time: str
-    name: str
-    lateness_us: int
-    idle_timeout_us: int | None
-    max_ahead_us: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """A stateless step: a function from data frame to data frame."""
-
-    parent: Node
-    kind: str
-    apply: Callable[[Any], Any]
-    #: What a select keeps, where that is nothing but columns by their names; None where nobody knows.
-    columns: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Join:
-    """Two streams, the keys that must be equal, the time condition, and what becomes of lonely rows."""
-
-    left: Node
-    right: Node
-    keys: tuple[tuple[str, str], ...]
-    within: Within | Tumbling | Unbounded
-    how: str
-    where: Any
-    #: What pairs must meet besides equal keys, which there may be none of.
-    condition: Condition | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Match:
-    """A stream and the continuous queries that its rows are tried against."""
-
-    parent: Node
-    queries: tuple[Query, ...]
-    #: Folder through which sifters go to the sources, and the column in which these mark samples.
-    sources: str | None = None
-    mark: str | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Refused:
-    """Rows that a source could not take: kind is `late` or `rejected`."""
-
-    parent: Source
-    kind: str
-
-
-Node = Source | Box | Join | Match | Window | Refused
-
-
-@dataclass(frozen=True, eq=False)
-class Output:
-    """Where the rows of a stream go: a function of (data frame, batch id), or a Spark format and a path."""
-
-    node: Node
-    name: str
-    function: Callable[[Any, int], None] | None = None
-    format: str | None = None
-    path: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    #: Results of windows that may be missing in a row, as a number or a duration; None: none may.
-    max_gap: int | str | None = None
 
 
 class Stream:
@@ -415,27 +348,6 @@ def stream(
     )
 
 
-def tumbling(size: str) -> Tumbling:
-    """For `within`: both rows fall into the same epoch-aligned window of this size."""
-    return Tumbling(duration_us(size, "tumbling window"))
-
-
-def _spec(size: str | RowsSpec, slide: str | None) -> WindowSpec | RowsSpec:
-    if not isinstance(size, RowsSpec):
-        size_us = duration_us(size, "size of a window")
-        return WindowSpec(size_us, size_us if slide is None else duration_us(slide, "slide of a window"))
-    if slide is not None:
-        raise FlowError(
-            explain(
-                "Windows of rows have their slide in tg.rows",
-                got=f"slide={slide!r} beside tg.rows({size.size})",
-                why="They slide by rows, not by time",
-                do=f"Write window(tg.rows({size.size}, slide=…), by=…)",
-            )
-        )
-    return size
-
-
 def path_text(given: str | os.PathLike[str], what: str) -> str:
     """The path as text; `what` names the setting in the error."""
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
@@ -471,56 +383,3 @@ def _check_gap(given: Any) -> None:
                 do="Write max_gap=10 or max_gap='5 minutes'; leave it out if no window may be missing",
             )
         )
-
-
-def _within(given: Any) -> Within | Tumbling | Unbounded:
-    if given is None:
-        return Unbounded()
-    if isinstance(given, Tumbling):
-        return given
-    if isinstance(given, (tuple, list)):
-        if len(given) != 2:
-            raise FlowError(
-                explain("within takes two durations, left and right", got=repr(given), do="Or one for both")
-            )
-        left, right = given
-    else:
-        left = right = given
-    return Within(duration_us(left, "within (left)"), duration_us(right, "within (right)"))
-
-
-def _on(
-    on: str | Mapping[str, str] | Condition | Sequence[str | Condition],
-) -> tuple[tuple[tuple[str, str], ...], Condition | None]:
-    """Pairs of key columns, and the condition besides."""
-    if isinstance(on, Mapping):
-        return _keys([(str(left), str(right)) for left, right in on.items()], on), None
-    parts = [on] if isinstance(on, (str, OnSets, OnPairs)) or not isinstance(on, Sequence) else list(on)
-    names = [part for part in parts if isinstance(part, str)]
-    conditions = [part for part in parts if isinstance(part, (OnSets, OnPairs))]
-    if len(conditions) > 1:
-        raise FlowError(
-            explain(
-                "A join takes one condition besides equal columns",
-                got=", ".join(condition.describe() for condition in conditions),
-                do="Put the others into where=…, or into one pairwise function",
-            )
-        )
-    if len(names) + len(conditions) < len(parts) or not parts:
-        return _keys([], on), None
-    if len(set(names)) < len(names):
-        raise FlowError(explain("A join names a key twice", got=", ".join(names), do="Name each key once"))
-    keys = tuple((name, name) for name in names)
-    return keys, conditions[0] if conditions else None
-
-
-def _keys(pairs: list[tuple[str, str]], given: object) -> tuple[tuple[str, str], ...]:
-    if not pairs:
-        raise FlowError(
-            explain(
-                "A join needs key columns or a condition",
-                got=repr(given),
-                do='Give a name, a list of names, a dict {"left_col": "right_col"}, or tg.overlap(…)',
-            )
-        )
-    return tuple(pairs)

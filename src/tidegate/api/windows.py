@@ -10,32 +10,25 @@ Aggregates are ordinary Spark expressions and only carried along, so describing 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidegate.api.nodes import Node, Window
 from tidegate.api.user_aggregates import UserAggregate
 from tidegate.errors import FlowError, explain
+from tidegate.quantities import duration_us
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 if TYPE_CHECKING:
-    from tidegate.api.streams import Node, Stream
+    from tidegate.api.nodes import Node
+    from tidegate.api.streams import Stream
+
 
 #: The first columns of what a window returns.
 START, END = "window_start", "window_end"
+
+
 #: Behind the name of an approximate aggregate: where its interval begins and ends.
 LOW, HIGH = "_low", "_high"
-
-
-@dataclass(frozen=True, eq=False)
-class Window:
-    """A stream's windows, the columns that tell groups apart, and named aggregates."""
-
-    parent: Node
-    spec: WindowSpec | RowsSpec
-    by: tuple[str, ...]
-    aggregates: tuple[tuple[str, Any], ...]
-    #: Rows may be sampled, and results are estimates with intervals.
-    approximate: bool = False
 
 
 class Windowed:
@@ -179,3 +172,19 @@ def _repeated(names: Sequence[str]) -> list[str]:
     """Names that came before; Spark does not look at case."""
     lower = [name.lower() for name in names]
     return [name for i, name in enumerate(names) if lower[i] in lower[:i]]
+
+
+def _spec(size: str | RowsSpec, slide: str | None) -> WindowSpec | RowsSpec:
+    if not isinstance(size, RowsSpec):
+        size_us = duration_us(size, "size of a window")
+        return WindowSpec(size_us, size_us if slide is None else duration_us(slide, "slide of a window"))
+    if slide is not None:
+        raise FlowError(
+            explain(
+                "Windows of rows have their slide in tg.rows",
+                got=f"slide={slide!r} beside tg.rows({size.size})",
+                why="They slide by rows, not by time",
+                do=f"Write window(tg.rows({size.size}, slide=…), by=…)",
+            )
+        )
+    return size

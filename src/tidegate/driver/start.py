@@ -7,7 +7,8 @@ from typing import Any
 
 from tidegate.api.balance import Balance
 from tidegate.api.goal import Goal, Shed
-from tidegate.api.streams import Output, path_text
+from tidegate.api.nodes import Output
+from tidegate.api.streams import path_text
 from tidegate.driver.compile.compiler import compile_flow
 from tidegate.driver.engine.settings import Settings, numbers
 from tidegate.driver.goal_settings import (

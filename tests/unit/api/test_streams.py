@@ -7,21 +7,10 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.join_conditions import tumbling
+from tidegate.api.nodes import Box, Join, Match, Node, Output, Refused, Source
 from tidegate.api.range_queries import Query
-from tidegate.api.streams import (
-    HIDDEN,
-    HOWS,
-    Box,
-    Join,
-    Match,
-    Node,
-    Output,
-    Refused,
-    Source,
-    Stream,
-    stream,
-    tumbling,
-)
+from tidegate.api.streams import HIDDEN, HOWS, Stream, stream
 from tidegate.errors import FlowError
 from tidegate.join.within import Tumbling, Unbounded, Within
 

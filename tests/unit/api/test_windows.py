@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.nodes import Window
 from tidegate.api.streams import Stream, stream
 from tidegate.api.user_aggregates import udaf
-from tidegate.api.windows import Window, rows
+from tidegate.api.windows import rows
 from tidegate.errors import FlowError
 from tidegate.window.spec import RowsSpec, WindowSpec
 

@@ -9,8 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import types as T
 
-from tidegate.api.streams import Join, Match, Node, Output, Source
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Join, Match, Node, Output, Source, Window
 from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.lanes import Lanes

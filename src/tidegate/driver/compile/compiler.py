@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.streams import Box, Join, Match, Node, Output, Refused, Source
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Box, Join, Match, Node, Output, Refused, Source, Window
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.compiled import (
     Compiled,

@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.join_conditions import Condition, OnPairs, OnSets
-from tidegate.api.streams import HIDDEN, Join
+from tidegate.api.nodes import Join
+from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile.expression_checks import understood
 from tidegate.driver.compile.keys import is_binary, quoted, type_of
 from tidegate.driver.compile.sendable import check_sendable

@@ -7,7 +7,7 @@ tasks, too, by the clock of the plan; Spark's own clock is part of the code that
 
 from __future__ import annotations
 
-from tidegate.api.streams import Node, Refused, Source
+from tidegate.api.nodes import Node, Refused, Source
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.compiled import Compiled
 

@@ -11,8 +11,7 @@ from pyspark.sql import types as T
 
 from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import OnSets
-from tidegate.api.streams import Join, Match, Node, Output, Source
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Join, Match, Node, Output, Source, Window
 from tidegate.driver.compile import ports
 from tidegate.errors import FlowError, explain
 from tidegate.model.times import LEFT

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
-from tidegate.api.streams import HIDDEN, Join, Node, Source
+from tidegate.api.nodes import Join, Node, Source
+from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.keys import Keys, quoted
 from tidegate.errors import FlowError, explain

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from tidegate.api.streams import Join, Match, Node, Output, Refused, Source
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Join, Match, Node, Output, Refused, Source, Window
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.control.planning import Operator
 from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, WINDOW_DROP, Counted, Reader

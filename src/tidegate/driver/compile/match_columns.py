@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tidegate.api.streams import Match
+from tidegate.api.nodes import Match
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary, quoted
 from tidegate.errors import FlowError, explain

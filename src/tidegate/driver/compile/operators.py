@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from tidegate.api.streams import Join, Match, Node, Source
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Join, Match, Node, Source, Window
 from tidegate.control.planning import Operator
 from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledWindow
 from tidegate.driver.compile.ports import boxes_of

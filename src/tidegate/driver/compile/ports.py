@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.streams import Box, Node, Source
+from tidegate.api.nodes import Box, Node, Source
 from tidegate.driver.compile.expression_checks import understood
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.lanes import Lanes

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidegate.api.streams import Box, Join, Match, Node, Output
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Box, Join, Match, Node, Output, Window
 
 
 def selected(outputs: Sequence[Output], join: Join) -> tuple[str, ...] | None:

@@ -6,8 +6,7 @@ dropped by window.
 
 from __future__ import annotations
 
-from tidegate.api.streams import Join, Node, Output, Refused, Source
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Join, Node, Output, Refused, Source, Window
 from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledOperator, CompiledWindow
 from tidegate.driver.compile.ports import boxes_of
 from tidegate.errors import FlowError, explain

@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tidegate.api.windows import END, HIGH, LOW, START, Window
+from tidegate.api.nodes import Window
+from tidegate.api.windows import END, HIGH, LOW, START
 from tidegate.driver.compile.compiled import CompiledWindow
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary

@@ -21,8 +21,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tidegate.api.streams import Join, Match, Node, Output
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Join, Match, Node, Output, Window
 from tidegate.control import planning
 from tidegate.control.balance import balancing
 from tidegate.control.goal import goal_loop

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate.api.streams import Output
+from tidegate.api.nodes import Output
 from tidegate.control.actuators import window_dropping
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.driver.compile.window_network import output_name, plain_name

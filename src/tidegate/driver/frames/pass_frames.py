@@ -23,8 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.streams import Join, Match, Node
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Join, Match, Node, Window
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
 from tidegate.driver.frames import residual_frames

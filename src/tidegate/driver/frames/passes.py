@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.api.streams import HIDDEN, Join, Match, Node, Refused
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Join, Match, Node, Refused, Window
+from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.compiled import Compiled, CompiledOperator
 from tidegate.driver.compile.keys import quoted

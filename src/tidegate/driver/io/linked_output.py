@@ -18,8 +18,7 @@ from collections.abc import Collection, Sequence
 
 from pyspark.sql import SparkSession
 
-from tidegate.api.streams import Join, Match, Node, Output
-from tidegate.api.windows import Window
+from tidegate.api.nodes import Join, Match, Node, Output, Window
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.ports import boxes_of
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.api.streams import Output
+from tidegate.api.nodes import Output
 from tidegate.errors import FlowError, explain
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tidegate.api.streams import Join, Output, Source
+from tidegate.api.nodes import Join, Output, Source
 from tidegate.driver.compile.wanted import selected
 from tidegate.join.within import Within
 
