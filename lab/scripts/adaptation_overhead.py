@@ -24,10 +24,11 @@ from tidegate.control import planning
 from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn
 from tidegate.control.balance.rerouting import first_routing
 from tidegate.control.outcome import manifest_after, newest_seen
-from tidegate.control.planning import Operator
 from tidegate.control.watermarks import ClockSettings
+from tidegate.driver.operators.join import join_batch
 from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -35,7 +36,6 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table
 from tidegate.state.store.memory import MemoryStore
 from tidegate.worker.join.task import JoinInstance
-from tidegate.worker.join.work import join_batch
 from tidegate.worker.runtime.layout import CODE, REPORT, TAG, TIME, JoinLayout, OutputColumn, SideLayout
 
 SECOND = 1_000_000

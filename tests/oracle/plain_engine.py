@@ -31,7 +31,7 @@ from tidegate.control.balance.rerouting import first_routing, rerouted
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.control.watermarks import ClockSettings
-from tidegate.driver.frames.residual_frames import SettleInstance
+from tidegate.driver.operators.join import join_batch
 from tidegate.model.debts import Payment
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -43,8 +43,8 @@ from tidegate.route.hash_routing import first_table
 from tidegate.state.store import memory
 from tidegate.state.store.memory import MemoryStore
 from tidegate.worker.join import pair_finder, predicates
+from tidegate.worker.join.residual import SettleInstance
 from tidegate.worker.join.task import JoinInstance
-from tidegate.worker.join.work import join_batch
 from tidegate.worker.runtime import worker_cache
 from tidegate.worker.runtime.layout import CODE, OK, REPORT, ROLE, ROW, TAG, TIME
 
@@ -79,7 +79,7 @@ class PlainEngine:
         first: Sequence[Assignment] | None = None,
         balance: BalanceSettings | None = None,
         idle_timeout: Mapping[str, int | None] | None = None,
-        others: Mapping[str, planning.Operator] | None = None,
+        others: Mapping[str, Operator] | None = None,
     ):
         self.joins, self.partitions = list(joins), partitions
         idle = idle_timeout or {}

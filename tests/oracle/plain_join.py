@@ -15,8 +15,8 @@ import pyarrow as pa
 import xxhash
 
 from tidegate.api.join_conditions import Condition as OnCondition
-from tidegate.control.planning import Operator
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.model.graph import Operator
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import (
     CODE,

@@ -13,10 +13,9 @@ import xxhash
 from tests.oracle.plain_aggregates import Row
 from tests.oracle.plain_window import PlainWindow
 
-from tidegate.api.windows import END, START
-from tidegate.control.planning import Operator
+from tidegate.model.graph import Operator
 from tidegate.window.lifetime import RowsLifetime
-from tidegate.window.spec import RowsSpec
+from tidegate.window.spec import END, START, RowsSpec
 from tidegate.worker.runtime.layout import PANE, ROW, TIME
 from tidegate.worker.window.count_task import CountWindowInstance
 from tidegate.worker.window.task import WindowInstance

@@ -12,12 +12,11 @@ import pyarrow as pa
 import xxhash
 from tests.oracle.plain_aggregates import KINDS, USERS, PlainAggregate, Row
 
-from tidegate.api.windows import END, START
-from tidegate.control.planning import Operator
+from tidegate.model.graph import Operator
 from tidegate.window.aggregate.aggregates import CONSTANTS
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
-from tidegate.window.spec import WindowSpec
+from tidegate.window.spec import END, START, WindowSpec
 from tidegate.worker.runtime.layout import (
     CHECK,
     CODE,

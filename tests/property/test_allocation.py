@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from tidegate.control.goal.optimiser import Allocation, Curve, allocate, hull
+from tidegate.control.convex_hull import hull
+from tidegate.control.goal.optimiser import Allocation, Curve, allocate
 
 
 def curve(point: str, outputs: list[str], seed: int) -> Curve:

@@ -12,8 +12,9 @@ from tests.oracle.plain_join import Condition, PlainJoin
 from tests.oracle.stories import HOWS, WITHIN, Story, accepted, stories
 from tests.property.test_join_skipping import skippings
 
-from tidegate.control.receipts.ledger import RANDOM_DROP, Counted, Line, Reader, lines_of
+from tidegate.control.receipts.ledger import RANDOM_DROP, Counted, Line, lines_of
 from tidegate.join.within import Unbounded
+from tidegate.model.graph import Reader
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -14,8 +14,8 @@ from tidegate.control.actuators.sampling import EstimateSettings
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
-from tidegate.control.planning import Operator
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport

@@ -73,8 +73,6 @@ class OnPairs:
 
 
 Condition = OnSets | OnPairs
-
-
 Columns = str | Sequence[str] | Mapping[str, str]
 
 

@@ -26,8 +26,6 @@ from tidegate.quantities import duration_us
 from tidegate.window.spec import RowsSpec
 
 HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
-
-
 _SPARK_HOWS = {
     "leftouter": "left",
     "left_outer": "left",
@@ -41,12 +39,8 @@ _SPARK_HOWS = {
     "anti": "left_anti",
     "leftanti": "left_anti",
 }
-
-
 #: Formats of Spark's that are nothing without a path.
 FILE_FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
-
-
 #: Further ahead of the clock than this a timestamp is taken for a mistake, unless the user says otherwise.
 MAX_AHEAD_DEFAULT = "366 days"
 

@@ -21,14 +21,7 @@ from tidegate.window.spec import RowsSpec, WindowSpec
 if TYPE_CHECKING:
     from tidegate.api.nodes import Node
     from tidegate.api.streams import Stream
-
-
-#: The first columns of what a window returns.
-START, END = "window_start", "window_end"
-
-
-#: Behind the name of an approximate aggregate: where its interval begins and ends.
-LOW, HIGH = "_low", "_high"
+from tidegate.window.spec import END, HIGH, LOW, START
 
 
 class Windowed:

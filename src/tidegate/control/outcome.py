@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tidegate.control.planning import Operator
 from tidegate.control.repair.debts import Needs, owed_after
 from tidegate.control.repair.write_off import within_limit, without_given_up
 from tidegate.control.stored_pieces import after_batch
 from tidegate.control.watermarks import ClockSettings, advance
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan

@@ -17,34 +17,20 @@ one that is decided anew can only differ where the wall clock does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tidegate.control.merging import choose_merges
 from tidegate.control.watermarks import unheard
-from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.debts import Payment
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
 from tidegate.model.routing import Cut, Routing
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
-from tidegate.window.lifetime import Lifetime, RowsLifetime
-
-
-@dataclass(frozen=True)
-class Operator:
-    """What planning needs to know of a join, or of a window aggregate: a join with one side to it."""
-
-    name: str
-    #: Names of the streams or operators that feed it, left and right.
-    inputs: tuple[str, str]
-    within: Within | Tumbling | Unbounded | Lifetime | RowsLifetime
-    #: Per side: do its rows wait in the state before they are emitted on their own?
-    waiting: tuple[bool, bool]
-    #: Per side: does the watermark set them free? (Rows of a semi join wait for a partner instead.)
-    lonely: tuple[bool, bool]
+from tidegate.window.lifetime import RowsLifetime
 
 
 def first_manifest(

@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.driver.compile.keys import quoted
@@ -55,3 +57,8 @@ def _marked(value: str, kind: T.DataType, depth: int) -> list[str]:
         fields = [(f"{value}.{quoted(field.name)}", field.dataType) for field in kind.fields]
         return [null, *(one for text, inner in fields for one in _marked(text, inner, depth))]
     return [null, f"to_json({value})" if isinstance(kind, T.VariantType) else value]
+
+
+def condition(where: Any) -> Column:
+    """The user's condition as a column."""
+    return F.expr(where) if isinstance(where, str) else where

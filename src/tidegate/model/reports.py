@@ -198,3 +198,20 @@ class TaskReport:
                 "paid": Paid(**raw["paid"]),
             }
         )
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was seen of one stream in one batch."""
+
+    offered: int
+    rejected: int
+    seen_us: int | None
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Rows that came to an operator, dropped ones too, and the newest of their usable times."""
+
+    rows: int
+    seen_us: int | None

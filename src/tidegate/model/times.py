@@ -7,13 +7,7 @@ from __future__ import annotations
 
 #: Below every event time: the watermark of a stream that has shown no row yet.
 BEGINNING_US = -(2**63)
-
-
 #: Above every event time: the watermark that closes everything.
 END_US = 2**63 - 1
-
-
 LEFT, RIGHT = 0, 1
-
-
 SIDES = ("left", "right")

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidegate.control.actuators.join_shedding import looked_at
-from tidegate.driver.frames.observed import Observed
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
-from tidegate.model.reports import MatchReport, TaskReport
-from tidegate.model.times import BEGINNING_US
+from tidegate.model.reports import MatchReport, Observed, TaskReport
+from tidegate.observe.units import iso
 from tidegate.worker.runtime.layout import JoinLayout, WindowLayout
 
 Progress = dict[str, Any]
 #: Keys of an instance that are shown.
 KEYS_TOLD = 10
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def progress_of(
@@ -132,13 +129,3 @@ def _match(report: MatchReport) -> dict[str, Any]:
     for name in ("match", "sample", "seen_us", "kept"):
         del told[name]
     return told
-
-
-def iso(time_us: int) -> str | None:
-    """The time as people write it; None before the first row."""
-    if time_us == BEGINNING_US:
-        return None
-    try:
-        return (_EPOCH + timedelta(microseconds=time_us)).isoformat()
-    except OverflowError:
-        return f"{time_us} us"

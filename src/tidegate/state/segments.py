@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from tidegate.errors import StateError, explain
 from tidegate.model.pieces import ByteRange
+from tidegate.state.store.paths import Bytes
 from tidegate.state.store.sealed import checksum
-from tidegate.state.store.store import Bytes, Store
+from tidegate.state.store.store import Store
 
 ALIGNMENT = 64
 #: Opened blobs that a worker keeps. They are mapped, so this bounds addresses and page cache, not the heap.

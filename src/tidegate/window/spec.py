@@ -26,6 +26,7 @@ from tidegate.errors import FlowError, explain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
 #: The grain of event time.
 UNIT_US = 1
 #: A sum of a time and a few sizes must stay inside 64 bits.
@@ -103,3 +104,9 @@ class RowsSpec:
                     do="Write tg.rows(100, slide=10), or tg.rows(100) for windows that follow each other",
                 )
             )
+
+
+#: The first columns of what a window returns.
+START, END = "window_start", "window_end"
+#: Behind the name of an approximate aggregate: where its interval begins and ends.
+LOW, HIGH = "_low", "_high"

@@ -7,9 +7,10 @@ from dataclasses import replace
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.outcome import manifest_after, newest_seen
-from tidegate.control.planning import Operator, first_manifest, next_plan
+from tidegate.control.planning import first_manifest, next_plan
 from tidegate.control.watermarks import ClockSettings
 from tidegate.join.within import Within
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport

@@ -15,7 +15,6 @@ from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER
 from tidegate.control.planning import (
-    Operator,
     first_manifest,
     input_watermark,
     next_plan,
@@ -23,6 +22,7 @@ from tidegate.control.planning import (
     settle_plan,
 )
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan
 from tidegate.model.routing import together

@@ -36,8 +36,6 @@ EXCESSES = (0.1, 0.25, 0.5, 0.65, 1.0)
 COLD = 3
 #: Batches of a run, rounds in which the contenders take turns, rows of a batch.
 _FULL, _QUICK = (13, 3, 500_000), (7, 1, 50_000)
-
-
 #: A query of the paper: its outputs over the rows of a stream.
 Plan = Callable[[tg.Stream], Mapping[str, tg.Stream]]
 

@@ -12,10 +12,10 @@ from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveSheddi
 from tidegate.control.actuators.paper_rate import Load, RateAdaptation, RateRule
 from tidegate.control.actuators.policy import Policy, RandomDrop, WindowReduction, Work
 from tidegate.control.actuators.selective import SelectivePolicy
-from tidegate.control.planning import Operator
 from tidegate.control.rate_model import RateModel, RateModelSettings
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
+from tidegate.model.graph import Operator
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 

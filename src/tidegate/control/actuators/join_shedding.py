@@ -28,8 +28,8 @@ from tidegate.control.actuators.policy import AgeCounts, Telemetry, Work
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.actuators.state_limit import forget, piece_bytes
 from tidegate.control.actuators.work_ahead import newest, rows_a_second, work_ahead
-from tidegate.control.planning import Operator
 from tidegate.join.selective.reach import cell_of, shares_by_age
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan

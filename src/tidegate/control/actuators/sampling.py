@@ -29,8 +29,9 @@ import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.paper_rate import FRACTION_MIN
-from tidegate.control.planning import Operator, input_watermark
+from tidegate.control.planning import input_watermark
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport

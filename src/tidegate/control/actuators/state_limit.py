@@ -24,7 +24,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tidegate.control.goal.optimiser import hull
+from tidegate.control.convex_hull import hull
 from tidegate.model.pieces import Piece
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 

@@ -34,7 +34,7 @@ from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, 
 from tidegate.control.goal.level_controller import OneGoal
 from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
 from tidegate.control.goal.work_forecast import Prospects, efforts_of
-from tidegate.control.planning import Operator
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport

@@ -27,7 +27,7 @@ from tidegate.control.actuators.policy import Work
 from tidegate.control.actuators.work_ahead import work_ahead
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.shed_options import Offer, cells_offer, rate_offer
-from tidegate.control.planning import Operator
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport

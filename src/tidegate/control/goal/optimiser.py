@@ -30,6 +30,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+from tidegate.control.convex_hull import hull
 
 #: Less than this part of a bound is rounding.
 _ROUNDING = 1e-12
@@ -127,18 +128,6 @@ def _pieces(curve: Curve, weights: Mapping[str, float]) -> list[_Piece]:
         rises = {output: float(one[there] - one[here]) / seconds for output, one in curve.lost.items()}
         found.append(_Piece(curve.point, seconds, rises))
     return found
-
-
-def hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
-    """Corners of the lower convex hull of points whose x do not fall, from the first point on."""
-    corners = [0]
-    for place in range(1, x.size):
-        if x[place] <= x[corners[-1]]:
-            continue
-        while len(corners) > 1 and _above(x, y, corners[-2], corners[-1], place):
-            corners.pop()
-        corners.append(place)
-    return corners
 
 
 def _above(x: NDArray[np.float64], y: NDArray[np.float64], a: int, b: int, c: int) -> bool:

@@ -28,36 +28,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tidegate.model.graph import Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, TaskReport
-from tidegate.model.times import SIDES
 
 RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING = "random_drop", "sifter", "window_drop", "sampling"
 STALE = "stale"
 REASONS = (RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING, STALE)
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Who takes rows in; see the module docstring."""
-
-    operator: str
-    side: int
-    #: Name of the stream or operator whose rows these are.
-    source: str
-    #: Why rows may be dropped in front of it.
-    reason: str
-    #: No box stands between the source and the reader: it is offered every row.
-    whole: bool
-    #: Are rows with a null key stored, too?
-    keeps_keyless: bool = True
-    #: One of two sides: rows are counted where they are stored.
-    joins: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"{self.operator}.{SIDES[self.side]}" if self.joins else self.operator
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.control.planning import Operator
 from tidegate.control.receipts.completeness import SKIPPED_PAIRS, Losses, losses_of
 from tidegate.control.receipts.ledger import (
     REASONS,
@@ -41,7 +40,6 @@ from tidegate.control.receipts.ledger import (
     WINDOW_DROP,
     Counted,
     Line,
-    Reader,
     added_up,
     given_up,
     lines_of,
@@ -51,6 +49,7 @@ from tidegate.control.receipts.recall import Estimate, Recall, found_shares, rec
 from tidegate.errors import explain
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.model.graph import Outlet, Reader, Ways
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, TaskReport
@@ -64,31 +63,6 @@ NO_SAMPLE = "no_sample"
 #: Runs of missing windows: start of the first and the last one, and how far apart they begin; microseconds.
 MissingWindows = Sequence[tuple[int, int, int]]
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Outlet:
-    """One output of a query: where its rows come from, and whether each of them is written."""
-
-    name: str
-    #: The operator, or the stream, that it lies behind.
-    source: str
-    #: `late` or `rejected` where only such rows of a stream are written.
-    takes: str = "rows"
-    #: Nothing behind the source changes the number of rows.
-    plain: bool = True
-
-
-@dataclass(frozen=True)
-class Ways:
-    """The ways of rows through a query: who reads what, in the order of the flow, and what is written."""
-
-    streams: tuple[str, ...]
-    readers: tuple[Reader, ...]
-    outputs: tuple[Outlet, ...]
-    operators: Mapping[str, Operator]
-    #: Joins whose results are pairs, so that their recall is that of pairs.
-    pairing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidegate.control.planning import Operator
 from tidegate.model.debts import Debt, OwedCell, Payment
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan

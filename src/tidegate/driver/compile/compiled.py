@@ -10,12 +10,13 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Join, Match, Node, Output, Source, Window
+from tidegate.control.goal.backpressure import Taken
 from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.lanes import Lanes
 from tidegate.driver.compile.ports import Port
 from tidegate.driver.compile.window_aggregates import Taken
-from tidegate.driver.io.read_limits import streaming_leaves
+from tidegate.driver.io.read_limits import _items
 from tidegate.model.times import END_US
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.worker.runtime.layout import JoinLayout, MatchLayout, WindowLayout
@@ -169,3 +170,9 @@ class Compiled:
         """By source of the one input, in Spark's order and without the heartbeat: the stream it is of."""
         both = zip(self.port_streams, self.port_frames, strict=True)
         return [stream for stream, frame in both for _ in range(streaming_leaves(frame))]
+
+
+def streaming_leaves(frame: DataFrame) -> int:
+    """Sources that a frame is made of."""
+    leaves = _items(frame._jdf.queryExecution().analyzed().collectLeaves())
+    return sum(bool(leaf.isStreaming()) for leaf in leaves)

@@ -7,9 +7,7 @@ from typing import cast
 
 from tidegate.api.nodes import Join, Match, Node, Output, Refused, Source, Window
 from tidegate.control.actuators.window_dropping import DropSettings
-from tidegate.control.planning import Operator
-from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, WINDOW_DROP, Counted, Reader
-from tidegate.control.receipts.receipts import Outlet, Ways
+from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, WINDOW_DROP
 from tidegate.driver.compile.compiled import (
     Compiled,
     CompiledJoin,
@@ -18,8 +16,7 @@ from tidegate.driver.compile.compiled import (
     CompiledWindow,
 )
 from tidegate.driver.compile.ports import boxes_of, may_drop
-from tidegate.driver.engine.match_counts import Entered
-from tidegate.driver.frames.observed import Observed
+from tidegate.model.graph import Operator, Outlet, Reader, Ways
 
 
 def ways_of(
@@ -32,17 +29,6 @@ def ways_of(
         outputs=tuple(_outlet(compiled, output) for output in compiled.outputs),
         operators=operators,
         pairing=frozenset(join.layout.operator for join in compiled.joins if join.node.how == "inner"),
-    )
-
-
-def counted(seen: Mapping[str, Observed], entered: Entered, late: Mapping[str, int]) -> Counted:
-    """What Spark, sifters and sources counted in a batch."""
-    return Counted(
-        arrived={name: one.offered for name, one in seen.items()},
-        rejected={name: one.rejected for name, one in seen.items()},
-        entered=entered.here,
-        at_sources=entered.dropped_at_sources,
-        late=late,
     )
 
 

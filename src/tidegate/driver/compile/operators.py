@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 from tidegate.api.nodes import Join, Match, Node, Source, Window
-from tidegate.control.planning import Operator
 from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledWindow
 from tidegate.driver.compile.ports import boxes_of
+from tidegate.model.graph import Operator
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 from tidegate.window.spec import RowsSpec
 

@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.expression_checks import understood
-from tidegate.driver.frames.residual_frames import condition
+from tidegate.driver.sql_text import condition
 from tidegate.errors import FlowError, explain
 
 

@@ -9,13 +9,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Window
-from tidegate.api.windows import END, HIGH, LOW, START
 from tidegate.driver.compile.compiled import CompiledWindow
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary
 from tidegate.driver.compile.window_aggregates import Taken
 from tidegate.errors import FlowError, explain
-from tidegate.window.spec import RowsSpec
+from tidegate.window.spec import END, HIGH, LOW, START, RowsSpec
 from tidegate.worker.runtime.layout import REPORT, TIME
 
 _PLAIN = (T.IntegralType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from tidegate.control.actuators.join_shedding import Worth
 from tidegate.control.goal.backpressure import Taken
 from tidegate.driver.engine.match_counts import Entered
-from tidegate.driver.frames.observed import Observed
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
-from tidegate.model.reports import MatchReport, TaskReport
+from tidegate.model.reports import MatchReport, Observed, TaskReport
 
 
 class Timings:

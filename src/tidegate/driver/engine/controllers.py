@@ -20,17 +20,17 @@ from tidegate.control.balance.key_counts import SideSeen
 from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import Ran
-from tidegate.control.planning import Operator
 from tidegate.control.receipts import completeness
 from tidegate.control.receipts.receipts import Told, receipt_of
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
-from tidegate.driver.compile.lineage import counted, ways_of
+from tidegate.driver.compile.lineage import ways_of
 from tidegate.driver.engine.batch import BatchDone, Timings
-from tidegate.driver.engine.match_counts import Matching
+from tidegate.driver.engine.match_counts import Matching, counted
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.frames.drop_frames import Dropping
 from tidegate.driver.frames.sample_frames import Estimating
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.skip_plan import Skipping

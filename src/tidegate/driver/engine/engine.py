@@ -40,17 +40,16 @@ from tidegate.driver.engine.skew_scan import FirstLook
 from tidegate.driver.engine.work_orders import Tasks
 from tidegate.driver.frames import observed
 from tidegate.driver.frames.frame_cache import Known
-from tidegate.driver.frames.observed import Observed
 from tidegate.driver.frames.pass_frames import build_pass
 from tidegate.driver.frames.passes import Pass, Reports
-from tidegate.driver.frames.residual_frames import condition
 from tidegate.driver.io import linked_output, sinks
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.io.staging import Staging
+from tidegate.driver.sql_text import condition
 from tidegate.errors import BatchFailed, explain
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
-from tidegate.model.reports import MatchReport, TaskReport
+from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.observe.progress import Progress, progress_of
 from tidegate.state.checkpoint import Checkpoint, check_flow
@@ -71,8 +70,6 @@ CONF = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "65536",
 }
-
-
 #: Batches of a run that say nothing about its speed: Java and Python still load and compile.
 COLD_BATCHES = 3
 

@@ -8,14 +8,16 @@ from typing import Any
 
 from tidegate.control.actuators import sifting
 from tidegate.control.actuators.sifting import SiftSettings
-from tidegate.driver.compile.compiled import Compiled
+from tidegate.control.receipts.ledger import Counted
+from tidegate.driver.compile.compiled import (
+    Compiled,
+)
 from tidegate.driver.frames import observed
-from tidegate.driver.frames.observed import Observed
 from tidegate.driver.io import source_sifters
 from tidegate.driver.io.source_sifters import SourceSifters
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
-from tidegate.model.reports import MatchReport
+from tidegate.model.reports import MatchReport, Observed
 
 
 @dataclass(frozen=True)
@@ -102,3 +104,14 @@ class Matching:
             return {}
         offered, dropped = entered.at_sources
         return {source_sifters.CONTROL: dict(offered), source_sifters.DROPPED: dict(dropped)}
+
+
+def counted(seen: Mapping[str, Observed], entered: Entered, late: Mapping[str, int]) -> Counted:
+    """What Spark, sifters and sources counted in a batch."""
+    return Counted(
+        arrived={name: one.offered for name, one in seen.items()},
+        rejected={name: one.rejected for name, one in seen.items()},
+        entered=entered.here,
+        at_sources=entered.dropped_at_sources,
+        late=late,
+    )

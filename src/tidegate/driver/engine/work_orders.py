@@ -16,13 +16,14 @@ from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledMat
 from tidegate.driver.compile.window_network import feeding
 from tidegate.driver.frames.drop_frames import Passing
 from tidegate.driver.io.staging import Staging
+from tidegate.driver.operators.join import join_batch
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import QueryIndex
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT
-from tidegate.worker.join.work import JoinBatch, join_batch
+from tidegate.worker.join.work import JoinBatch
 from tidegate.worker.match.task import MatchBatch, Queries
 from tidegate.worker.window.work import WindowBatch
 

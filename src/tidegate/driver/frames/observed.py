@@ -8,31 +8,13 @@ complete as soon as our action is done, so they are read from the execution itse
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 
 from tidegate.errors import BatchFailed, explain
-from tidegate.model.reports import MatchReport
+from tidegate.model.reports import Entered, MatchReport, Observed
 from tidegate.model.times import BEGINNING_US
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What was seen of one stream in one batch."""
-
-    offered: int
-    rejected: int
-    seen_us: int | None
-
-
-@dataclass(frozen=True)
-class Entered:
-    """Rows that came to an operator, dropped ones too, and the newest of their usable times."""
-
-    rows: int
-    seen_us: int | None
 
 
 def read(observations: Mapping[str, Observation | str], query: Any) -> dict[str, Observed]:

@@ -31,9 +31,8 @@ from tidegate.driver.frames.frame_cache import Known
 from tidegate.driver.frames.pass_rows import entering, result
 from tidegate.driver.frames.passes import Pass, Staged
 from tidegate.driver.frames.routing_frames import routed
-from tidegate.driver.frames.sifter_frames import sifted
+from tidegate.driver.frames.sifter_frames import marked, sifted
 from tidegate.driver.frames.window_frames import count_name, counts_dropped, only_markers, partials
-from tidegate.driver.io.source_sifters import marked
 from tidegate.model.times import BEGINNING_US
 from tidegate.state.store.paths import stage_path
 from tidegate.window.spec import RowsSpec

@@ -17,10 +17,9 @@ from tidegate.driver.compile.compiled import Compiled, CompiledOperator
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames import observed
 from tidegate.driver.frames.drop_frames import in_gap
-from tidegate.driver.frames.observed import Entered
 from tidegate.driver.frames.pass_rows import is_late, result, tapped
 from tidegate.driver.io.staging import read_staged
-from tidegate.model.reports import MatchReport, TaskReport, is_match_report
+from tidegate.model.reports import Entered, MatchReport, TaskReport, is_match_report
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.worker.runtime.layout import CELL, REPORT
 

@@ -16,40 +16,22 @@ Inner joins do not need this: for them the condition is a filter behind the join
 
 from __future__ import annotations
 
-import json
-import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.driver.compile.compiled import CompiledJoin
-from tidegate.model.pieces import Piece
-from tidegate.model.reports import TaskReport
-from tidegate.state.segments import SegmentWriter
-from tidegate.state.store.paths import segment_path
-from tidegate.state.store.store import open_store
-from tidegate.worker.join.joined_rows import Assembler
-from tidegate.worker.join.settle import Settling
-from tidegate.worker.join.task import JoinInstance, instance_in, report_json
+from tidegate.driver.sql_text import condition
+from tidegate.worker.join.residual import Handover, SettleInstance
+from tidegate.worker.join.task import JoinInstance, instance_in
 from tidegate.worker.join.work import JoinBatch
-from tidegate.worker.runtime.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
-from tidegate.worker.runtime.owned_state import Held
-from tidegate.worker.runtime.runs import NewRun, StoredRun
-from tidegate.worker.runtime.worker_cache import worker_cache
-
-
-def condition(where: Any) -> Column:
-    """The user's condition as a column."""
-    return F.expr(where) if isinstance(where, str) else where
+from tidegate.worker.runtime.layout import OK, REPORT
 
 
 def judged(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
@@ -88,95 +70,3 @@ def judged(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
 def _attempt(context: TaskContext | None) -> int:
     """What both steps know and no other attempt of the task does."""
     return 0 if context is None else context.taskAttemptId()
-
-
-class Handover:
-    """Words from the first step of a task to the second; each is read once, and gone."""
-
-    def __init__(self, work: JoinBatch, attempt: int):
-        self._store = open_store(work.store_url)
-        self._path = f"segments/{work.layout.operator}/{work.batch:010d}-{work.run}-{attempt}"
-
-    def tell(self, word: str, text: str) -> None:
-        self._store.write(f"{self._path}.{word}", [text.encode()])
-
-    def heard(self, word: str) -> str:
-        text = self._store.read(f"{self._path}.{word}").decode()
-        self._store.delete(f"{self._path}.{word}")
-        return text
-
-
-class SettleInstance:
-    """The second step: takes judged pairs, marks them, emits them, settles. See the module docstring."""
-
-    def __init__(self, work: JoinBatch, instance: int, attempt: str):
-        self.work, self.layout, self.instance = work, work.layout, instance
-        self.cache = worker_cache(work.store_url, self.layout.operator, work.pieces, work.run)
-        path = segment_path(self.layout.operator, work.batch, instance, attempt)
-        self.writer = SegmentWriter(open_store(work.store_url), path)
-        self.assembler = Assembler(self.layout)
-        self.keeps_state = True
-        self.held = Held(work, instance, self.cache)
-        self.stored = self.held.stored
-        self.new: list[StoredRun] = []
-        #: The pieces of these.
-        self.written: Sequence[Piece] = ()
-        #: No row has copies where a residual condition decides who matched.
-        self.borrowed: list[NewRun] = []
-        #: Per side and new run: positions that matched, until the report says where the run lies.
-        self._waiting: dict[tuple[int, int], list[NDArray[np.int64]]] = {}
-
-    def run(self, batches: Iterator[pa.RecordBatch], report: Callable[[], str]) -> Iterator[pa.RecordBatch]:
-        """All result batches, the report last; `report` of the first step is asked for behind its pairs."""
-        settling = Settling(self)
-        emitted, cpu_seconds = 0, 0.0
-        for batch in batches:
-            started = time.thread_time()
-            good = batch.filter(batch.column(OK))
-            self._mark(settling, good)
-            cpu_seconds += time.thread_time() - started
-            if self.layout.emits_pairs and good.num_rows:
-                emitted += good.num_rows
-                yield good.select(self.assembler.schema.names).cast(self.assembler.schema)
-        started = time.thread_time()
-        first = TaskReport.from_json(json.loads(report()))
-        self._open_new(first.added, settling)
-        for run, rows in settling.leaving():
-            emitted += len(rows)
-            yield self.assembler.lonely(run, rows)
-        settling.write()
-        written = self.writer.close()
-        cpu_seconds += time.thread_time() - started
-        yield self.assembler.report(
-            report_json(
-                replace(
-                    first,
-                    emitted=emitted,
-                    cpu_seconds=first.cpu_seconds + cpu_seconds,
-                    bytes_written=first.bytes_written + written,
-                    added=tuple(settling.added()),
-                    merged=tuple(settling.merged),
-                    matched=settling.matched,
-                    recut_seconds=first.recut_seconds + self.held.recut_seconds,
-                )
-            )
-        )
-
-    def _mark(self, settling: Settling, good: pa.RecordBatch) -> None:
-        for side, (run_name, row_name) in enumerate(((LEFT_RUN, LEFT_ROW), (RIGHT_RUN, RIGHT_ROW))):
-            if not self.layout.tracked[side] or not good.num_rows:
-                continue
-            runs = good.column(run_name).to_numpy(zero_copy_only=False)
-            rows = good.column(row_name).to_numpy(zero_copy_only=False)
-            for number in np.unique(runs):
-                positions = np.ascontiguousarray(rows[runs == number], dtype=np.int64)
-                if number >= 0:
-                    settling.set(self.held.by_number[int(number)], positions)
-                else:
-                    self._waiting.setdefault((side, int(number)), []).append(positions)
-
-    def _open_new(self, added: Sequence[Piece], settling: Settling) -> None:
-        self.written = added
-        self.new = [StoredRun(piece, [(0, piece.rows)], self.cache) for piece in added]
-        for (_, number), positions in self._waiting.items():
-            settling.set(self.new[-number - 1], np.concatenate(positions))

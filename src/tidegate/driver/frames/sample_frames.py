@@ -21,11 +21,11 @@ from pyspark.sql import DataFrame
 from tidegate.control.actuators import sampling
 from tidegate.control.actuators.sampling import EstimateSettings
 from tidegate.control.goal import goal_loop
-from tidegate.control.planning import Operator
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.sql_text import data, literal, told_apart
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport

@@ -106,3 +106,8 @@ def _rank(x: str, table: AxisTable) -> str:
 def _whole(share: float) -> int:
     """The least integer of 53 bits that is, times 2^-53, no less than a share: exact, by powers of two."""
     return math.ceil(share / UNIT)
+
+
+def marked(rows: DataFrame, mark: str) -> DataFrame:
+    """Rows that nodes let through, with SAMPLE where they say so."""
+    return rows.withColumn(SAMPLE, F.coalesce(F.col(quoted(mark)).cast("boolean"), F.lit(False)))

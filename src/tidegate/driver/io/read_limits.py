@@ -32,7 +32,7 @@ from typing import Any
 
 from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tidegate.control.goal.backpressure import Taken
 
@@ -45,12 +45,6 @@ _NEARLY = 0.1
 _LISTED = 0.2
 #: How long Spark may take to set up the sources of a query, and how often it is asked.
 _SETUP_SECONDS, _ASK_SECONDS = 60.0, 0.001
-
-
-def streaming_leaves(frame: DataFrame) -> int:
-    """Sources that a frame is made of."""
-    leaves = _items(frame._jdf.queryExecution().analyzed().collectLeaves())
-    return sum(bool(leaf.isStreaming()) for leaf in leaves)
 
 
 class ReadLimits:

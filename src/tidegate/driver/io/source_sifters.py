@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from tidegate.driver.compile.compiled import CompiledMatch
-from tidegate.driver.compile.keys import quoted
 from tidegate.edge.sifter_folder import offered, publish
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.sift.filter.sifter import Sifter
-from tidegate.worker.runtime.layout import SAMPLE
 
 #: Where the manifest keeps what the nodes had been offered, and had dropped, when its batch was over.
 CONTROL, DROPPED = "sources", "sources_dropped"
@@ -54,8 +49,3 @@ def since(before: Manifest, what: str, now: Mapping[str, int]) -> dict[str, int]
     return {
         name: rows - last.get(name, 0) if rows >= last.get(name, 0) else rows for name, rows in now.items()
     }
-
-
-def marked(rows: DataFrame, mark: str) -> DataFrame:
-    """Rows that nodes let through, with SAMPLE where they say so."""
-    return rows.withColumn(SAMPLE, F.coalesce(F.col(quoted(mark)).cast("boolean"), F.lit(False)))

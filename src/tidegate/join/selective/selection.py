@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 #: What a lot is drawn for: a row that explores is no more likely to be dropped than any other.
 KEEP, OVERFLOW, EXPLORE, PLACE, GROUP, PAY = 1, 2, 3, 4, 5, 6
-
-
 #: Groups of a sample, each as good as the whole but smaller: how they differ says how sure an estimate is.
 GROUPS = 16
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tidegate.state.store.paths import Names, checked, missing, selected, temporary, written_twice
 
 if TYPE_CHECKING:
-    from tidegate.state.store.store import Bytes
+    from tidegate.state.store.paths import Bytes
 
 
 class LocalStore:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidegate.state.store.paths import Names, checked, missing, selected, written_twice
 
 if TYPE_CHECKING:
-    from tidegate.state.store.store import Bytes
+    from tidegate.state.store.paths import Bytes
 
 #: Name of a store → its blobs. The one global of this package: it plays the part of the disk.
 _DISK: dict[str, dict[str, bytes]] = {}

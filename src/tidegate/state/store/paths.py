@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable
+from typing import TypeAlias
+
+import pyarrow as pa
 
 from tidegate.errors import StateError, explain
 
@@ -91,3 +94,7 @@ def written_twice(url: str, path: str) -> StateError:
             do="Report this: each attempt of a task must write under a name of its own",
         )
     )
+
+
+#: What can be written: anything that shows its bytes without a copy.
+Bytes: TypeAlias = bytes | memoryview | pa.Buffer

@@ -28,7 +28,7 @@ from tidegate.state.store.downloads import Downloads, private_directory
 from tidegate.state.store.paths import Names, checked, missing, selected, temporary, written_twice
 
 if TYPE_CHECKING:
-    from tidegate.state.store.store import Bytes
+    from tidegate.state.store.paths import Bytes
 
 #: Schemes whose single put is atomic and whose rename is a copy.
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "r2", "oci", "obs"})

@@ -21,17 +21,14 @@ manifests, plans and byte ranges turn the torn file into a clear error, never in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import pyarrow as pa
 
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.memory import MemoryStore
-from tidegate.state.store.paths import Names
+from tidegate.state.store.paths import Bytes, Names
 from tidegate.state.store.remote import RemoteStore
-
-#: What can be written: anything that shows its bytes without a copy.
-Bytes: TypeAlias = bytes | memoryview | pa.Buffer
 
 
 class Store(Protocol):

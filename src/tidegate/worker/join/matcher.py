@@ -7,7 +7,7 @@ at, `paying.py` lets stored rows meet what they owe.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from tidegate.join.probe.key_filter import worth_asking
 from tidegate.join.selective.reach import Look
 from tidegate.model.times import LEFT
 from tidegate.worker.join.joined_rows import Pairs, same_keys
-from tidegate.worker.join.predicates import Places, by_time, judge_of, places_of
+from tidegate.worker.join.predicates import by_time, judge_of, places_of
 from tidegate.worker.join.work import JoinBatch
 from tidegate.worker.runtime.runs import Run, StoredRun
 
@@ -116,3 +116,18 @@ def chunks(found: Iterator[Pairs], at_least: int) -> Iterator[list[Pairs]]:
             waiting, size = [], 0
     if waiting:
         yield waiting
+
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The rows of a run that belong to this instance, by time: place → row."""
+
+    rows: Positions
+    times: NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self.times.nbytes

@@ -13,7 +13,6 @@ Without a key to sort by, the places of a run are its rows by time (`Places`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,24 +23,12 @@ from tidegate.errors import BatchFailed, explain
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.probe import Ranges
 from tidegate.worker.join.joined_rows import gather
+from tidegate.worker.join.matcher import Places, Positions
 from tidegate.worker.join.work import JoinBatch
 from tidegate.worker.runtime.runs import Run
 
-Positions = NDArray[np.int64]
 #: Candidates that a user's function is given at once: enough to be vectorised, few enough to fit anywhere.
 CANDIDATES_PER_CALL = 1 << 16
-
-
-@dataclass(frozen=True, eq=False)
-class Places:
-    """The rows of a run that belong to this instance, by time: place → row."""
-
-    rows: Positions
-    times: NDArray[np.int64]
-
-    @property
-    def nbytes(self) -> int:
-        return self.rows.nbytes + self.times.nbytes
 
 
 def places_of(run: Run) -> Places:

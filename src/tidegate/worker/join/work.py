@@ -8,17 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.control.repair.debts import Needs
 from tidegate.join.selective.reach import Ages, ages_of
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.debts import Debt, Payment
-from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
-from tidegate.model.plan import Plan
 from tidegate.model.reports import Looks
 from tidegate.model.routing import Cut, Routing
 from tidegate.model.skip_plan import Skipping
-from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
+from tidegate.model.times import END_US, LEFT, RIGHT
 from tidegate.window.drop.intervals import Intervals
 from tidegate.worker.runtime.layout import JoinLayout
 
@@ -65,31 +62,6 @@ class JoinBatch:
     def alive_from_us(self, side: int) -> int:
         """Rows below this time are needed by nobody any more."""
         return min(self.layout.within.dead_before(side, self.settle_us), self.owed_since_us[side])
-
-
-def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:
-    """What the plan of a batch, on top of what was before it, asks of one join."""
-    name = layout.operator
-    needs = Needs(before.debts)
-    owed = {debt.batch: debt for debt in before.debts if debt.operator == name}
-    late = [BEGINNING_US if side.stream is None else plan.watermarks_us[side.stream] for side in layout.sides]
-    return JoinBatch(
-        layout=layout,
-        store_url=store_url,
-        batch=plan.batch,
-        late_before_us=(late[0], late[1]),
-        settle_us=plan.settle_us[name],
-        settled_us=before.settled_us[name],
-        routing=plan.routing[name],
-        pieces=tuple(piece for piece in before.pieces if piece.operator == name),
-        merges=tuple(plan.merges.get(name, {}).items()),
-        flush=plan.flush,
-        skipping=plan.skipping.get(name),
-        seed=plan.seed,
-        cuts=plan.cuts.get(name, ()),
-        payments=tuple((owed[payment.batch], payment) for payment in plan.payments.get(name, ())),
-        owed_since_us=(needs.since_us(name, LEFT), needs.since_us(name, RIGHT)),
-    )
 
 
 #: What an instance does: with rows, which come, go and find out where to look; with pairs, of which fewer may

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.api.windows import HIGH, LOW
 from tidegate.errors import BatchFailed, explain
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.finals import finish
 from tidegate.window.aggregate.sums import decimal_words
 from tidegate.window.estimate.estimates import AVERAGE, COUNT, SUM
 from tidegate.window.estimate.horvitz_thompson import bounds, estimate
+from tidegate.window.spec import HIGH, LOW
 from tidegate.worker.runtime.layout import WindowLayout
 from tidegate.worker.window.partial_columns import as_arrow, as_column
 

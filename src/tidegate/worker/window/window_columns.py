@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.api.windows import END, START
 from tidegate.window.aggregate.aggregates import Merge, Part
 from tidegate.window.aggregate.finals import finish
+from tidegate.window.spec import END, START
 from tidegate.worker.runtime.layout import REPORT, TIME, WindowLayout, WindowResult
 from tidegate.worker.runtime.runs import one_array
 from tidegate.worker.window.estimated_columns import ESTIMATES, estimated_values, with_bounds

@@ -11,8 +11,8 @@ from tidegate.api.goal import Shed
 from tidegate.control import planning
 from tidegate.control.actuators.join_policies import JoinShape, kind_of
 from tidegate.control.actuators.join_shedding import OverloadSettings, decide
-from tidegate.control.planning import Operator
 from tidegate.join.within import Within
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.times import BEGINNING_US

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tidegate.control import planning
 from tidegate.control.actuators.join_policies import JoinShape
 from tidegate.control.actuators.work_ahead import rows_ahead, work_ahead
-from tidegate.control.planning import Operator
 from tidegate.join.within import TimeCondition, Unbounded, Within
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.reports import Looks, TaskReport

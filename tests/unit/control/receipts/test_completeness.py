@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.control.test_outcome import a_report
 
-from tidegate.control.planning import Operator, first_manifest, next_plan
+from tidegate.control.planning import first_manifest, next_plan
 from tidegate.control.receipts.completeness import (
     CONTROL,
     EARLIER,
@@ -17,8 +17,9 @@ from tidegate.control.receipts.completeness import (
     Losses,
     losses_of,
 )
-from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, Line, Reader
+from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, Line
 from tidegate.join.within import Unbounded, Within
+from tidegate.model.graph import Operator, Reader
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping

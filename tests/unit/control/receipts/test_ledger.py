@@ -15,11 +15,11 @@ from tidegate.control.receipts.ledger import (
     WINDOW_DROP,
     Counted,
     Line,
-    Reader,
     added_up,
     lines_of,
     of_stream,
 )
+from tidegate.model.graph import Reader
 from tidegate.model.reports import MatchReport, PartitionLoad, TaskReport
 
 LEFT = Reader("join1", 0, "orders", RANDOM_DROP, whole=True, keeps_keyless=False, joins=True)

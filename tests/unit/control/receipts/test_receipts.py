@@ -11,22 +11,14 @@ from tests.unit.control.receipts.test_completeness import ALL, OPERATORS, state
 from tests.unit.control.receipts.test_ledger import joined
 from tests.unit.control.receipts.test_recall import looks
 
-from tidegate.control.planning import Operator, next_plan
-from tidegate.control.receipts.ledger import RANDOM_DROP, Counted, Reader
-from tidegate.control.receipts.receipts import (
-    ESTIMATED,
-    EXACT,
-    NO_SAMPLE,
-    SUBSET,
-    Outlet,
-    Told,
-    Ways,
-    receipt_of,
-)
+from tidegate.control.planning import next_plan
+from tidegate.control.receipts.ledger import RANDOM_DROP, Counted
+from tidegate.control.receipts.receipts import ESTIMATED, EXACT, NO_SAMPLE, SUBSET, Told, receipt_of
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.selective.selection import GROUPS
 from tidegate.join.within import Within
 from tidegate.model.debts import Debt, OwedCell
+from tidegate.model.graph import Operator, Outlet, Reader, Ways
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.reports import Looks, Paid, TaskReport

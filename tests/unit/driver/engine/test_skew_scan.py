@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from tidegate.control.balance.key_counts import SideCount
 from tidegate.control.balance.skew_scan import load_ahead
 from tidegate.driver.engine import skew_scan
-from tidegate.driver.engine.skew_scan import _added_up, _Counting
+from tidegate.driver.engine.skew_scan import _added_up
 from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
 from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash_routing import partition_of
+from tidegate.worker.runtime.key_scan import _Counting
 
 SECOND = 1_000_000
 KEYS, ROWS, PARTITIONS, INSTANCES, REACH_SECONDS = 100_000, 60_000, 64, 8, 3

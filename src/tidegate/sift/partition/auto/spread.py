@@ -31,8 +31,6 @@ CLOUD = 2000
 PER_ROW_MOST = 16
 #: Twice as many neighbours are parted once more; fewer tell nothing about a deviation.
 NEIGHBOURS_LEAST = 4
-
-
 #: How far from its row a point may be, in deviations: a uniform distribution has the width √12.
 REACH = np.sqrt(3.0)
 

@@ -1,0 +1,23 @@
+"""The lower convex hull of a curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+from tidegate.control.goal.optimiser import _above
+
+
+def hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
+    """Corners of the lower convex hull of points whose x do not fall, from the first point on."""
+    corners = [0]
+    for place in range(1, x.size):
+        if x[place] <= x[corners[-1]]:
+            continue
+        while len(corners) > 1 and _above(x, y, corners[-2], corners[-1], place):
+            corners.pop()
+        corners.append(place)
+    return corners

@@ -1,0 +1,46 @@
+"""Counts the keys of the first batch, in the tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.control.balance.key_counts import SideCount
+from tidegate.model.times import BEGINNING_US
+from tidegate.worker.runtime.layout import REPORT
+
+#: Rows that are counted together. A task has any number of such chunks: a backlog of days need not fit into
+#: its memory.
+CHUNK_ROWS = 250_000
+
+
+class _Counting:
+    """Runs in the tasks: one report of the rows of each port."""
+
+    def __init__(self, tags: frozenset[int], partitions: int):
+        self._tags, self._partitions = tags, partitions
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        counts = {tag: SideCount(self._partitions) for tag in self._tags}
+        for tag, time_us, code in _chunks(batches):
+            for one, count in counts.items():
+                mine = np.flatnonzero((tag == one) & (time_us != BEGINNING_US))
+                count.add(code[mine].view(np.uint64), time_us[mine])
+        told = {tag: count.to_json() for tag, count in counts.items() if count.rows}
+        yield pa.RecordBatch.from_pydict({REPORT: [json.dumps(told)]})
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[NDArray[np.int64]]]:
+    """Tags, times and codes of a task's rows, so many at a time."""
+    taken: list[list[NDArray[np.int64]]] = []
+    for batch in batches:
+        taken.append([np.asarray(batch.column(i)) for i in range(3)])
+        if sum(len(tags) for tags, _, _ in taken) >= CHUNK_ROWS:
+            yield [np.concatenate(parts) for parts in zip(*taken, strict=True)]
+            taken = []
+    if taken:
+        yield [np.concatenate(parts) for parts in zip(*taken, strict=True)]
