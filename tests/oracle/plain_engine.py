@@ -33,6 +33,7 @@ from tidegate.control.repair import repair
 from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.operators.join import join_batch
 from tidegate.model.debts import Payment
+from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport

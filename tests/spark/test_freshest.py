@@ -26,7 +26,7 @@ from tidegate.driver.engine.engine import Engine
 from tidegate.driver.goal_settings import goal_settings
 from tidegate.driver.streaming_query import Query
 from tidegate.model.reports import MatchReport, TaskReport
-from tidegate.observe.progress import iso
+from tidegate.observe.units import iso
 from tidegate.state.checkpoint import Checkpoint
 
 SCHEMA = "ts timestamp, n long, k long"

@@ -19,6 +19,7 @@ from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files
 
 import tidegate as tg
 from tidegate.control.goal.backpressure import Intake, Taken
+from tidegate.driver.compile.compiled import streaming_leaves
 from tidegate.driver.io import read_limits
 from tidegate.driver.streaming_query import Query as RunningQuery
 
@@ -167,7 +168,7 @@ def test_a_source_in_python_is_told_what_it_may_give(spark: SparkSession, tmp_pa
         taken.append(limits.taken("a", rows.count(), None))
         limits.set({"a": 300 * (batch + 1)})
 
-    assert read_limits.streaming_leaves(frame) == 1
+    assert streaming_leaves(frame) == 1
     writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "ck"))
     query = writer.start()
     try:

@@ -8,7 +8,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-from tidegate.control.goal.optimiser import _above
 
 
 def hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
@@ -21,3 +20,8 @@ def hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
             corners.pop()
         corners.append(place)
     return corners
+
+
+def _above(x: NDArray[np.float64], y: NDArray[np.float64], a: int, b: int, c: int) -> bool:
+    """Whether b lies on or above the line from a to c."""
+    return bool((y[b] - y[a]) * (x[c] - x[a]) >= (y[c] - y[a]) * (x[b] - x[a]))

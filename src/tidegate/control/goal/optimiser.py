@@ -130,11 +130,6 @@ def _pieces(curve: Curve, weights: Mapping[str, float]) -> list[_Piece]:
     return found
 
 
-def _above(x: NDArray[np.float64], y: NDArray[np.float64], a: int, b: int, c: int) -> bool:
-    """Whether b lies on or above the line from a to c."""
-    return bool((y[b] - y[a]) * (x[c] - x[a]) >= (y[c] - y[a]) * (x[b] - x[a]))
-
-
 def _between(one: Allocation, other: Allocation, part: float, short: float) -> Allocation:
     def mixed(a: Mapping[str, float], b: Mapping[str, float]) -> dict[str, float]:
         return {name: a[name] + part * (b[name] - a[name]) for name in a}

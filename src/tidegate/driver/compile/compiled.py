@@ -10,13 +10,12 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Join, Match, Node, Output, Source, Window
-from tidegate.control.goal.backpressure import Taken
 from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.lanes import Lanes
 from tidegate.driver.compile.ports import Port
 from tidegate.driver.compile.window_aggregates import Taken
-from tidegate.driver.io.read_limits import _items
+from tidegate.driver.java_collections import java_items
 from tidegate.model.times import END_US
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.worker.runtime.layout import JoinLayout, MatchLayout, WindowLayout
@@ -174,5 +173,5 @@ class Compiled:
 
 def streaming_leaves(frame: DataFrame) -> int:
     """Sources that a frame is made of."""
-    leaves = _items(frame._jdf.queryExecution().analyzed().collectLeaves())
+    leaves = java_items(frame._jdf.queryExecution().analyzed().collectLeaves())
     return sum(bool(leaf.isStreaming()) for leaf in leaves)

@@ -22,7 +22,7 @@ from tidegate.driver.sql_text import data, literal
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US, END_US
-from tidegate.observe.progress import iso
+from tidegate.observe.units import iso
 from tidegate.window.drop.gap_table import NO_GAPS, GapTable, gap_table
 from tidegate.window.drop.intervals import Intervals, union
 from tidegate.window.drop.kept_arrows import Arrow

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from tidegate.driver.compile.compiled import CompiledJoin, CompiledOperator, Tap
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.frames import residual_frames
+from tidegate.driver.sql_text import condition
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import REPORT, TAG, TIME
 
@@ -26,7 +26,7 @@ def result(operator: CompiledOperator, results: Mapping[str, DataFrame], staged:
         return frame
     if operator.node.where is not None and operator.candidates is None:
         # Behind the reports, not beside them: a condition in Python must never see a row of nulls.
-        frame = frame.where(residual_frames.condition(operator.node.where))
+        frame = frame.where(condition(operator.node.where))
     return frame
 
 

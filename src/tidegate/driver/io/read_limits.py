@@ -35,6 +35,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from tidegate.control.goal.backpressure import Taken
+from tidegate.driver.java_collections import java_items
 
 #: Before anything is known: bytes of files, and rows, of a batch.
 _FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
@@ -123,11 +124,11 @@ class ReadLimits:
             if time.monotonic() > given_up or not self._execution.isActive():
                 return {}
             time.sleep(_ASK_SECONDS)
-        leaves = _items(self._execution.sources())
+        leaves = java_items(self._execution.sources())
         if len(leaves) < len(streams):
             return {}
         found: dict[str, _Source] = {}
-        for pair in _items(self._execution.uniqueSources()):
+        for pair in java_items(self._execution.uniqueSources()):
             java, both = pair._1(), zip(streams, leaves, strict=False)
             readers = {stream for stream, leaf in both if leaf.equals(java)}
             source = _source(java, pair._2(), self._execution)
@@ -265,11 +266,3 @@ def _source(java: Any, limit: Any, execution: Any) -> _Source | None:
         told = json.loads(limit.json())
         return _Python(java, told["max_rows"], limit) if told["_type"] == "ReadMaxRows" else None
     return None
-
-
-def _items(collection: Any) -> list[Any]:
-    """What a collection of Scala's holds."""
-    iterator, found = collection.iterator(), []
-    while iterator.hasNext():
-        found.append(iterator.next())
-    return found
