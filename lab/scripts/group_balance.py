@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tidegate.route.auto.strategy import Auto
+from tidegate.route.baselines import HashOnly
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate.route.strategy import Strategy
 from tidegate_lab.simulate.balance.key_counts import count_arrivals
 from tidegate_lab.simulate.balance.skewed_join import SkewedJoin, simulate

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.fastjoin.candidates import Candidates, candidates
-from tidegate.route.fastjoin.greedy_fit import greedy_fit
+from tidegate.route.fastjoin.greedy_fit import Candidates, candidates, greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork
 from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
 from tidegate.route.fastjoin.strategy import FastJoin

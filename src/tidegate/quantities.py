@@ -1,12 +1,63 @@
-"""Durations as people write them ("2 seconds", "1 minute", "500 ms"), exact to the microsecond."""
+"""Durations as people write them ("2 seconds", "1 minute", "500 ms"), exact to the microsecond.
+
+Numbers as people give them. Python takes more for a number than they mean: True, NaN, infinity.
+
+Sizes as people write them ("2 GB", "512 MiB"), in whole bytes.
+"""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
 from fractions import Fraction
+from math import inf
+from typing import TypeGuard
 
 from tidegate.errors import FlowError, explain
+
+_UNITS = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+_SIZE = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]+)\s*")
+
+
+def size_bytes(text: str, what: str) -> int:
+    """The size in whole bytes, rounded down; `what` names the setting in the error."""
+    found = _SIZE.fullmatch(text) if isinstance(text, str) else None
+    unit = _UNITS.get(found["unit"].lower()) if found else None
+    if found is None or unit is None:
+        raise FlowError(
+            explain(
+                f"{what} is not a size",
+                got=repr(text),
+                do='Write a number and a unit, for example "2 GB" or "512 MiB"',
+            )
+        )
+    total = int(Fraction(found["number"]) * unit)
+    if total == 0:
+        raise FlowError(explain(f"{what} is zero", got=repr(text), why="Every query stores something"))
+    return total
+
+
+def is_number(given: object, least: float = -inf, below: float = inf) -> TypeGuard[float]:
+    """A number from `least` to below `below`, and finite."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return False
+    return -inf < given < inf and least <= given < below
+
+
+def is_whole(given: object, least: int = 1) -> TypeGuard[int]:
+    """A whole number of at least `least`."""
+    return isinstance(given, int) and not isinstance(given, bool) and given >= least
+
 
 _UNITS_US = {
     "microsecond": 1,

@@ -152,7 +152,7 @@ def test_rows_that_choose_by_content_find_a_subset_and_the_same_one_in_a_replay(
     """Some batches run twice under their plan; the engine compares what comes out."""
     within, case = data.draw(WINDOWED), data.draw(st.sampled_from(SET_CASES))
     story = without_keys(data.draw(stories(ordered=True)))
-    with patch.multiple("tidegate.join.selective.estimate_price", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0):
+    with patch.multiple("tidegate.join.selective.content_choice", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0):
         joined = played(data, join_of("inner", within, case, spread=True), story, choosing)
     assert joined <= expected(story, within, "inner", case)
 

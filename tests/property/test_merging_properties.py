@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.merging import CLOSED_MIN, TIER, choose_merges
-from tidegate.control.stored_pieces import after_batch
+from tidegate.control.outcome import after_batch
 from tidegate.model.pieces import Piece
 from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Routing, together

@@ -12,7 +12,7 @@ import pytest
 from tidegate.control.actuators import sampling
 from tidegate.control.actuators.sampling import EstimateSettings
 from tidegate.control.goal import goal_loop
-from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_loop import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.graph import Operator
@@ -20,8 +20,7 @@ from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Output, Source, Window
+from tidegate.window.drop.network import Network, Output, Source, Window
 from tidegate.window.estimate.strata import STRATA
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec

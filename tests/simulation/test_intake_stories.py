@@ -16,13 +16,12 @@ from tidegate.control.actuators import join_shedding
 from tidegate.control.actuators.join_shedding import OverloadSettings
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import Taken
-from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_loop import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Join, Output, Source
+from tidegate.window.drop.network import Join, Network, Output, Source
 
 SECOND = 1_000_000
 WITHIN = Within(SECOND, SECOND)

@@ -107,7 +107,7 @@ def test_after_a_step_batches_are_back_in_time_and_stay(policy: str, most: float
 def test_rows_that_choose_by_content_are_as_much_in_time_and_find_more() -> None:
     """One in four rows has three items in common with another one in four: who knows finds nearly all."""
     rates = [CALM] * 8 + [RUSH] * 24
-    with patch.multiple("tidegate.join.selective.estimate_price", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0):
+    with patch.multiple("tidegate.join.selective.content_choice", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0):
         choosing, by_time = (play(policy, rates, OF_SETS)[-12:] for policy in ("auto", "selective"))
     assert np.median([beat.seconds for beat in choosing]) <= 1.0
     assert min(beat.seconds for beat in choosing) >= 0.7

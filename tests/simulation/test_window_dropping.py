@@ -14,15 +14,14 @@ from tidegate.api.goal import Shed
 from tidegate.control.actuators import window_dropping
 from tidegate.control.actuators.window_dropping import PATIENCE, DropSettings
 from tidegate.control.goal import goal_loop
-from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_loop import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import always
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Output, Source, Window
+from tidegate.window.drop.network import Network, Output, Source, Window
 from tidegate.window.spec import WindowSpec
 
 SECOND = 1_000_000

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.window.drop.decisions import Decisions
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Box, Join, Node, Output, Source, Window
+from tidegate.window.drop.network import Box, Join, Network, Node, Output, Source, Window
 from tidegate.window.drop.placement import Placement, place
 from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
 from tidegate.window.spec import WindowSpec

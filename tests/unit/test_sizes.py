@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sizes import size_bytes
+from tidegate.quantities import size_bytes
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tidegate.route.auto.strategy import Auto
+from tidegate.route.baselines import HashOnly
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.strategy import Strategy
 from tidegate_lab.simulate.balance.key_counts import count_arrivals

@@ -9,8 +9,8 @@ import pytest
 from tests.simulation.skewed_streams import mixed, zipf, zipf_stream
 
 from tidegate.route.auto.strategy import Auto
+from tidegate.route.baselines import HashOnly
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate_lab.simulate.balance.join_costs import Indexed
 from tidegate_lab.simulate.balance.join_trace import JoinTrace
 from tidegate_lab.simulate.balance.key_counts import Arrivals, count_arrivals

@@ -6,8 +6,7 @@ import pytest
 
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.kept_arrows import kept_on_arrows
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Box, Output, Source, Window
+from tidegate.window.drop.network import Box, Network, Output, Source, Window
 from tidegate.window.drop.placement import place
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.reproduce.window_drop.scenarios import fan_out, one_window, pipeline

@@ -7,9 +7,8 @@ from statistics import median
 
 import pytest
 
-from tidegate.route.baselines import ContRand
+from tidegate.route.baselines import ContRand, HashOnly
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate.route.strategy import Strategy
 from tidegate_lab.reproduce.fastjoin.imbalance_bars import free_imbalances, held_imbalances, longest_above
 from tidegate_lab.reproduce.fastjoin.scenarios import THETA, Scenario, run

@@ -13,9 +13,7 @@ from tidegate.join.sets.thresholds import Overlap
 from tidegate_lab.simulate.join.basic_windows import Ranges, Windows
 from tidegate_lab.simulate.join.counted_conditions import Condition, CountedOverlap
 from tidegate_lab.simulate.join.known_pairs import KnownPairs, identities
-from tidegate_lab.simulate.join.machine import SECOND_US, Machine
-from tidegate_lab.simulate.join.paper_streams import paper_streams
-from tidegate_lab.simulate.join.stored import Stream
+from tidegate_lab.simulate.join.machine import SECOND_US, Machine, Stream, paper_streams
 from tidegate_lab.simulate.join.stream_join import StreamJoin
 from tidegate_lab.workloads.selective_join import Steps, Workload, draw
 

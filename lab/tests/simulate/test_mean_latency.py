@@ -5,9 +5,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.simulation.skewed_streams import mixed
 
+from tidegate.route.baselines import HashOnly
 from tidegate.route.fastjoin.imbalance import InstanceWork
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate_lab.simulate.balance.instance_speed import Speed
 from tidegate_lab.simulate.balance.join_costs import ComparedWithInstance
 from tidegate_lab.simulate.balance.key_counts import count_arrivals

@@ -15,8 +15,7 @@ from tidegate.join.sets.pair_finders import Matcher
 from tidegate.join.sets.thresholds import Overlap
 from tidegate_lab.simulate.join.basic_windows import Ranges, Windows
 from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
-from tidegate_lab.simulate.join.machine import SECOND_US, Machine
-from tidegate_lab.simulate.join.paper_streams import paper_streams
+from tidegate_lab.simulate.join.machine import SECOND_US, Machine, paper_streams
 from tidegate_lab.simulate.join.period_join import (
     BY_LOT,
     PART_OF_IT,

@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 from tests.unit.route.loads import load_of, mixed_codes, one_sided, zipf_counts
 
-from tidegate.route.baselines import ContRand
+from tidegate.route.baselines import ContRand, HashOnly
 from tidegate.route.fastjoin.imbalance import imbalance, instance_work
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate_lab.simulate.balance.recorded import Recorded
 
 CODES = mixed_codes(400)

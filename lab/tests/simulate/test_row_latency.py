@@ -9,8 +9,7 @@ import pytest
 from tests.simulation.skewed_streams import mixed
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.baselines import ContRand
-from tidegate.route.hash_only import HashOnly
+from tidegate.route.baselines import ContRand, HashOnly
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load
 from tidegate.route.ls_stream.strategy import LsStream

@@ -20,8 +20,7 @@ from tidegate_lab.reproduce.selective_join.beyond import (
 )
 from tidegate_lab.reproduce.selective_join.steady import WINDOWS, per_comparison
 from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
-from tidegate_lab.simulate.join.machine import SECOND_US, Machine
-from tidegate_lab.simulate.join.paper_streams import paper_streams
+from tidegate_lab.simulate.join.machine import SECOND_US, Machine, paper_streams
 from tidegate_lab.simulate.join.stream_join import StreamJoin
 from tidegate_lab.workloads.selective_join import Steps, Workload
 

@@ -15,7 +15,7 @@ from tidegate.control.actuators.sifting import CONTROL, Offered, SiftSettings, d
 from tidegate.model.manifest import Manifest
 from tidegate.model.reports import MatchReport
 from tidegate.model.samples import Sampled
-from tidegate.observe.sift_metrics import sift_told
+from tidegate.observe.shed_metrics import sift_told
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter

@@ -13,11 +13,9 @@ from tests.simulation.skewed_streams import mixed, zipf_stream
 
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
-from tidegate.route.baselines import ContRand
-from tidegate.route.hash_only import HashOnly
+from tidegate.route.baselines import ContRand, HashOnly, RandomSpread
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load
-from tidegate.route.random_spread import RandomSpread
 from tidegate.route.strategy import Memory, Strategy
 from tidegate_lab.simulate.balance.join_costs import (
     ComparedWithInstance,

@@ -7,8 +7,7 @@ import pytest
 from tidegate.errors import FlowError
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.drop_window import DropWindow
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Box, Source, Window
+from tidegate.window.drop.network import Box, Network, Source, Window
 from tidegate.window.spec import RowsSpec, WindowSpec
 from tidegate_lab.simulate.windows.window_marks import (
     CLOSED,

@@ -12,8 +12,7 @@ from tests.simulation.window_stories import BEGIN, LENGTH, MEDIAN, Story, joined
 
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.kept_arrows import kept_on_arrows
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Output, Source, Window
+from tidegate.window.drop.network import Network, Output, Source, Window
 from tidegate.window.drop.placement import place, result_window
 from tidegate.window.drop.window_drop import WindowDrop
 from tidegate.window.spec import WindowSpec

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import FlowError, explain
-from tidegate.numeric import is_number, is_whole
+from tidegate.quantities import is_number, is_whole
 
 STRATEGIES = ("auto", "hash", "random", "contrand", "fastjoin", "ls-stream", "none")
 TOGETHER, BICLIQUE = "together", "biclique"

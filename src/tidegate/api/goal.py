@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from tidegate.errors import FlowError, explain
-from tidegate.numeric import is_number, is_whole
-from tidegate.quantities import duration_us
-from tidegate.sizes import size_bytes
+from tidegate.quantities import duration_us, is_number, is_whole, size_bytes
 
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")
 RATE_RULES = ("model", "paper")

@@ -21,8 +21,7 @@ from tidegate.api.range_queries import Query
 from tidegate.api.windows import Windowed, _spec
 from tidegate.errors import FlowError, explain
 from tidegate.join.within import Unbounded
-from tidegate.numeric import is_whole
-from tidegate.quantities import duration_us
+from tidegate.quantities import duration_us, is_whole
 from tidegate.window.spec import RowsSpec
 
 HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")

@@ -6,22 +6,61 @@
 
 Guarantee: a pure function, so an engine that runs without Spark and one that runs on it agree on every byte
 of the state, and a replay under the same plan leaves the same behind.
+
+What a batch does to the list of stored pieces: pure, so that a commit can be tested without files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tidegate.control.repair.debts import Needs, owed_after
 from tidegate.control.repair.write_off import within_limit, without_given_up
-from tidegate.control.stored_pieces import after_batch
 from tidegate.control.watermarks import ClockSettings, advance
 from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
-from tidegate.model.pieces import Piece
+from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
+from tidegate.model.routing import Routing
 from tidegate.model.times import END_US
+
+
+def after_batch(
+    pieces: Iterable[Piece],
+    reports: Iterable[TaskReport],
+    routing: Mapping[str, Routing],
+    is_dead: Callable[[Piece], bool],
+) -> tuple[Piece, ...]:
+    """The pieces that a batch leaves behind.
+
+    1. Rows that were cut out are in other partitions. 2. Merged rows leave the pieces they came from. 3. New
+    and merged pieces join the list. 4. Matched bits replace what the same instance wrote before. 5. Pieces
+    without a row that can still match are dropped.
+    """
+    reports = list(reports)
+    alive: dict[str, Piece] = {piece.name: piece for piece in pieces}
+    for report in reports:
+        # Several instances may tell of one piece, and all tell the same.
+        alive.update({name: alive[name].with_ranges(ranges) for name, ranges in report.recut.items()})
+    for report in reports:
+        owned = [placement.owned_by(report.instance) for placement in routing[report.operator].sides]
+        for name in report.merged:
+            piece = alive.pop(name)
+            rest = piece.without(owned[piece.side])
+            if rest is not None:
+                alive[name] = rest
+        alive.update({piece.name: piece for piece in report.added})
+    for report in reports:
+        for name, blob in report.matched.items():
+            if name in alive:
+                alive[name] = _with_bits(alive[name], report.instance, blob)
+    return tuple(piece for piece in alive.values() if not is_dead(piece))
+
+
+def _with_bits(piece: Piece, instance: int, blob: ByteRange) -> Piece:
+    return replace(piece, matched={**piece.matched, str(instance): blob})
 
 
 def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, Operator]) -> dict[str, int]:

@@ -14,18 +14,18 @@ from tidegate.control.actuators.sampling import EstimateSettings, fixed_share
 from tidegate.control.actuators.sifting import SiftSettings
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.control.balance.balancing import Balanced, BalanceSettings, check
-from tidegate.control.goal.goal_step import KeepSettings
+from tidegate.control.goal.goal_loop import KeepSettings
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.compile.condition_checks import check_utility
 from tidegate.driver.compile.graph_checks import (
     joins_by_content,
     joins_that_may_repair,
     joins_that_may_skip,
     matches_that_may_sift,
 )
-from tidegate.driver.compile.utility import check_utility
-from tidegate.driver.compile.window_network import network_of, output_name
+from tidegate.driver.compile.lineage import network_of, output_name
 from tidegate.errors import FlowError, explain
 from tidegate.quantities import duration_us
 from tidegate.window.drop.network import Network

@@ -22,8 +22,7 @@ from tidegate.driver.goal_settings import (
 from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import Query
 from tidegate.errors import FlowError, StateError, explain
-from tidegate.numeric import is_whole
-from tidegate.quantities import duration_us
+from tidegate.quantities import duration_us, is_whole
 from tidegate.state.checkpoint import Checkpoint
 
 

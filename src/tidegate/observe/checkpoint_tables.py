@@ -16,9 +16,10 @@ from tidegate.observe.checkpoint_contents import (
     last_of,
     routing_rows,
     segment_rows,
+    sifter_rows,
     stream_rows,
+    window_rows,
 )
-from tidegate.observe.contents_operators import sifter_rows, window_rows
 from tidegate.observe.receipt_tables import receipt_rows, totals
 from tidegate.observe.table import print_table
 from tidegate.observe.tally import rows_out

@@ -1,16 +1,66 @@
-"""What people are told about owed work after a batch: how much there is, what was paid, what was given up."""
+"""What people are told about owed work after a batch: how much there is, what was paid, what was given up.
+
+What sifters did in a batch, told to people: offered, passed, dropped, by region, and what comes next.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from tidegate.control.actuators.sifting import CONTROL
 from tidegate.control.outcome import out_of_reach
 from tidegate.model.debts import Debt
 from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import MatchReport, TaskReport
+from tidegate.sift.filter.sifter import Sifter
+
+
+def sift_told(
+    plan: Plan, reports: Sequence[MatchReport], offered: Mapping[str, int], after: Manifest
+) -> dict[str, Any]:
+    """By match with a sifter: what it did; rows offered to a region are estimated from those that passed."""
+    learnt = after.control.get(CONTROL, {}).get("matches", {})
+    told = {}
+    for name, raw in plan.sifters.items():
+        mine = [report for report in reports if report.operator == name]
+        received = sum(report.received for report in mine)
+        told[name] = {
+            **_sifter(Sifter.from_json(raw), mine),
+            "offered": offered.get(name, received),
+            "received": received,
+            "dropped": offered.get(name, received) - received,
+            "sampled": sum(report.sampled for report in mine),
+            "matched": sum(report.matched for report in mine),
+            "pairs": sum(report.emitted for report in mine),
+        }
+        if name in learnt:
+            following = learnt[name]
+            told[name]["next"] = {
+                "version": following["sifter"]["version"],
+                "z": following["sifter"]["z"],
+                "why": following["why"],
+                "expected_quality": following["quality"],
+            }
+    return told
+
+
+def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
+    kept = np.zeros(sifter.regions.count + 1, np.int64)
+    for report in reports:
+        # Nothing is counted by region where the sifter, made for other queries, was not asked.
+        kept += np.array(report.kept, np.int64) if report.kept else 0
+    return {
+        "version": sifter.version,
+        "z": sifter.z,
+        "sample_share": sifter.sample_share,
+        "thresholds": sifter.thresholds.tolist(),
+        "kept": kept.tolist(),
+    }
 
 
 def debts_told(

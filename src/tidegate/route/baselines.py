@@ -17,12 +17,28 @@ A group of more instances than there are is all of them: the `random` strategy.
 
 Guarantee: every row is stored once and visits exactly `group` instances; nothing moves while the number of
 instances stays.
+
+The `hash` strategy: every key stays where its hash puts it.
+
+Paper: BiStream's hash partitioning, the baseline of FastJoin (sections I and II). The first table stands for
+ever, so nothing ever moves, and an instance that got heavy keys stays heavy.
+
+Guarantee: `decide` returns the assignment it was given. Only another number of instances moves partitions,
+and then the fewest that leave every instance with the same number, give or take one.
+
+The `random` strategy: rows are stored anywhere, and look for partners everywhere.
+
+Paper: random partitioning, as FastJoin (sections I and II) describes it for its predecessors. Perfect balance
+whatever the keys, and the most work: every new row visits every instance.
+
+Guarantee: every instance stores the same share of every key. Nothing ever moves while the number of instances
+stays; another number spreads all state anew.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
@@ -30,6 +46,44 @@ from tidegate.route.hash_routing import check_instances, first_table
 from tidegate.route.load import Load
 from tidegate.route.resizing import evened_table
 from tidegate.route.strategy import Memory
+
+
+@dataclass(frozen=True)
+class RandomSpread:
+    """No knobs: see the module docstring."""
+
+    @property
+    def name(self) -> str:
+        return "random"
+
+    def first(self, partitions: int, instances: int) -> Assignment:
+        check_instances(partitions, instances)
+        # One owner for all; that owner and all after it share every partition.
+        return Assignment(instances, first_table(partitions, 1), spread=instances)
+
+    def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
+        return current, memory
+
+    def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
+        return self.first(len(current.table), instances)
+
+
+@dataclass(frozen=True)
+class HashOnly:
+    """No knobs: see the module docstring."""
+
+    @property
+    def name(self) -> str:
+        return "hash"
+
+    def first(self, partitions: int, instances: int) -> Assignment:
+        return Assignment(instances, first_table(partitions, instances))
+
+    def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
+        return current, memory
+
+    def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
+        return replace(current, instances=instances, table=evened_table(current.table, instances))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.errors import FlowError, explain
-from tidegate.numeric import is_whole
+from tidegate.quantities import is_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from tidegate.errors import CheckpointInUse, explain
 from tidegate.model.manifest import Manifest
-from tidegate.state.flow_check import check_flow
 from tidegate.state.lock import Lock, hold
 from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.plan_log import PlanLog
 from tidegate.state.receipt_log import ReceiptLog
-from tidegate.state.recovery import drop_unreferenced, sweep
+from tidegate.state.recovery import check_flow, drop_unreferenced, sweep
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.store import Store, open_store
 from tidegate.state.telemetry_log import TelemetryLog

@@ -8,15 +8,98 @@ A file is referenced when the manifest names it, as rows or as matched bits of a
 
 Both are safe only in that order: never before the manifest stands, and `sweep` only while this run
 holds the lock and none of its tasks is running, since a running task's file is not referenced yet.
+
+Refuses to go on from a checkpoint that another flow has written, and says exactly what differs.
+
+Stored rows carry no meaning of their own: with another key, window or schema the same bytes would join
+to something else. So the description of the flow is part of every manifest and compared at each start.
+
+Refuses a batch that does not follow the state: Spark keeps a log of its own, and the two must meet.
+
+    our manifests   … b-1  b
+    Spark's log     … b-1  b  b+1       the next batch: runs
+                    … b-1  b            died before Spark's commit: b is asked for again, and skipped
+
+Anything else means that files of one of the two are gone. Going on would join against the wrong state, or
+skip rows that were never seen, and nobody would notice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from tidegate.errors import StateError, explain
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
+from tidegate.state.manifest_log import FOLDER
+from tidegate.state.store.paths import batch_path
 from tidegate.state.store.store import Store
+
+
+def is_done(batch: int, newest: int) -> bool:
+    """Has the batch been done, given that of the newest manifest? StateError when it does not follow."""
+    if batch > newest + 1:
+        raise StateError(
+            explain(
+                f"Batch {batch} cannot run: the manifest of batch {batch - 1} is missing, "
+                f"{batch_path(FOLDER, batch - 1)}",
+                got="no manifest at all" if newest < 0 else f"{batch_path(FOLDER, newest)} as the newest",
+                why="Spark has finished that batch, so what it left in the state is lost with the file",
+                do="Restore the file from a backup, or start with a new checkpoint and new outputs",
+            )
+        )
+    if batch < newest:
+        raise StateError(
+            explain(
+                f"Batch {batch} was done long ago, and Spark asks for it again",
+                got=f"{batch_path(FOLDER, newest)} as the newest manifest",
+                why="Spark's own log (the folder `spark` of the checkpoint) is gone or older than the state, "
+                "so new rows would be taken for old ones and skipped",
+                do="Restore that folder from a backup, or start with a new checkpoint and new outputs",
+            )
+        )
+    return batch == newest
+
+
+#: More differences than this are counted, not listed.
+LISTED_MAX = 10
+_ABSENT = object()
+
+
+def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
+    """StateError when the two descriptions differ as JSON (a tuple is a list there)."""
+    changes = list(_differences(json.loads(json.dumps(stored)), json.loads(json.dumps(current)), ""))
+    if not changes:
+        return
+    listed = "; ".join(changes[:LISTED_MAX])
+    more = f"; and {len(changes) - LISTED_MAX} more" if len(changes) > LISTED_MAX else ""
+    raise StateError(
+        explain(
+            "The checkpoint was written by another flow",
+            got=listed + more,
+            why="Its stored rows would be joined by rules they were not stored under",
+            do="Start this flow with a new checkpoint, or change it back",
+        )
+    )
+
+
+def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
+    """One line per leaf that differs: path: old → new."""
+    if isinstance(old, list) and isinstance(new, list):
+        old, new = (dict(enumerate(side)) for side in (old, new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(k for k in new if k not in old)]:
+            below = f"{path}.{key}" if path else str(key)
+            yield from _differences(old.get(key, _ABSENT), new.get(key, _ABSENT), below)
+    elif _text(old) != _text(new):  # as text: 1, 1.0 and true are equal in Python and not in a schema
+        yield f"{path}: {_text(old)} → {_text(new)}"
+
+
+def _text(value: Any) -> str:
+    return "(absent)" if value is _ABSENT else json.dumps(value)
+
 
 FOLDER = "segments"
 

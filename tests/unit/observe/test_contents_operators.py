@@ -11,9 +11,8 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.samples import Sampled
 from tidegate.model.times import BEGINNING_US
-from tidegate.observe.checkpoint_contents import Contents, all_rows, segment_rows
+from tidegate.observe.checkpoint_contents import Contents, all_rows, segment_rows, sifter_rows, window_rows
 from tidegate.observe.checkpoint_tables import print_contents
-from tidegate.observe.contents_operators import sifter_rows, window_rows
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions

@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
-from tidegate.route.baselines import ContRand
-from tidegate.route.hash_only import HashOnly
+from tidegate.route.baselines import ContRand, HashOnly, RandomSpread
 from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load, no_work
-from tidegate.route.random_spread import RandomSpread
 from tidegate.route.strategy import Strategy
 
 STATIC = [HashOnly(), RandomSpread(), ContRand(), ContRand(group=3)]

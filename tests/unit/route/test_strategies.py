@@ -14,12 +14,10 @@ from tests.unit.route.loads import load_of, mixed_codes, one_sided, zipf_counts
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
-from tidegate.route.baselines import ContRand
+from tidegate.route.baselines import ContRand, HashOnly, RandomSpread
 from tidegate.route.fastjoin.strategy import ANNEALING, FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate.route.load import Load, no_work
 from tidegate.route.ls_stream.strategy import LsStream
-from tidegate.route.random_spread import RandomSpread
 from tidegate.route.strategy import Memory, Strategy
 
 STRATEGIES: list[Strategy] = [

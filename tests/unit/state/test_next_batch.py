@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import StateError
-from tidegate.state.next_batch import is_done
+from tidegate.state.recovery import is_done
 
 
 @pytest.mark.parametrize(("batch", "newest"), [(0, -1), (1, 0), (8, 7)])

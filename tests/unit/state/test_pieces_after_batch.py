@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tests.unit.state.samples import a_piece, a_range
 
-from tidegate.control.stored_pieces import after_batch
+from tidegate.control.outcome import after_batch
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.reports import TaskReport
 from tidegate.model.routing import together

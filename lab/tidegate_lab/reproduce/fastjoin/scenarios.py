@@ -25,9 +25,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.route.baselines import ContRand
+from tidegate.route.baselines import ContRand, HashOnly
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate.route.strategy import Strategy
 from tidegate_lab.reproduce.experiment import Options
 from tidegate_lab.reproduce.taxis import TaxiStreams, taxi_batches

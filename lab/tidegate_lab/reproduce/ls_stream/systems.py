@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.baselines import ContRand
+from tidegate.route.baselines import ContRand, HashOnly
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate.route.ls_stream.strategy import LsStream
 from tidegate.route.strategy import Strategy
 from tidegate_lab.reproduce.ls_stream.streams import WINDOWS, Source, arrivals

@@ -30,8 +30,7 @@ from tidegate.join.sets.thresholds import InnerProduct
 from tidegate_lab.reproduce.real_files import require
 from tidegate_lab.simulate.join.basic_windows import Windows
 from tidegate_lab.simulate.join.known_pairs import KnownPairs, identities
-from tidegate_lab.simulate.join.machine import SECOND_US
-from tidegate_lab.simulate.join.stored import Stream
+from tidegate_lab.simulate.join.machine import SECOND_US, Stream
 from tidegate_lab.workloads.selective_join import Steps
 
 if TYPE_CHECKING:

@@ -26,9 +26,7 @@ from tidegate_lab.reproduce.selective_join.news import News, news_streams
 from tidegate_lab.reproduce.selective_join.policies import POLICIES
 from tidegate_lab.simulate.join.basic_windows import Windows
 from tidegate_lab.simulate.join.counted_conditions import Condition, CountedOverlap
-from tidegate_lab.simulate.join.machine import SECOND_US, Machine
-from tidegate_lab.simulate.join.paper_streams import paper_streams
-from tidegate_lab.simulate.join.stored import Stream
+from tidegate_lab.simulate.join.machine import SECOND_US, Machine, Stream, paper_streams
 from tidegate_lab.simulate.join.stream_join import StreamJoin
 from tidegate_lab.simulate.join.trace import Trace
 from tidegate_lab.workloads.selective_join import Steps, Workload

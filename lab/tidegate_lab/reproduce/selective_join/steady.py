@@ -15,9 +15,7 @@ from tidegate_lab.reproduce.experiment import Options
 from tidegate_lab.reproduce.selective_join.scenarios import both_windows
 from tidegate_lab.simulate.join.basic_windows import Windows
 from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
-from tidegate_lab.simulate.join.machine import SECOND_US, Machine
-from tidegate_lab.simulate.join.paper_streams import paper_streams
-from tidegate_lab.simulate.join.stored import Stream
+from tidegate_lab.simulate.join.machine import SECOND_US, Machine, Stream, paper_streams
 from tidegate_lab.simulate.join.stream_join import StreamJoin
 from tidegate_lab.simulate.join.trace import Trace
 from tidegate_lab.workloads.selective_join import Steps, Workload

@@ -15,8 +15,7 @@ import numpy as np
 
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.drop_window import before, result
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Box, Source
+from tidegate.window.drop.network import Box, Network, Source
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.plots.plots import Panel, Plot
 from tidegate_lab.reproduce.claims import number_line

@@ -17,8 +17,7 @@ from __future__ import annotations
 from functools import cache
 
 from tidegate.window.drop.drop_cost import Costs
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Box, Output, Source, Window
+from tidegate.window.drop.network import Box, Network, Output, Source, Window
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.reproduce.experiment import Options
 from tidegate_lab.simulate.windows.delays import Delays

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.fastjoin.candidates import candidates
+from tidegate.route.fastjoin.greedy_fit import candidates
 from tidegate.route.fastjoin.imbalance import SPLIT, InstanceWork, instance_work, key_places
 from tidegate.route.load import Load, Work
 from tidegate.route.strategy import Memory, Strategy

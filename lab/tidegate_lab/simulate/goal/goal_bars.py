@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.control.goal.load_model import LoadModel
-from tidegate.control.goal.prospect import Prospect
+from tidegate.control.goal.optimiser import Prospect
 from tidegate_lab.simulate.goal.goal_network import KINDS, ROWS, GoalNetwork, generated
 from tidegate_lab.simulate.goal.goal_run import Batch, Controlled, Fixed, batch_seconds, run
 from tidegate_lab.simulate.goal.goal_story import Story, story

@@ -15,8 +15,7 @@ from tidegate.control.actuators.policy import AgeCounts, Decision, Probing, Tele
 from tidegate.join.selective.cells import choose_cells
 from tidegate_lab.simulate.join.basic_windows import Windows, cell_lengths
 from tidegate_lab.simulate.join.counted_conditions import Condition
-from tidegate_lab.simulate.join.machine import Machine
-from tidegate_lab.simulate.join.stored import Stream
+from tidegate_lab.simulate.join.machine import Machine, Stream
 from tidegate_lab.simulate.join.stream_join import StreamJoin
 
 if TYPE_CHECKING:

@@ -1,4 +1,9 @@
-"""The simulated machine: what it can do in a second, and what it counted since the last decision."""
+"""The simulated machine: what it can do in a second, and what it counted since the last decision.
+
+The selective join paper's workload as inputs of a simulated join.
+
+Inputs of a simulated join, and the rows of one input that it has stored.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,55 @@ import numpy as np
 from tidegate.control.actuators.paper_rate import Load
 from tidegate.control.actuators.policy import AgeCounts, Telemetry
 from tidegate.errors import FlowError, explain
+from tidegate.join.sets.item_sets import bitsets
+from tidegate_lab.simulate.join.counted_conditions import codes
+from tidegate_lab.workloads.selective_join import Steps, Workload, draw
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One input: ascending times and join values (a word per line, a row per column)."""
+
+    times_us: NDArray[np.int64]
+    values: NDArray[np.uint64]
+
+
+class StoredRows:
+    """Stored rows of one stream: filled from the front, cut back when the last rows were not afforded."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.times_us = np.empty_like(stream.times_us)
+        self.values = np.empty_like(stream.values)
+        self.size = 0
+        #: Rows before this one were thrown away.
+        self.first = 0
+        self._stream = stream
+
+    def append(self, places: NDArray[np.int64]) -> None:
+        end = self.size + places.size
+        self.times_us[self.size : end] = self._stream.times_us[places]
+        self.values[:, self.size : end] = self._stream.values[:, places]
+        self.size = end
+
+    def forget_before(self, time_us: float) -> None:
+        first = int(np.searchsorted(self.times_us[: self.size], time_us, side="left"))
+        self.first = max(self.first, first)
+
+
+def paper_streams(workload: Workload, rates: tuple[Steps, Steps]) -> tuple[Stream, Stream]:
+    """Left and right; sets become bitsets, single values codes."""
+    single = workload.size_mean == 1 and workload.size_deviation == 0
+    left, right = (
+        Stream(
+            rows.times_us, codes(rows.items) if single else bitsets(rows.bounds, rows.items, workload.items)
+        )
+        for rows in draw(workload, rates)
+    )
+    return left, right
+
 
 SECOND_US = 1_000_000
 

@@ -25,8 +25,7 @@ from tidegate.join.selective.selection import EXPLORE, PLACE, lots, purpose, wit
 from tidegate_lab.simulate.join.arrivals import Arrivals, InputBuffers
 from tidegate_lab.simulate.join.basic_windows import Ranges, Windows, explore, ranges_by_age, select
 from tidegate_lab.simulate.join.counted_conditions import Condition
-from tidegate_lab.simulate.join.machine import SECOND_US, Machine, Period
-from tidegate_lab.simulate.join.stored import StoredRows, Stream
+from tidegate_lab.simulate.join.machine import SECOND_US, Machine, Period, StoredRows, Stream
 from tidegate_lab.simulate.join.trace import Trace
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ import numpy as np
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.kept_arrows import Arrow, kept_on_arrows
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Window
+from tidegate.window.drop.network import Network, Window
 from tidegate.window.drop.placement import Placement
 from tidegate.window.drop.window_drop import WindowDrop, share_max
 

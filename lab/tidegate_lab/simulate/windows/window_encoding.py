@@ -20,8 +20,7 @@ from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.intervals import Intervals, always, merged
 from tidegate.window.drop.kept_arrows import Arrow
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Node, Source, Window
+from tidegate.window.drop.network import Network, Node, Source, Window
 from tidegate.window.drop.placement import Placement
 from tidegate_lab.simulate.windows.window_marks import Marked, aggregate, drop_windows, pass_box
 from tidegate_lab.simulate.windows.window_network import Program, Row, all_windows, time_spec

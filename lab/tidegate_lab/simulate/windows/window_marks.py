@@ -32,7 +32,7 @@ import numpy as np
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.drop_window import DropWindow
-from tidegate.window.drop.nodes import Window
+from tidegate.window.drop.network import Window
 from tidegate_lab.simulate.windows.window_network import Program, Row, time_spec
 
 SILENT, CLOSED = -1, 0

@@ -23,8 +23,7 @@ from tidegate.errors import FlowError, explain
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.kept_arrows import Arrow
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Join, Node, Window
+from tidegate.window.drop.network import Join, Network, Node, Window
 from tidegate.window.spec import WindowSpec
 
 

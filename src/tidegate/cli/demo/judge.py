@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from tidegate.cli.demo.answers import Verdict, judge
+from tidegate.cli.demo.answers import Verdict, Windowed, WindowVerdict, judge, judge_windows, summed_up
 from tidegate.cli.demo.arrivals import Prepared, row_waits
 from tidegate.cli.demo.city import City, rush_at
-from tidegate.cli.demo.city_windows import Windowed, WindowVerdict, judge_windows, summed_up
 from tidegate.cli.demo.flow import BUSY, NEAR, STAY, WINDOW_US
 from tidegate.cli.demo.outcome import Latency
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from tidegate.cli.demo.answers import Verdict
-from tidegate.cli.demo.city_windows import WindowVerdict
+from tidegate.cli.demo.answers import Verdict, WindowVerdict
 from tidegate.observe import units
 from tidegate.observe.table import print_table
 from tidegate.observe.tally import Tally, percentile

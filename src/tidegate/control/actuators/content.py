@@ -21,7 +21,7 @@ import numpy as np
 from tidegate.control.actuators.policy import Work
 from tidegate.control.actuators.selective import ContentDecision
 from tidegate.control.receipts.recall import recall_of
-from tidegate.join.selective.estimate_price import price
+from tidegate.join.selective.content_choice import price
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport

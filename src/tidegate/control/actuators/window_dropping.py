@@ -38,8 +38,7 @@ from tidegate.window.drop.admission import Admission, admit
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.kept_arrows import Arrow, kept_on_arrows
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Node, Output, Source, time_window
+from tidegate.window.drop.network import Network, Node, Output, Source, time_window
 from tidegate.window.drop.placement import Placement, place
 from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
 from tidegate.window.lifetime import Lifetime

@@ -29,14 +29,12 @@ from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Cut, Routing
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
-from tidegate.route.baselines import ContRand
+from tidegate.route.baselines import ContRand, HashOnly, RandomSpread
 from tidegate.route.elastic import Elastic
 from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.hash_only import HashOnly
 from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load
 from tidegate.route.ls_stream.strategy import LsStream
-from tidegate.route.random_spread import RandomSpread
 from tidegate.route.strategy import Memory, Strategy
 
 #: Heaviest instance over an even share, in rows and pairs: below it no strategy would move anything.

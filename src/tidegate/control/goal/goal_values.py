@@ -9,7 +9,7 @@ from typing import Any
 from tidegate.control.goal.cost_model import CostSettings, Effort
 from tidegate.control.goal.hysteresis import PatienceSettings
 from tidegate.control.goal.load_model import Took
-from tidegate.control.goal.prospect import Levels
+from tidegate.control.goal.optimiser import Levels
 from tidegate.control.goal.safety_margin import HeadroomSettings
 from tidegate.errors import FlowError, explain
 

@@ -37,7 +37,7 @@ from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings
 from tidegate.control.goal.hysteresis import Patience
 from tidegate.control.goal.load_model import LoadModel
-from tidegate.control.goal.prospect import Levels, Prospect
+from tidegate.control.goal.optimiser import Levels, Prospect
 from tidegate.control.goal.safety_margin import Headroom
 from tidegate.control.goal.shed_options import Offer
 

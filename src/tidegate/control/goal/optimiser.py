@@ -17,20 +17,205 @@ Guarantee: without bounds on losses, and with bounds where no output is fed by t
 others too, the least weighted loss (checked against a linear program). In all cases: no bound is broken, and
 as much is saved as was asked or `short` says what is missing. Losses of one output by several offers are
 added up, which is never less than what is lost.
+
+The next batch under any levels: what it will take, what outputs lose, and the levels with which it fits.
+
+Ours. `load_model.py` says what effort costs, `offers.py` what each level leaves of it, and here both are put
+together. Offers in a row (a drop in front of a join, say) leave a part of a part, so what two of them save
+together is less than the sum: levels are chosen as if savings added up (`allocation.py`), the batch is
+predicted with them, and what is still missing is asked for on top, until it fits.
+
+Guarantee: a function of what is given. The levels found fit into the target, or `short` says by how much they
+do not; bounds on losses are kept in both cases. With `deeper` no point is given back anything, with `easier`
+none has to give more: one direction at a time, so that a batch that was a little slow shifts nothing around.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.control.convex_hull import hull
+from tidegate.control.goal.cost_model import Effort
+from tidegate.control.goal.load_model import LoadModel
+from tidegate.control.goal.shed_options import Offer
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-from tidegate.control.convex_hull import hull
+
+
+Levels = Mapping[str, float]
+
+#: Times that what is missing is asked for again, and how much of the target may be missing in the end.
+_ROUNDS, _CLOSE = 12, 1e-3
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Levels, and the seconds by which the batch is too long in spite of them."""
+
+    levels: dict[str, float]
+    short: float
+
+
+class Prospect:
+    """What is expected of one batch."""
+
+    def __init__(
+        self,
+        model: LoadModel,
+        ahead: Mapping[str, Effort],
+        offers: Sequence[Offer],
+        weights: Mapping[str, float],
+        loss_max: Mapping[str, float],
+    ) -> None:
+        self.offers = {offer.point: offer for offer in offers}
+        self.weights, self.loss_max = weights, loss_max
+        self.fixed = model.fixed
+        #: By operator: seconds that its rows, comparisons, outputs and bytes take while nothing is left out.
+        self._full = {name: model.rates(name) * effort.parts for name, effort in ahead.items()}
+        self._saved = {point: self._savings(offer) for point, offer in self.offers.items()}
+
+    def times(self, part: float) -> Prospect:
+        """The same for a batch of so many times the rows."""
+        other = copy(self)
+        other._full = {name: part * one for name, one in self._full.items()}
+        other._saved = {point: part * one for point, one in self._saved.items()}
+        return other
+
+    @property
+    def nothing(self) -> dict[str, float]:
+        """The levels at which all is done."""
+        return {point: offer.nothing for point, offer in self.offers.items()}
+
+    @property
+    def deepest(self) -> dict[str, float]:
+        """As far as every mechanism goes, whatever is lost; outputs that may be are shut off."""
+        return {
+            point: offer.nothing if offer.whole and self._bounded(offer) else float(offer.levels[-1])
+            for point, offer in self.offers.items()
+        }
+
+    def seconds(self, levels: Levels) -> float:
+        """What the batch takes."""
+        return self.fixed + self.spent(levels, self._full)
+
+    def spent(self, levels: Levels, operators: Collection[str]) -> float:
+        """What some of its operators take, of seconds that depend on rows."""
+        left = {name: np.ones(4) for name in self._full}
+        for point, offer in self.offers.items():
+            for name, kept in offer.kept_at(levels[point]).items():
+                if name in left:
+                    left[name] = left[name] * kept
+        return sum(float(self._full[name] @ left[name]) for name in left if name in operators)
+
+    @property
+    def operators(self) -> frozenset[str]:
+        """All that have something to do."""
+        return frozenset(self._full)
+
+    def lost(self, levels: Levels) -> dict[str, float]:
+        """The share of each output's results that is missing, at most."""
+        lost: dict[str, float] = {}
+        for point, offer in self.offers.items():
+            for output, share in offer.lost_at(levels[point]).items():
+                lost[output] = min(1.0, lost.get(output, 0.0) + share)
+        return lost
+
+    def loss(self, levels: Levels) -> float:
+        """What the user minds of it."""
+        return sum(self.weights.get(output, 1.0) * share for output, share in self.lost(levels).items())
+
+    def saved(self, point: str, level: float) -> float:
+        """What one point saves, were it the only one."""
+        offer = self.offers[point]
+        rising = offer.levels if offer.levels[-1] > offer.levels[0] else -offer.levels
+        at = level if offer.levels[-1] > offer.levels[0] else -level
+        return float(np.interp(at, rising, self._saved[point]))
+
+    def level(self, point: str, saved: float) -> float:
+        """The level at which one point saves so much."""
+        seconds, levels = self._saved[point], self.offers[point].levels
+        rises = np.append(True, np.diff(seconds) > 0)
+        return float(np.interp(saved, seconds[rises], levels[rises]))
+
+    def fit(self, target: float, deeper: Levels | None = None, easier: Levels | None = None) -> Fit:
+        """The levels with the least loss with which the batch takes no longer than the target."""
+        found = self._fit(target, deeper, easier)
+        shut: dict[str, float] = {}
+        while found.short > _CLOSE * target:
+            output = self._cheapest_to_shut(found.levels, shut)
+            if output is None:
+                break
+            shut[output] = 1.0
+            found = self._fit(target, deeper, easier, shut)
+        return found
+
+    def _fit(
+        self, target: float, deeper: Levels | None, easier: Levels | None, shut: Levels | None = None
+    ) -> Fit:
+        start = {**self.nothing, **(deeper or {}), **(shut or {})}
+        begun = {point: self.saved(point, level) for point, level in start.items()}
+        curves = [
+            self._curve(point, begun[point], self.saved(point, easier[point]) if easier else np.inf)
+            for point, offer in self.offers.items()
+            if not offer.whole
+        ]
+        lost = self.lost(start)
+        room = {output: max(0.0, most - lost.get(output, 0.0)) for output, most in self.loss_max.items()}
+        levels, needed = start, self.seconds(start) - target
+        for _ in range(_ROUNDS):
+            found = allocate(curves, self.weights, room, needed)
+            levels = {
+                **start,
+                **{
+                    point: self.level(point, begun[point] + more)
+                    for point, more in found.saved.items()
+                    if more > 0
+                },
+            }
+            over = self.seconds(levels) - target
+            if over <= _CLOSE * target or found.short > 0:
+                break
+            needed += over
+        return Fit(levels, max(0.0, self.seconds(levels) - target))
+
+    def _curve(self, point: str, begin: float, end: float) -> Curve:
+        """What a point can still save, beyond the beginning and up to the end."""
+        seconds, offer = self._saved[point], self.offers[point]
+        end = max(begin, min(end, float(seconds[-1])))
+        at = np.unique(np.concatenate(([begin], seconds[(seconds > begin) & (seconds < end)], [end])))
+        rises = np.append(True, np.diff(seconds) > 0)
+        lost = {output: np.interp(at, seconds[rises], shares[rises]) for output, shares in offer.lost.items()}
+        return Curve(point, at - at[0], {output: shares - shares[0] for output, shares in lost.items()})
+
+    def _savings(self, offer: Offer) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        saved = np.zeros(offer.levels.size)
+        for name, kept in offer.kept.items():
+            if name in self._full:
+                saved = saved + (1 - kept) @ self._full[name]
+        return np.maximum.accumulate(saved)
+
+    def _cheapest_to_shut(self, levels: Levels, shut: Levels) -> str | None:
+        """Of the outputs that may go as a whole, the one that is missed least for the time that it takes."""
+        best, price = None, np.inf
+        for point, offer in self.offers.items():
+            if not offer.whole or point in shut or self._bounded(offer):
+                continue
+            gained = self.seconds(levels) - self.seconds({**levels, point: float(offer.levels[-1])})
+            asked = sum(self.weights.get(output, 1.0) for output in offer.lost)
+            if gained > 0 and asked / gained < price:
+                best, price = point, asked / gained
+        return best
+
+    def _bounded(self, offer: Offer) -> bool:
+        return any(self.loss_max.get(output, 1.0) < 1 for output in offer.lost)
+
 
 #: Less than this part of a bound is rounding.
 _ROUNDING = 1e-12

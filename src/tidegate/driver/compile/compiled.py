@@ -12,8 +12,7 @@ from pyspark.sql import types as T
 from tidegate.api.nodes import Join, Match, Node, Output, Source, Window
 from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.lanes import Lanes
-from tidegate.driver.compile.ports import Port
+from tidegate.driver.compile.ports import Lanes, Port
 from tidegate.driver.compile.window_aggregates import Taken
 from tidegate.driver.java_collections import java_items
 from tidegate.model.times import END_US

@@ -36,6 +36,7 @@ from tidegate.driver.compile.graph_checks import (
     operators_whose_time_counts,
     outputs_behind,
     same_time_type,
+    selected,
     sources_of,
 )
 from tidegate.driver.compile.join_columns import (
@@ -52,7 +53,6 @@ from tidegate.driver.compile.join_columns import (
 from tidegate.driver.compile.keys import Keys, match_keys, quoted
 from tidegate.driver.compile.match_columns import check_mark, kinds_of, match_schema
 from tidegate.driver.compile.ports import Port
-from tidegate.driver.compile.wanted import selected
 from tidegate.driver.compile.window_aggregates import taken_apart
 from tidegate.driver.compile.window_schema import (
     check_by,

@@ -6,10 +6,16 @@ batch come even when nothing arrived, is the one input of the query, so it has o
 
 Time is read before any box. Where no box in front of a port can drop rows, the join tasks themselves count
 rows and find the newest time, at no cost. Otherwise Spark's observed metrics count in front of the boxes.
+
+Lanes: typed columns that all ports of a query share, so that one narrow row layout carries every stream.
+
+Two streams with three bigint columns each need three bigint lanes, not six nullable columns: half the bytes
+in the shuffle and on the way into Python.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -21,10 +27,38 @@ from pyspark.sql import types as T
 from tidegate.api.nodes import Box, Node, Source
 from tidegate.driver.compile.expression_checks import understood
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.compile.lanes import Lanes
 from tidegate.errors import FlowError, explain
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import CODE, TAG, TIME
+
+
+class Lanes:
+    """Hands out lanes; the same type and occurrence always gets the same one."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, T.DataType] = {}
+        self._names: dict[tuple[str, int], str] = {}
+
+    def assign(self, types: Sequence[T.DataType]) -> tuple[str, ...]:
+        """A lane for each column of one port."""
+        used: Counter[str] = Counter()
+        names = []
+        for kind in types:
+            text = kind.json()
+            place = (text, used[text])
+            used[text] += 1
+            if place not in self._names:
+                name = f"l{len(self._names)}"
+                self._names[place] = name
+                self._types[name] = kind
+            names.append(self._names[place])
+        return tuple(names)
+
+    @property
+    def types(self) -> dict[str, T.DataType]:
+        """Every lane, in the order of the row layout."""
+        return self._types
+
 
 #: Tag of heartbeat rows: no port has it.
 HEARTBEAT = -1

@@ -7,8 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 from tidegate.api.user_aggregates import UserAggregate
+from tidegate.driver.compile.expression_checks import check_sendable
 from tidegate.driver.compile.join_columns import arrow_schema
-from tidegate.driver.compile.sendable import check_sendable
 from tidegate.errors import FlowError, explain
 from tidegate.window.aggregate.udaf import Udaf
 from tidegate.worker.runtime.layout import UdafLayout

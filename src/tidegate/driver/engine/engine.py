@@ -29,10 +29,8 @@ from tidegate.control.goal.backpressure import Taken
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledWindow
-from tidegate.driver.compile.lineage import emits_every_row
-from tidegate.driver.compile.operators import operators_of
+from tidegate.driver.compile.lineage import emits_every_row, feeding, operators_of
 from tidegate.driver.compile.ports import boxes_of
-from tidegate.driver.compile.window_network import feeding
 from tidegate.driver.engine.batch import BatchDone, Timings
 from tidegate.driver.engine.controllers import Controllers, Moment
 from tidegate.driver.engine.settings import Settings
@@ -53,7 +51,7 @@ from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.observe.progress import Progress, progress_of
 from tidegate.state.checkpoint import Checkpoint, check_flow
-from tidegate.state.next_batch import is_done
+from tidegate.state.recovery import is_done
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 #: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes

@@ -13,7 +13,7 @@ from pyspark import Broadcast
 
 from tidegate.control.actuators.sampling import left_out
 from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
-from tidegate.driver.compile.window_network import feeding
+from tidegate.driver.compile.lineage import feeding
 from tidegate.driver.frames.drop_frames import Passing
 from tidegate.driver.io.staging import Staging
 from tidegate.driver.operators.join import join_batch

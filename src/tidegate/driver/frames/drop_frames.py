@@ -17,7 +17,7 @@ from typing import Any
 from tidegate.api.nodes import Output
 from tidegate.control.actuators import window_dropping
 from tidegate.control.actuators.window_dropping import DropSettings
-from tidegate.driver.compile.window_network import output_name, plain_name
+from tidegate.driver.compile.lineage import output_name, plain_name
 from tidegate.driver.sql_text import data, literal
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan

@@ -28,8 +28,7 @@ from tidegate.driver.compile import ports
 from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledMatch, CompiledWindow
 from tidegate.driver.frames import residual_frames
 from tidegate.driver.frames.frame_cache import Known
-from tidegate.driver.frames.pass_rows import entering, result
-from tidegate.driver.frames.passes import Pass, Staged
+from tidegate.driver.frames.passes import Pass, Staged, entering, result
 from tidegate.driver.frames.routing_frames import routed
 from tidegate.driver.frames.sifter_frames import marked, sifted
 from tidegate.driver.frames.window_frames import count_name, counts_dropped, only_markers, partials

@@ -29,8 +29,7 @@ from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.match_columns import coordinate_sql
 from tidegate.driver.sql_text import data, literal
 from tidegate.sift.filter.decision import UNIT
-from tidegate.sift.filter.lookup import Lookup
-from tidegate.sift.filter.lookup_tables import AxisTable
+from tidegate.sift.filter.lookup import AxisTable, Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.regions import Regions
 from tidegate.worker.match.task import MatchBatch, scaled

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.route.auto.grid import Grid
 from tidegate.route.auto.packing import Items, repack
-from tidegate.route.auto.plan import Plan
+from tidegate.route.auto.plan import Grid, Plan
 from tidegate.route.auto.splitting import best_grid, grid_needed
 
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@
 A plan starts from what is: partitions in their places, keys that were moved, keys that are split. Every
 change of it (`moves.py` has them) keeps the loads of the instances and the rows that move up to date,
 so that plans can be compared.
+
+The instances of a key in a plan of the `auto` strategy, which stand in a grid (`model/routing.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +15,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.auto.grid import Grid
 from tidegate.route.auto.splitting import best_grid
 from tidegate.route.auto.work_costs import UnitCosts, own_keys, price, serves_both
 from tidegate.route.load import Load
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+from typing import NamedTuple
+
+
+class Grid(NamedTuple):
+    """Instances row by row; left rows go to one row of the grid, right rows to one column."""
+
+    places: tuple[int, ...]
+    columns: int = 1
+
+    @property
+    def rows(self) -> int:
+        return len(self.places) // self.columns
 
 
 @dataclass

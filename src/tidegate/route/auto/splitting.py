@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.route.auto.grid import Grid
+from tidegate.route.auto.plan import Grid
 from tidegate.route.auto.work_costs import UnitCosts
 
 if TYPE_CHECKING:

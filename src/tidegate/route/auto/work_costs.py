@@ -11,6 +11,17 @@ Five prices, in seconds where seconds were measured, else in units of one pair f
 So a key in a grid of r rows and c columns costs each instance divided / (r · c) + left / r + right / c. A
 group of the biclique does not see the rows that it stores as anybody's probes, so there `store` stays unknown
 and upkeep stands for it.
+
+What pairs will cost once the windows have filled: moving early is cheap, moving twice is not.
+
+While windows fill, every batch finds more pairs than the one before, and rows cost the same. A plan made
+from the first batch would give pairs too little weight, and another one would follow when far more rows are
+stored. So as long as the state grows, the price of a pair is raised to what pairs will come to in some
+batches if it goes on growing like that:
+
+    rows that a batch looks at     now: stored − new / 2     in `BATCHES` batches: that + BATCHES · growth
+
+(a row of the batch itself meets half of the batch, on average). A state that does not grow changes nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +33,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.auto.grid import Grid
+from tidegate.route.auto.plan import Grid
 from tidegate.route.load import Load, Work
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+#: How far ahead. Farther helps little: pairs outweigh all else by then. If windows are full earlier, pairs
+#: got somewhat too much weight.
+BATCHES = 3
+
+
+def prices_ahead(
+    prices: NDArray[np.float64], *, stored: float, before: float, new: float
+) -> NDArray[np.float64]:
+    """Prices for the batches to come: `stored` rows lie in the state, `before` did a batch ago."""
+    ahead = prices.copy()
+    looked_at = max(stored - new / 2, 1.0)
+    ahead[MATCH] *= 1 + BATCHES * max(stored - before, 0.0) / looked_at
+    return ahead
+
 
 #: fixed, store, match, upkeep, probe: ratios measured on the kernels (about 100 ns to sort and store a row,
 #: the same to look for partners, some 25 ns a pair), and a little for what lies there.

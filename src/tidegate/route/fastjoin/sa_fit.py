@@ -25,7 +25,7 @@ import numpy as np
 
 from tidegate.errors import FlowError, explain
 from tidegate.kernels import compiled
-from tidegate.route.fastjoin.candidates import Candidates
+from tidegate.route.fastjoin.greedy_fit import Candidates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

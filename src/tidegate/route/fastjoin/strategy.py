@@ -29,8 +29,7 @@ import numpy as np
 
 from tidegate.errors import FlowError, explain
 from tidegate.route.assignment import Assignment
-from tidegate.route.fastjoin.candidates import Candidates, candidates
-from tidegate.route.fastjoin.greedy_fit import greedy_fit
+from tidegate.route.fastjoin.greedy_fit import Candidates, candidates, greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork, imbalance, instance_work, key_places
 from tidegate.route.fastjoin.resizing import resized
 from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit

@@ -33,9 +33,8 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import check_instances, first_table
 from tidegate.route.load import Load
 from tidegate.route.ls_stream.deviation import deviation
-from tidegate.route.ls_stream.input_rates import trimmed_rates
 from tidegate.route.ls_stream.partition_annealing import Annealing
-from tidegate.route.ls_stream.partition_load import partition_loads, per_instance
+from tidegate.route.ls_stream.partition_load import partition_loads, per_instance, trimmed_rates
 from tidegate.route.ls_stream.relief import Partitions, relieved
 from tidegate.route.resizing import resettled
 from tidegate.route.strategy import Memory

@@ -12,6 +12,10 @@ looked at in vain, so they alone decide:
 
 Nodes are cut level by level, so that when the room runs out, it is missing everywhere a little. Cells keep
 copies of the bounds, axis by axis, side by side in memory, to compare many at a time. `box_cuts.py` cuts.
+
+How a box tree is cut: the compiled loops behind `box_tree.py`, which says by which rules.
+
+Boxes are `low` and `high` (boxes, axes), and a cell reaches from `floor` to `roof` (one place per axis each).
 """
 
 from __future__ import annotations
@@ -20,10 +24,176 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidegate.sift.index.box_cuts import grow
+from tidegate.kernels import compiled
+from tidegate.sift.queries.axes import END, FIRST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    Places = NDArray[np.int64]
+    Numbers = NDArray[np.int32]
+    Nodes = tuple[Numbers, Places, Numbers, Places, Numbers, NDArray[np.bool_], Numbers]
+
+
+#: A cell with at most so many loose boxes is not cut: comparing them costs no more than another level.
+FEW = 32
+#: Nor is a cell whose loose boxes are at most this part of the covering ones.
+LOOSE_PART = 0.5
+#: A cut must leave fewer loose boxes in both halves together than this many times those before it.
+WORTH = 1.8
+#: Boxes listed by all cells together, for each box of the tree: what bounds memory and the time to build.
+ROOM = 8
+#: A cut is judged by at most about so many boxes, evenly taken.
+JUDGES = 256
+
+
+@compiled
+def _covers(low: Places, high: Places, box: int, floor: Places, roof: Places) -> bool:
+    covers = True
+    for k in range(floor.size):
+        covers &= (low[box, k] <= floor[k]) & (high[box, k] >= roof[k])
+    return covers
+
+
+@compiled
+def _hand_down(
+    low: Places, high: Places, boxes: Numbers, k: int, floor: Places, roof: Places, into: Numbers
+) -> tuple[int, int]:
+    """Write the boxes that reach into the cell on axis k; returns their number and that of the loose ones."""
+    count = loose = 0
+    for box in boxes:
+        if low[box, k] < roof[k] and high[box, k] > floor[k]:
+            into[count] = box
+            count += 1
+            loose += not _covers(low, high, box, floor, roof)
+    return count, loose
+
+
+@compiled
+def _middle(
+    low: Places, high: Places, boxes: Numbers, k: int, floor: Places, roof: Places
+) -> tuple[int, bool]:
+    """The middle of the bounds that lie inside the cell on axis k, and whether there is any."""
+    bounds = np.empty(2 * boxes.size, np.int64)
+    inside = 0
+    for box in boxes:
+        if low[box, k] > floor[k]:
+            bounds[inside] = low[box, k]
+            inside += 1
+        if high[box, k] < roof[k]:
+            bounds[inside] = high[box, k]
+            inside += 1
+    if inside == 0:
+        return 0, False
+    middle: int = np.partition(bounds[:inside], inside // 2)[inside // 2]
+    return middle, True
+
+
+@compiled
+def _cut(low: Places, high: Places, boxes: Numbers, floor: Places, roof: Places) -> tuple[int, int]:
+    """The axis to cut and where; axis -1 if no cut is worth it."""
+    judges = boxes[:: (boxes.size - 1) // JUDGES + 1].copy()
+    reached = np.empty(judges.size, np.int32)
+    best, best_at = -1, 0
+    fewest = WORTH * _hand_down(low, high, judges, 0, floor, roof, reached)[1]
+    for k in range(floor.size):
+        at, found = _middle(low, high, judges, k, floor, roof)
+        if found:
+            left_roof, right_floor = roof.copy(), floor.copy()
+            left_roof[k] = right_floor[k] = at
+            loose = _hand_down(low, high, judges, k, floor, left_roof, reached)[1]
+            loose += _hand_down(low, high, judges, k, right_floor, roof, reached)[1]
+            if loose < fewest:
+                best, best_at, fewest = k, at, loose
+    return best, best_at
+
+
+@compiled
+def _with_room(lists: Numbers, used: int, more: int) -> Numbers:
+    """The same lists, in a larger array if there is no room for more."""
+    if used + more <= lists.size:
+        return lists
+    larger = np.empty(2 * lists.size + more, np.int32)
+    larger[:used] = lists[:used]
+    return larger
+
+
+@compiled
+def grow(low: Places, high: Places) -> Nodes:
+    """The arrays `axis` to `checked` of a `BoxTree`, and the boxes of all cells, one cell after the other."""
+    count, axes = low.shape
+    most = 2 * count + 1
+    axis, at, following = np.full(most, -1, np.int32), np.zeros(most, np.int64), np.zeros(most, np.int32)
+    first, size, loose = np.zeros(most, np.int64), np.zeros(most, np.int32), np.zeros(most, np.int32)
+    floor, roof = np.full((most, axes), FIRST, np.int64), np.full((most, axes), END, np.int64)
+    lists = np.arange(count).astype(np.int32)
+    nodes, used, listed = 1, count, count
+    # Nothing is known of the boxes before the first cut; without axes there is nothing to cut.
+    size[0], loose[0] = count, count if axes else 0
+    node = 0
+    while node < nodes and nodes + 2 <= most and listed < ROOM * count:
+        boxes = lists[first[node] : first[node] + size[node]]
+        k = -1
+        if loose[node] > max(FEW, LOOSE_PART * (size[node] - loose[node])):
+            k, at[node] = _cut(low, high, boxes, floor[node], roof[node])
+        if k >= 0:
+            axis[node], following[node] = k, nodes
+            lists = _with_room(lists, used, 2 * boxes.size)
+            for child in range(nodes, nodes + 2):
+                floor[child], roof[child] = floor[node], roof[node]
+                if child == nodes:
+                    roof[child, k] = at[node]
+                else:
+                    floor[child, k] = at[node]
+                size[child], loose[child] = _hand_down(
+                    low, high, boxes, k, floor[child], roof[child], lists[used:]
+                )
+                first[child] = used
+                used += size[child]
+                listed += size[child]
+            listed -= boxes.size
+            nodes += 2
+        node += 1
+    kept, checked = _keep_cells(low, high, axis[:nodes], first, size, floor, roof, lists, listed)
+    return (
+        axis[:nodes].copy(),
+        at[:nodes].copy(),
+        following[:nodes].copy(),
+        first[:nodes].copy(),
+        size[:nodes].copy(),
+        checked,
+        kept,
+    )
+
+
+@compiled
+def _keep_cells(
+    low: Places,
+    high: Places,
+    axis: Numbers,
+    first: Places,
+    size: Numbers,
+    floor: Places,
+    roof: Places,
+    lists: Numbers,
+    listed: int,
+) -> tuple[Numbers, NDArray[np.bool_]]:
+    """The lists of cells only (`first` and `size` now say where), and the axes to check in each cell."""
+    axes = low.shape[1]
+    kept, checked = np.empty(listed, np.int32), np.zeros((axis.size, axes), np.bool_)
+    used = 0
+    for node in range(axis.size):
+        boxes = lists[first[node] : first[node] + size[node]]
+        first[node] = used
+        if axis[node] >= 0:
+            size[node] = 0
+            continue
+        for box in boxes:
+            kept[used] = box
+            used += 1
+            for k in range(axes):
+                checked[node, k] |= (low[box, k] > floor[node, k]) | (high[box, k] < roof[node, k])
+    return kept, checked
 
 
 class BoxTree(NamedTuple):

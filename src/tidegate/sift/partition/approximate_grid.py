@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.kernels import compiled
-from tidegate.sift.partition.cut_points import check, whole_axes
+from tidegate.sift.partition.cut_tree import check, whole_axes
 from tidegate.sift.partition.flexible import Division, Part, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.sift.partition.cut_points import between, check, gaps, inside, nearest, whole_axes
-from tidegate.sift.partition.cut_tree import CutTree
+from tidegate.sift.partition.cut_tree import CutTree, between, check, gaps, inside, nearest, whole_axes
 from tidegate.sift.partition.uniform_grid import per_axis
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions

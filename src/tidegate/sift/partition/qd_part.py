@@ -29,7 +29,7 @@ import numpy as np
 
 from tidegate.errors import FlowError, explain
 from tidegate.kernels import compiled
-from tidegate.sift.partition.cut_points import between, check, inside, whole_axes
+from tidegate.sift.partition.cut_tree import between, check, inside, whole_axes
 from tidegate.sift.partition.flexible import Division, Part, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.sift.partition.cut_points import check, whole_axes
-from tidegate.sift.partition.cut_tree import CutTree
+from tidegate.sift.partition.cut_tree import CutTree, check, whole_axes
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.window.drop.drop_cost import dropped_rows
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Node
+from tidegate.window.drop.network import Network, Node
 from tidegate.window.drop.placement import Placement, place
 from tidegate.window.drop.window_drop import share_max
 

@@ -6,6 +6,11 @@ Paper: window drop, section 2.1: boxes and arrows; rows may be shared by several
                              └─▶ output
 
 A node names its parents (`nodes.py`); nodes stand in the order in which rows pass them.
+
+The nodes of a query network: sources, boxes, windows, joins and outputs.
+
+Without what they compute: only how they change the times of rows, and what their work is. `work` is what a
+node does in a second while nothing is dropped, in any unit that is the same for all.
 """
 
 from __future__ import annotations
@@ -15,9 +20,126 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tidegate.errors import FlowError, explain
-from tidegate.window.drop.nodes import Box, Node, Output, steps_of, time_window
-from tidegate.window.drop.source_range import Step
-from tidegate.window.spec import UNIT_US
+from tidegate.window.drop.source_range import JoinReach, Step
+from tidegate.window.spec import UNIT_US, RowsSpec, WindowSpec
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows come in."""
+
+    name: str
+    work: float = 0.0
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Box:
+    """A filter or a map: a row at a time, and the time of a row stays."""
+
+    name: str
+    parent: str
+    work: float = 0.0
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+
+@dataclass(frozen=True)
+class Window:
+    """An aggregate. Its rows are one per window and group, and have the window's start as their time."""
+
+    name: str
+    parent: str
+    #: Which rows a window of rows holds depends on how many came before.
+    spec: WindowSpec | RowsSpec
+    by: tuple[str, ...] = ()
+    work: float = 0.0
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+
+@dataclass(frozen=True)
+class Join:
+    """Pairs with -left_us <= left time - right time <= right_us; a pair has the later time of the two."""
+
+    name: str
+    left: str
+    right: str
+    left_us: int
+    right_us: int
+    #: Rows may come out without a partner (outer, semi and anti joins).
+    inner: bool = True
+    work: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.left_us < 0 or self.right_us < 0:
+            raise FlowError(
+                explain(
+                    f"The windows of the join {self.name!r} must be zero or more",
+                    got=f"{self.left_us} and {self.right_us} microseconds",
+                )
+            )
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.left, self.right)
+
+    def reach(self, side: int) -> JoinReach:
+        """How much earlier, and later, than its results a row of a side is needed.
+
+        A left row at t makes pairs from t to t + left_us. Where a row may come out alone, all that could be
+        its partner must be there: from right_us before to left_us behind a left row.
+        """
+        back = (self.left_us, self.right_us)[side]
+        return JoinReach(back) if self.inner else JoinReach(back, (self.right_us, self.left_us)[side])
+
+
+@dataclass(frozen=True)
+class Output:
+    """Rows go out; at most `max_gap` windows may be missing in a row. None: nothing may."""
+
+    name: str
+    parent: str
+    max_gap: int | None = None
+    work: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.max_gap is not None and self.max_gap < 1:
+            raise FlowError(
+                explain(
+                    f"The longest gap of the output {self.name!r} is less than a window",
+                    got=f"max_gap {self.max_gap}",
+                    why="With none, no window could ever be dropped",
+                    do="Give max_gap=1 or more, or None if nothing may be missing",
+                )
+            )
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+
+Node = Source | Box | Window | Join | Output
+
+
+def time_window(node: Node) -> WindowSpec | None:
+    """The window of a node that aggregates by time."""
+    return node.spec if isinstance(node, Window) and isinstance(node.spec, WindowSpec) else None
+
+
+def steps_of(node: Node, side: int) -> tuple[Step, ...]:
+    """What a node does to the times that are asked for, on the way up to one of its parents."""
+    if isinstance(node, Join):
+        return (node.reach(side),)
+    spec = time_window(node)
+    return () if spec is None else (spec,)
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.window.drop.drop_window import DropWindow, before, before_join, result, shared
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Box, Join, Node, Output, Source, Window, time_window
+from tidegate.window.drop.network import Box, Join, Network, Node, Output, Source, Window, time_window
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.worker.join.joined_rows import Pairs
-from tidegate.worker.join.looking_together import Together
 from tidegate.worker.join.matcher import Meeting, chunks
-from tidegate.worker.join.probing import Probing
+from tidegate.worker.join.probing import Probing, Together
 from tidegate.worker.join.work import KEEPING, LOOKING, Counts, JoinBatch
 from tidegate.worker.runtime.runs import NewRun, Run, StoredRun
 

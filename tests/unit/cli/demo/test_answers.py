@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.cli.demo.answers import Side, Stay, Verdict, count_partners, judge
-from tidegate.cli.demo.city_grid import Grid
+from tidegate.cli.demo.city import Grid
 
 #: A moment of our time: sums must stay exact up there.
 NOW_US = 1_741_021_200_000_000

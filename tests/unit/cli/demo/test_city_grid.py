@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.cli.demo.city_grid import Grid
+from tidegate.cli.demo.city import Grid
 
 CELLS = np.arange(60)
 GRID = Grid(60)  # eight to a row, the last row in part; districts of two by two

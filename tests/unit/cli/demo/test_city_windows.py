@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidegate.cli.demo.city_windows import Windowed, judge_windows, summed_up
+from tidegate.cli.demo.answers import Windowed, judge_windows, summed_up
 
 SIZE_US = 10
 TIMES = np.array([1, 5, 9, 12, 25, 38, 41, 57])

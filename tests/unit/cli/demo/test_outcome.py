@@ -5,8 +5,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from tidegate.cli.demo.answers import Verdict
-from tidegate.cli.demo.city_windows import WindowVerdict
+from tidegate.cli.demo.answers import Verdict, WindowVerdict
 from tidegate.cli.demo.outcome import Latency, Outcome, print_outcome, say, verdict_lines
 from tidegate.observe.tally import Tally
 

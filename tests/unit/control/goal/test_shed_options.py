@@ -17,8 +17,7 @@ from tidegate.control.goal.shed_options import (
 )
 from tidegate.join.selective.cells import choose_cells
 from tidegate.sift.construct.configuration import configure
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Output, Source, Window
+from tidegate.window.drop.network import Network, Output, Source, Window
 from tidegate.window.drop.placement import place
 from tidegate.window.spec import WindowSpec
 

@@ -4,7 +4,7 @@ from threading import Lock
 
 import pytest
 
-from tidegate.driver.compile.sendable import check_sendable
+from tidegate.driver.compile.expression_checks import check_sendable
 from tidegate.errors import FlowError
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.api.nodes import Join, Output, Source
-from tidegate.driver.compile.wanted import selected
+from tidegate.driver.compile.graph_checks import selected
 from tidegate.join.within import Within
 
 

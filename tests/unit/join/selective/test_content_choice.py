@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tidegate.join.selective import content_choice
-from tidegate.join.selective.content_choice import Direction, StoredItems, choose_by_content, expected_matches
-from tidegate.join.selective.estimate_price import CELL_COMPARISONS, ROW_COMPARISONS
+from tidegate.join.selective.content_choice import (
+    CELL_COMPARISONS,
+    ROW_COMPARISONS,
+    Direction,
+    StoredItems,
+    choose_by_content,
+    expected_matches,
+)
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets, item_sets
@@ -54,7 +60,7 @@ def test_never_more_than_the_budget_and_everything_with_all_of_it(
 ) -> None:
     direction = whole(packed(new), [packed(rows) for rows in windows], lists)
     at_once = patch.object(content_choice, "CELLS_AT_ONCE", 7)
-    free = patch.multiple("tidegate.join.selective.estimate_price", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0)
+    free = patch.multiple("tidegate.join.selective.content_choice", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0)
     with at_once, free:
         choice = choose_by_content(condition, [direction, direction], fraction, len(new))
     assert [looks.shape for looks in choice.looks] == [direction.sizes.shape] * 2

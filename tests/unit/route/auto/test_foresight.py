@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.route.auto.foresight import BATCHES, prices_ahead
-from tidegate.route.auto.work_costs import COUNTED, MATCH
+from tidegate.route.auto.work_costs import BATCHES, COUNTED, MATCH, prices_ahead
 
 
 @pytest.mark.parametrize("batch", [0, 1, 5])

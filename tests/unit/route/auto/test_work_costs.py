@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.auto.grid import Grid
+from tidegate.route.auto.plan import Grid
 from tidegate.route.auto.work_costs import counts_per_instance, own_keys, price, serves_both, stored_rows
 from tidegate.route.load import Load, Work
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.unit.route.loads import one_sided, zipf_counts
 
-from tidegate.route.fastjoin.candidates import Candidates, candidates
-from tidegate.route.fastjoin.greedy_fit import greedy_fit
+from tidegate.route.fastjoin.greedy_fit import Candidates, candidates, greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork
 from tidegate.route.load import Work
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
-from tidegate.route.fastjoin.candidates import Candidates
-from tidegate.route.fastjoin.greedy_fit import greedy_fit
+from tidegate.route.fastjoin.greedy_fit import Candidates, greedy_fit
 from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
 
 BY_BENEFIT = Annealing(value=BENEFIT)

@@ -14,7 +14,7 @@ from tests.unit.route.loads import load_of, mixed_codes, one_sided, zipf_counts
 
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
-from tidegate.route.fastjoin.candidates import candidates
+from tidegate.route.fastjoin.greedy_fit import candidates
 from tidegate.route.fastjoin.imbalance import imbalance, instance_work, key_places
 from tidegate.route.fastjoin.strategy import ANNEALING, ANNEALING_SUM, GREEDY, FastJoin
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.route.ls_stream.input_rates import trimmed_rates
+from tidegate.route.ls_stream.partition_load import trimmed_rates
 
 SAMPLES = st.lists(st.floats(0, 1e9), min_size=3, max_size=12)
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.sift.filter.lookup import Lookup
-from tidegate.sift.filter.lookup_tables import BUCKETS_MAX
+from tidegate.sift.filter.lookup import BUCKETS_MAX, Lookup
 from tidegate.sift.regions import Domain, Regions
 
 

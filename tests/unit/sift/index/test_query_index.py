@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tidegate.errors import FlowError
-from tidegate.sift.index.box_cuts import ROOM
+from tidegate.sift.index.box_tree import ROOM
 from tidegate.sift.index.query_index import QueryIndex
 from tidegate.sift.queries.axes import END, FIRST, NAN, NULL, Axis, places
 from tidegate.sift.queries.boxes import Boxes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sift.partition.cut_points import between, check, gaps, inside, nearest
+from tidegate.sift.partition.cut_tree import between, check, gaps, inside, nearest
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain

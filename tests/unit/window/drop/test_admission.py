@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.window.drop.admission import admit, work_left
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Box, Node, Output, Source, Window
+from tidegate.window.drop.network import Box, Network, Node, Output, Source, Window
 from tidegate.window.drop.placement import place
 from tidegate.window.spec import WindowSpec
 

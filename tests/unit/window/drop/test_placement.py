@@ -4,8 +4,7 @@ import pytest
 
 from tidegate.errors import FlowError
 from tidegate.window.drop.drop_window import DropWindow
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Box, Join, Node, Output, Source, Window
+from tidegate.window.drop.network import Box, Join, Network, Node, Output, Source, Window
 from tidegate.window.drop.placement import Placement, place
 from tidegate.window.spec import RowsSpec, WindowSpec
 

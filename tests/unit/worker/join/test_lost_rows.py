@@ -6,8 +6,7 @@ import pytest
 
 from tidegate.api.goal import Shed
 from tidegate.driver.goal_settings import joins_that_may_lose_rows
-from tidegate.window.drop.network import Network
-from tidegate.window.drop.nodes import Join, Output, Source
+from tidegate.window.drop.network import Join, Network, Output, Source
 
 NETWORK = Network(
     (

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.route.targets import MEET, PROBE, STORE
-from tidegate.worker.join.looking_together import Together
+from tidegate.worker.join.probing import Together
 from tidegate.worker.runtime.layout import SideLayout
 from tidegate.worker.runtime.runs import NewRun, in_slots, new_runs
 

@@ -36,8 +36,7 @@ from tidegate.sift.partition.auto.growth import Grown, Points, grow
 from tidegate.sift.partition.auto.pruning import prune
 from tidegate.sift.partition.auto.spread import spread
 from tidegate.sift.partition.auto.worth import worth_points
-from tidegate.sift.partition.cut_points import check, inside, whole_axes
-from tidegate.sift.partition.cut_tree import CutTree
+from tidegate.sift.partition.cut_tree import CutTree, check, inside, whole_axes
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
