@@ -12,7 +12,7 @@ import pytest
 from tidegate.control.actuators import sampling
 from tidegate.control.actuators.sampling import EstimateSettings
 from tidegate.control.goal import goal_loop
-from tidegate.control.goal.goal_loop import KeepSettings, Ran
+from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.graph import Operator

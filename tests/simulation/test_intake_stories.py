@@ -16,7 +16,7 @@ from tidegate.control.actuators import join_shedding
 from tidegate.control.actuators.join_shedding import OverloadSettings
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import Taken
-from tidegate.control.goal.goal_loop import KeepSettings, Ran
+from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import Plan

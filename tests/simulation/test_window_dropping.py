@@ -14,7 +14,7 @@ from tidegate.api.goal import Shed
 from tidegate.control.actuators import window_dropping
 from tidegate.control.actuators.window_dropping import PATIENCE, DropSettings
 from tidegate.control.goal import goal_loop
-from tidegate.control.goal.goal_loop import KeepSettings, Ran
+from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files
 
 import tidegate as tg
-from tidegate.control.goal.goal_loop import Ran
+from tidegate.control.goal.goal_step import Ran
 from tidegate.driver.engine import controllers, engine
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.goal_settings import goal_settings

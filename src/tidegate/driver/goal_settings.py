@@ -14,7 +14,7 @@ from tidegate.control.actuators.sampling import EstimateSettings, fixed_share
 from tidegate.control.actuators.sifting import SiftSettings
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.control.balance.balancing import Balanced, BalanceSettings, check
-from tidegate.control.goal.goal_loop import KeepSettings
+from tidegate.control.goal.goal_step import KeepSettings
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.driver.compile.compiled import Compiled

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tidegate.errors import StateError
-from tidegate.state.lock import Holder, in_use
+from tidegate.state.holder import Holder, in_use
 from tidegate.state.store.store import Store
 
 RENEW_SECONDS = 15.0

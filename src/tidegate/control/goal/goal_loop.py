@@ -20,21 +20,18 @@ What keeping a goal starts from after every batch: the goal, what may be left ou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tidegate.control.actuators import join_shedding, sifting, stale_rows, window_dropping
-from tidegate.control.actuators.join_shedding import OverloadSettings, Worth
 from tidegate.control.actuators.policy import Work
-from tidegate.control.actuators.sampling import EstimateSettings
-from tidegate.control.actuators.sifting import SiftSettings
 from tidegate.control.actuators.state_limit import piece_bytes
-from tidegate.control.actuators.window_dropping import DropSettings
-from tidegate.control.goal.backpressure import Fits, Intake, Taken
+from tidegate.control.goal.backpressure import Fits, Intake
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.forecast import Arrivals, Expected
+from tidegate.control.goal.goal_step import KeepSettings, Ran, Step
 from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, state_warnings, warnings
 from tidegate.control.goal.level_controller import OneGoal
 from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
@@ -42,64 +39,8 @@ from tidegate.control.goal.work_forecast import Prospects, efforts_of
 from tidegate.model.graph import Operator
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
-from tidegate.model.reports import MatchReport, TaskReport
-from tidegate.window.drop.network import Join, Network
-
-
-@dataclass(frozen=True)
-class KeepSettings:
-    """The goal, and everything that may be left out for it."""
-
-    goal: GoalSettings
-    trigger_seconds: float
-    #: Streams, operators and outputs, and which way rows go.
-    network: Network
-    parallelism: int = 1
-    overload: OverloadSettings | None = None
-    sifting: SiftSettings | None = None
-    dropping: DropSettings | None = None
-    estimating: EstimateSettings | None = None
-    #: Rows come while the query runs: what waits at a source is late.
-    live: bool = True
-
-    @property
-    def freshest(self) -> tuple[str, ...]:
-        """Joins that may be given the freshest of their rows alone, when nothing else is enough."""
-        return tuple(sorted(self.goal.freshest or ()))
-
-    @property
-    def approximate(self) -> frozenset[str]:
-        """Windows that may be estimated from some of their rows."""
-        return frozenset() if self.estimating is None else frozenset(self.estimating.windows)
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a batch did, and how long it took."""
-
-    reports: Sequence[TaskReport]
-    matched: Sequence[MatchReport]
-    #: By match: rows in front of its sifter.
-    entered: Mapping[str, int]
-    busy_seconds: float
-    cold: bool
-    #: What the pairs of joins are worth, where the user says so.
-    worth: Worth = field(default_factory=dict)
-    #: By stream: what the batch took of its source.
-    taken: Mapping[str, Taken] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One batch, with what was before and after it."""
-
-    settings: KeepSettings
-    before: Manifest
-    plan: Plan
-    ran: Ran
-    after: Manifest
-    operators: Mapping[str, Operator]
-
+from tidegate.model.reports import TaskReport
+from tidegate.window.drop.network import Join
 
 #: Where the manifest keeps what was learnt.
 CONTROL = "goal"

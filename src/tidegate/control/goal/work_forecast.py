@@ -32,7 +32,7 @@ from tidegate.control.actuators.join_shedding import (
 from tidegate.control.actuators.policy import Work
 from tidegate.control.actuators.work_ahead import work_ahead
 from tidegate.control.goal.cost_model import Effort
-from tidegate.control.goal.goal_loop import KeepSettings, Ran, Step
+from tidegate.control.goal.goal_step import KeepSettings, Ran, Step
 from tidegate.control.goal.shed_options import (
     Offer,
     cells_offer,

@@ -19,7 +19,7 @@ from tidegate.control.balance import balancing
 from tidegate.control.balance.key_counts import SideSeen
 from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.control.goal import goal_loop
-from tidegate.control.goal.goal_loop import Ran
+from tidegate.control.goal.goal_step import Ran
 from tidegate.control.receipts import completeness
 from tidegate.control.receipts.receipts import Told, receipt_of
 from tidegate.control.repair import repair

@@ -9,7 +9,7 @@ from tidegate.control.actuators.sampling import EstimateSettings
 from tidegate.control.actuators.sifting import SiftSettings
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.control.balance.balancing import BalanceSettings
-from tidegate.control.goal.goal_loop import KeepSettings
+from tidegate.control.goal.goal_step import KeepSettings
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.errors import FlowError, explain
 from tidegate.quantities import is_whole

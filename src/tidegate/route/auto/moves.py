@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.auto.packing import Items, repack
-from tidegate.route.auto.plan import Grid, Plan
+from tidegate.route.auto.plan import Plan
 from tidegate.route.auto.splitting import best_grid, grid_needed
+from tidegate.route.auto.work_costs import Grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

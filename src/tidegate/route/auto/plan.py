@@ -21,18 +21,7 @@ from tidegate.route.load import Load
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-from typing import NamedTuple
-
-
-class Grid(NamedTuple):
-    """Instances row by row; left rows go to one row of the grid, right rows to one column."""
-
-    places: tuple[int, ...]
-    columns: int = 1
-
-    @property
-    def rows(self) -> int:
-        return len(self.places) // self.columns
+from tidegate.route.auto.work_costs import Grid
 
 
 @dataclass

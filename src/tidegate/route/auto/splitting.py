@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.route.auto.plan import Grid
-from tidegate.route.auto.work_costs import UnitCosts
+from tidegate.route.auto.work_costs import Grid, UnitCosts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

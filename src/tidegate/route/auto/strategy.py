@@ -42,9 +42,16 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.auto.lasting import observe, too_heavy
 from tidegate.route.auto.learnt_costs import learn, prices_in
 from tidegate.route.auto.moves import level_out, shift_pieces, split
-from tidegate.route.auto.plan import Grid, Plan, plan_of
+from tidegate.route.auto.plan import Plan, plan_of
 from tidegate.route.auto.splitting import grid_needed
-from tidegate.route.auto.work_costs import COUNTED, STORE, counts_per_instance, prices_ahead, stored_rows
+from tidegate.route.auto.work_costs import (
+    COUNTED,
+    STORE,
+    Grid,
+    counts_per_instance,
+    prices_ahead,
+    stored_rows,
+)
 from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load
 from tidegate.route.resizing import evened_table

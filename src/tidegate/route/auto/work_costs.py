@@ -28,12 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.auto.plan import Grid
 from tidegate.route.load import Load, Work
 
 if TYPE_CHECKING:
@@ -174,3 +173,14 @@ def _of_grids(keys: Work, own: Mapping[int, Grid], both: bool) -> NDArray[np.flo
     counts[UPKEEP] = (work.stored / lines).sum(axis=0)
     counts[PROBE] = (work.probes[::-1] / lines).sum(axis=0)
     return counts
+
+
+class Grid(NamedTuple):
+    """Instances row by row; left rows go to one row of the grid, right rows to one column."""
+
+    places: tuple[int, ...]
+    columns: int = 1
+
+    @property
+    def rows(self) -> int:
+        return len(self.places) // self.columns

@@ -7,7 +7,7 @@ at, `paying.py` lets stored rows meet what they owe.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from tidegate.join.probe.key_filter import worth_asking
 from tidegate.join.selective.reach import Look
 from tidegate.model.times import LEFT
 from tidegate.worker.join.joined_rows import Pairs, same_keys
+from tidegate.worker.join.positions import Places
 from tidegate.worker.join.predicates import by_time, judge_of, places_of
 from tidegate.worker.join.work import JoinBatch
 from tidegate.worker.runtime.runs import Run, StoredRun
@@ -116,18 +117,3 @@ def chunks(found: Iterator[Pairs], at_least: int) -> Iterator[list[Pairs]]:
             waiting, size = [], 0
     if waiting:
         yield waiting
-
-
-Positions = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Places:
-    """The rows of a run that belong to this instance, by time: place → row."""
-
-    rows: Positions
-    times: NDArray[np.int64]
-
-    @property
-    def nbytes(self) -> int:
-        return self.rows.nbytes + self.times.nbytes

@@ -23,7 +23,7 @@ from tidegate.errors import BatchFailed, explain
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.probe import Ranges
 from tidegate.worker.join.joined_rows import gather
-from tidegate.worker.join.matcher import Places, Positions
+from tidegate.worker.join.positions import Places, Positions
 from tidegate.worker.join.work import JoinBatch
 from tidegate.worker.runtime.runs import Run
 

@@ -30,7 +30,8 @@ from tidegate.model.times import LEFT, RIGHT
 from tidegate.state.segments import SegmentCache
 from tidegate.worker.join import pair_finder
 from tidegate.worker.join.joined_rows import Pairs
-from tidegate.worker.join.matcher import Meeting, Places, chunks
+from tidegate.worker.join.matcher import Meeting, chunks
+from tidegate.worker.join.positions import Places
 from tidegate.worker.join.work import Counts, JoinBatch
 from tidegate.worker.runtime.layout import BATCH
 from tidegate.worker.runtime.owned_state import Held, partly_here

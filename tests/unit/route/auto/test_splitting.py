@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.route.auto.plan import Grid
 from tidegate.route.auto.splitting import best_grid, grid_needed
-from tidegate.route.auto.work_costs import UnitCosts
+from tidegate.route.auto.work_costs import Grid, UnitCosts
 
 COST = st.floats(0, 50)
 

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.auto.plan import Grid
-from tidegate.route.auto.work_costs import counts_per_instance, own_keys, price, serves_both, stored_rows
+from tidegate.route.auto.work_costs import (
+    Grid,
+    counts_per_instance,
+    own_keys,
+    price,
+    serves_both,
+    stored_rows,
+)
 from tidegate.route.load import Load, Work
 
 PRICES = np.array([100.0, 1.0, 10.0, 0.5, 2.0])

@@ -1,0 +1,56 @@
+"""Who holds a checkpoint, as written into its lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from tidegate.errors import CheckpointInUse, explain
+
+
+@dataclass(frozen=True)
+class Holder:
+    """One run that holds, or held, a checkpoint. Times are wall clock seconds."""
+
+    owner: str
+    pid: int
+    host: str
+    since: float
+    #: A fresh random word per run: tells a run from its successor even at the same pid.
+    token: str
+    #: When the run last said that it is alive; means nothing for a local lock, which the kernel keeps.
+    renewed: float
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Holder | None:
+        """The holder that was written; None for bytes that are none, such as a half-written file."""
+        try:
+            return cls(**json.loads(data))
+        except (ValueError, TypeError):
+            return None
+
+
+def this_process(owner: str, token: str, now: float) -> Holder:
+    return Holder(owner, os.getpid(), socket.gethostname(), now, token, now)
+
+
+def in_use(url: str, holder: Holder | None) -> CheckpointInUse:
+    if holder is None:
+        who = "a lock that is gone or cannot be read"
+    else:
+        since = datetime.fromtimestamp(holder.since, UTC).isoformat(timespec="seconds")
+        who = f"held by {holder.owner}, pid {holder.pid} on {holder.host}, since {since}"
+    return CheckpointInUse(
+        explain(
+            f"Another run uses this checkpoint: {url}",
+            got=who,
+            why="Two runs would overwrite each other's state",
+            do="Stop that run or use another checkpoint; remove the file `lock` only if no run is alive",
+        )
+    )

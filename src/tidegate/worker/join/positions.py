@@ -1,0 +1,22 @@
+"""Positions of pairs in two runs, and the rows of a run by time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The rows of a run that belong to this instance, by time: place → row."""
+
+    rows: Positions
+    times: NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self.times.nbytes
