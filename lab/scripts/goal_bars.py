@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how well one goal is kept over networks of joins, matches and windows, on a simulated clock.
 
-    lab/scripts/goal_bars.py [--stories 50] [--networks 20] [--first 0]     (with the Python that has Tidegate)
+    lab/scripts/goal_bars.py [--stories 50] [--networks 20] [--first 0]
 
 Bars are those of `tidegate/sim/goal_bars.py`. All repeats exactly; `--first` is the first seed, so that
 other seeds than those that settings were chosen with can be tried.

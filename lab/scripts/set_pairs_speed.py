@@ -74,7 +74,9 @@ def pairs() -> None:
 
 
 def content() -> None:
-    """A batch of 1000 rows and a window of 20 slots of 500 rows, as in `lab/tidegate_lab/simulate/join/by_content.py`."""
+    """A batch of 1000 rows and a window of 20 slots of 500 rows, as in
+    `lab/tidegate_lab/simulate/join/by_content.py`.
+    """
     left, right = draw(Workload(), (Steps(((22, 500),)),) * 2)
     stored, new = (item_sets(rows.bounds, rows.items, 100) for rows in (right, left))
     batch = np.flatnonzero(left.times_us >= 20 * SECOND_US)

@@ -1,1 +1,1 @@
-"""Everything that measures Tidegate and is not part of it: workloads, simulators, reproductions, benchmarks."""
+"""What measures Tidegate and is not part of it: workloads, simulators, reproductions, benchmarks."""

@@ -1,14 +1,17 @@
 """Every error that Tidegate raises on purpose, under one base class.
 
-A message has four parts, in this order: what is wrong; what we got; why it matters; what to do.
-`explain` puts them together, so that no message is written without asking the four questions.
+A message has four parts, in this order: what is wrong; what we got; why it matters; what to do. Errors take
+the parts themselves; `explain` makes the same sentence for warnings.
 """
 
 from __future__ import annotations
 
 
 class TidegateError(Exception):
-    """Base of all errors that Tidegate raises on purpose."""
+    """Base of all errors that Tidegate raises on purpose: what is wrong, what was got, why, what to do."""
+
+    def __init__(self, wrong: str, *, got: object = None, why: str = "", do: str = "") -> None:
+        super().__init__(explain(wrong, got=got, why=why, do=do))
 
 
 class FlowError(TidegateError):

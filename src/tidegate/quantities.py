@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import inf
 from typing import TypeGuard
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 _UNITS = {
     "b": 1,
@@ -35,15 +35,13 @@ def size_bytes(text: str, what: str) -> int:
     unit = _UNITS.get(found["unit"].lower()) if found else None
     if found is None or unit is None:
         raise FlowError(
-            explain(
-                f"{what} is not a size",
-                got=repr(text),
-                do='Write a number and a unit, for example "2 GB" or "512 MiB"',
-            )
+            f"{what} is not a size",
+            got=repr(text),
+            do='Write a number and a unit, for example "2 GB" or "512 MiB"',
         )
     total = int(Fraction(found["number"]) * unit)
     if total == 0:
-        raise FlowError(explain(f"{what} is zero", got=repr(text), why="Every query stores something"))
+        raise FlowError(f"{what} is zero", got=repr(text), why="Every query stores something")
     return total
 
 
@@ -82,7 +80,7 @@ def duration_us(text: str | timedelta, what: str) -> int:
     """The duration in whole microseconds; `what` names the setting in the error."""
     total = text // timedelta(microseconds=1) if isinstance(text, timedelta) else _parse(text, what)
     if total < 0:
-        raise FlowError(explain(f"{what} is negative", got=repr(text), do="Give zero or a positive duration"))
+        raise FlowError(f"{what} is negative", got=repr(text), do="Give zero or a positive duration")
     return total
 
 
@@ -101,16 +99,14 @@ def _parse(text: str, what: str) -> int:
         position = part.end()
     if total != int(total):
         raise FlowError(
-            explain(f"{what} is finer than a microsecond", got=repr(text), why="Event times are microseconds")
+            f"{what} is finer than a microsecond", got=repr(text), why="Event times are microseconds"
         )
     return int(total)
 
 
 def _not_a_duration(text: object, what: str) -> FlowError:
     return FlowError(
-        explain(
-            f"{what} is not a duration",
-            got=repr(text),
-            do='Write a number and a unit, for example "2 seconds", "500 ms" or "1 hour 30 minutes"',
-        )
+        f"{what} is not a duration",
+        got=repr(text),
+        do='Write a number and a unit, for example "2 seconds", "500 ms" or "1 hour 30 minutes"',
     )

@@ -96,7 +96,7 @@ def test_the_check_of_every_change_runs_what_a_person_runs(command: str) -> None
 
 def lint_imports(copy: Path) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
-    environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    environment = {**os.environ, "PYTHONPATH": f"{copy / 'src'}:{copy / 'lab'}"}
     return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -104,7 +104,7 @@ def lint_imports(copy: Path) -> subprocess.CompletedProcess[str]:
 def copy(tmp_path: Path) -> Path:
     """The project in another place, every module emptied: only the planted import is there to find."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for module in MODULES:
+    for module in [*MODULES, *(ROOT / "lab/tidegate_lab").rglob("*.py")]:
         place = tmp_path / module.relative_to(ROOT)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()
@@ -114,18 +114,20 @@ def copy(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("module", "line", "contract"),
     [
-        ("state/planted.py", "import pyspark.sql", "pyspark is imported only under spark/"),
-        ("cli/planted.py", "from pyspark import sql", "pyspark is imported only under spark/"),
-        ("join/planted.py", "import pyarrow", "no Arrow and no pandas in the stages"),
-        ("sift/planted.py", "import pandas", "no Arrow and no pandas in the stages"),
-        ("route/planted.py", "import tidegate.join", "the stages do not import each other"),
-        ("window/planted.py", "import tidegate.sift", "the stages do not import each other"),
+        ("state/planted.py", "import pyspark.sql", "pyspark is imported only under driver/"),
+        ("cli/planted.py", "from pyspark import sql", "pyspark is imported only under driver/"),
+        ("worker/planted.py", "import tidegate.control", "neither the driver nor control"),
+        ("worker/join/planted.py", "import tidegate.driver.engine", "neither the driver nor control"),
+        ("cli/planted.py", "import tidegate_lab", "the package does not import the lab"),
+        ("join/planted.py", "import pyarrow", "no Arrow and no pandas in the algorithms"),
+        ("sift/planted.py", "import pandas", "no Arrow and no pandas in the algorithms"),
+        ("route/planted.py", "import tidegate.join", "the algorithm folders do not import each other"),
+        ("window/planted.py", "import tidegate.sift", "the algorithm folders do not import each other"),
         (
             "route/auto/planted.py",
             "import tidegate.route.fastjoin",
             "the balancing strategies do not import each other",
         ),
-        ("sim/planted.py", "import pyarrow", "no Arrow, no pandas and no Spark in the simulation"),
     ],
 )
 def test_a_forbidden_import_breaks_its_contract(copy: Path, module: str, line: str, contract: str) -> None:
@@ -136,10 +138,16 @@ def test_a_forbidden_import_breaks_its_contract(copy: Path, module: str, line: s
     assert "1 broken" in result.stdout
 
 
-def test_pyspark_under_spark_and_arrow_in_the_state_are_allowed(copy: Path) -> None:
-    (copy / "src/tidegate/spark/planted.py").write_text("import pyspark.sql\n", encoding="utf-8")
+def test_arrow_in_the_simulation_breaks_its_contract(copy: Path) -> None:
+    (copy / "lab/tidegate_lab/simulate/planted.py").write_text("import pyarrow\n", encoding="utf-8")
+    result = lint_imports(copy)
+    assert re.search(r"no Arrow, no pandas and no Spark in the simulation.* BROKEN", result.stdout)
+
+
+def test_pyspark_in_the_driver_and_arrow_in_the_state_are_allowed(copy: Path) -> None:
+    (copy / "src/tidegate/driver/planted.py").write_text("import pyspark.sql\n", encoding="utf-8")
     (copy / "src/tidegate/state/planted.py").write_text("import pyarrow\n", encoding="utf-8")
-    (copy / "src/tidegate/cli/planted.py").write_text("import tidegate.spark.planted\n", encoding="utf-8")
+    (copy / "src/tidegate/cli/planted.py").write_text("import tidegate.driver.planted\n", encoding="utf-8")
     result = lint_imports(copy)
     assert result.returncode == 0, result.stdout
-    assert "5 kept, 0 broken" in result.stdout
+    assert "7 kept, 0 broken" in result.stdout

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.arguments import positive_int, positive_number, whole_number
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from tidegate.observe.json_frame import Bar
@@ -195,10 +195,10 @@ def _chosen_engines(arguments: argparse.Namespace) -> tuple[str, ...]:
     asked = tuple(name.strip() for name in arguments.engines.split(","))
     for name in asked:
         if name not in known:
-            raise FlowError(explain("Unknown engine", got=name, do="Use some of " + ", ".join(known)))
+            raise FlowError("Unknown engine", got=name, do="Use some of " + ", ".join(known))
         if not elsewhere.get(name, "here"):
             raise FlowError(
-                explain(f"{name} needs an interpreter of its own", do=f"Give --{name}-python PATH as well")
+                f"{name} needs an interpreter of its own", do=f"Give --{name}-python PATH as well"
             )
     return asked
 

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 #: The folder with real data, where --real does not name one.
 DATA_VARIABLE = "TIDEGATE_DATA"
@@ -23,9 +23,7 @@ def data_folder(given: str | None) -> Path:
     folder = given or os.environ.get(DATA_VARIABLE, "")
     if not folder:
         raise FlowError(
-            explain(
-                "Real data do not come with Tidegate, and no folder was given",
-                do=f"Give --real FOLDER or set {DATA_VARIABLE}; or use a workload that is generated",
-            )
+            "Real data do not come with Tidegate, and no folder was given",
+            do=f"Give --real FOLDER or set {DATA_VARIABLE}; or use a workload that is generated",
         )
     return Path(folder)

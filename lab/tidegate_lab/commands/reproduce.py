@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.arguments import positive_int, whole_number
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate_lab.commands.real_data import add_real_argument, data_folder
 
 if TYPE_CHECKING:
@@ -112,11 +112,7 @@ def _figures(asked: Experiment, names: list[str] | None, options: Options, spark
     for name in names or ():
         if name not in known:
             raise FlowError(
-                explain(
-                    f"{asked.name} has no such figure to measure",
-                    got=name,
-                    do="Use one of " + ", ".join(known),
-                )
+                f"{asked.name} has no such figure to measure", got=name, do="Use one of " + ", ".join(known)
             )
     return [figure for figure in figures if names is None or figure.name in names]
 
@@ -124,10 +120,8 @@ def _figures(asked: Experiment, names: list[str] | None, options: Options, spark
 def _on_spark(asked: Experiment) -> tuple[Figure, ...]:
     if asked.name != "window-drop":
         raise FlowError(
-            explain(
-                f"The figures of {asked.name} are measured without Spark",
-                do="Leave --spark out; `tidegate bench` measures all mechanisms on Spark",
-            )
+            f"The figures of {asked.name} are measured without Spark",
+            do="Leave --spark out; `tidegate bench` measures all mechanisms on Spark",
         )
     from tidegate_lab.reproduce.window_drop.on_spark import figures
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 #: How a curve is drawn: joined points, a staircase (a value that holds until the next), a dashed line with
 #: marks, or a dotted one without: a mark to be reached.
@@ -35,11 +35,9 @@ class Curve:
         lengths = {len(self.x), len(self.y)} | {len(side) for side in (self.low, self.high) if side}
         if len(lengths) != 1 or self.style not in STYLES:
             raise FlowError(
-                explain(
-                    f"The curve {self.name!r} cannot be drawn",
-                    got=f"lengths {sorted(lengths)}, style {self.style!r}",
-                    do=f"Give as many y as x, and a style of {', '.join(STYLES)}",
-                )
+                f"The curve {self.name!r} cannot be drawn",
+                got=f"lengths {sorted(lengths)}, style {self.style!r}",
+                do=f"Give as many y as x, and a style of {', '.join(STYLES)}",
             )
 
 
@@ -80,11 +78,9 @@ class Map:
         for left, bottom, right, top, shade in self.areas:
             if not (left <= right and bottom <= top and 0 <= shade <= 1):
                 raise FlowError(
-                    explain(
-                        f"The map {self.title!r} cannot be drawn",
-                        got=f"an area from {left}, {bottom} to {right}, {top} with shade {shade}",
-                        do="Give left <= right, bottom <= top and a shade from 0 to 1",
-                    )
+                    f"The map {self.title!r} cannot be drawn",
+                    got=f"an area from {left}, {bottom} to {right}, {top} with shade {shade}",
+                    do="Give left <= right, bottom <= top and a shade from 0 to 1",
                 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 
 def require(folder: Path, files: Sequence[str], what: str, *, why: str, made_of: str, instead: str) -> None:
@@ -13,11 +13,9 @@ def require(folder: Path, files: Sequence[str], what: str, *, why: str, made_of:
     missing = [name for name in files if not (folder / name).is_file()]
     if missing:
         raise FlowError(
-            explain(
-                f"{what} are not there",
-                got=f"no {' and no '.join(missing)} in {folder}",
-                why=why,
-                do=f"Name the folder that has them (--real FOLDER or TIDEGATE_DATA), {made_of}; "
-                f"or do without real data: {instead}",
-            )
+            f"{what} are not there",
+            got=f"no {' and no '.join(missing)} in {folder}",
+            why=why,
+            do=f"Name the folder that has them (--real FOLDER or TIDEGATE_DATA), {made_of}; "
+            f"or do without real data: {instead}",
         )

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate_lab.workloads.selective_join import SECOND_US, Rows, Steps, Workload, draw
 
 if TYPE_CHECKING:
@@ -82,11 +82,9 @@ class Day:
     def __post_init__(self) -> None:
         if not self.segments or not (self.calm_rate > 0 and self.window_seconds > 0):
             raise FlowError(
-                explain(
-                    "A day needs segments, rows and a window",
-                    got=f"{len(self.segments)} segments, {self.calm_rate} rows/s, {self.window_seconds} s",
-                    do="Give at least one segment, and numbers above 0",
-                )
+                "A day needs segments, rows and a window",
+                got=f"{len(self.segments)} segments, {self.calm_rate} rows/s, {self.window_seconds} s",
+                do="Give at least one segment, and numbers above 0",
             )
 
     @property

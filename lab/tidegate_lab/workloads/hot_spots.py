@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,9 +110,7 @@ def _draw_into_spots(
         points[outside] = random.normal(spread.mean[spot[outside]], spread.deviation[spot[outside]])
         outside = outside[~in_some_spot(points[outside], spread)]
     raise FlowError(
-        explain(
-            "The workload finds no place in the hot spots for some points",
-            got=f"{len(outside)} points after {REDRAWS_MOST:,} draws each",
-            do="Give fewer axes, a higher local skew, or whole_normals=True, which lets points lie elsewhere",
-        )
+        "The workload finds no place in the hot spots for some points",
+        got=f"{len(outside)} points after {REDRAWS_MOST:,} draws each",
+        do="Give fewer axes, a higher local skew, or whole_normals=True, which lets points lie elsewhere",
     )

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -73,7 +73,7 @@ class JoinData:
         ):
             if not good:
                 wrong = f"{name} is too small for a stream"
-                raise FlowError(explain(wrong, got=getattr(self, name), do=do))
+                raise FlowError(wrong, got=getattr(self, name), do=do)
 
     @property
     def payload_bytes(self) -> int:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,11 +47,9 @@ class Steps:
     def __post_init__(self) -> None:
         if not self.levels or any(not seconds > 0 for seconds, _ in self.levels):
             raise FlowError(
-                explain(
-                    "Steps need at least one level, and each must last longer than zero seconds",
-                    got=self.levels,
-                    do="Give pairs such as ((60, 100), (15, 500))",
-                )
+                "Steps need at least one level, and each must last longer than zero seconds",
+                got=self.levels,
+                do="Give pairs such as ((60, 100), (15, 500))",
             )
 
     @property
@@ -96,11 +94,9 @@ class Workload:
         ):
             if not good:
                 raise FlowError(
-                    explain(
-                        f"Workload({name}=…) is too small",
-                        got=getattr(self, name),
-                        do="At least one item and sets of one; skew, deviation and seed from 0 on",
-                    )
+                    f"Workload({name}=…) is too small",
+                    got=getattr(self, name),
+                    do="At least one item and sets of one; skew, deviation and seed from 0 on",
                 )
 
 

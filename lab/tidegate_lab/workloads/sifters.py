@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis, places
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.queries.query_set import QuerySet
@@ -87,9 +87,7 @@ class Workload:
             ("seed", self.seed >= 0, "Give a whole number from 0 on"),
         ):
             if not good:
-                raise FlowError(
-                    explain(f"Workload({name}=…) is out of range", got=getattr(self, name), do=do)
-                )
+                raise FlowError(f"Workload({name}=…) is out of range", got=getattr(self, name), do=do)
 
     @property
     def domain(self) -> Domain:

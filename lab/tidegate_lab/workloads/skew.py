@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,11 +50,9 @@ class ZipfStreams:
         good = good and min(self.seed, self.centre) >= 0
         if not good:
             raise FlowError(
-                explain(
-                    "Streams need at least one key, and nothing about them can be negative",
-                    got=self,
-                    do="Give keys >= 1; exponents, rows, batches, centre and seed from 0 on",
-                )
+                "Streams need at least one key, and nothing about them can be negative",
+                got=self,
+                do="Give keys >= 1; exponents, rows, batches, centre and seed from 0 on",
             )
 
 

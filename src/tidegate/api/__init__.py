@@ -1,1 +1,3 @@
-"""What a user writes: streams, join conditions, windows, range queries, goals. Describing a flow starts nothing."""
+"""What a user writes: streams, join conditions, windows, range queries, goals. Describing a flow starts
+nothing.
+"""

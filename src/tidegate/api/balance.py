@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.quantities import is_number, is_whole
 
 STRATEGIES = ("auto", "hash", "random", "contrand", "fastjoin", "ls-stream", "none")
@@ -50,36 +50,28 @@ class Balance:
         for name, known in (("strategy", STRATEGIES), ("topology", (TOGETHER, BICLIQUE))):
             if getattr(self, name) not in known:
                 raise FlowError(
-                    explain(
-                        f"Balance does not know {name}={getattr(self, name)!r}",
-                        do=f"Use one of {', '.join(known)}",
-                    )
+                    f"Balance does not know {name}={getattr(self, name)!r}",
+                    do=f"Use one of {', '.join(known)}",
                 )
         if self.threshold is not None and self.strategy not in THRESHOLD_LEAST:
             raise FlowError(
-                explain(
-                    f"The strategy {self.strategy!r} has no threshold",
-                    got=f"threshold={self.threshold}",
-                    do="Leave it out, or choose fastjoin or ls-stream",
-                )
+                f"The strategy {self.strategy!r} has no threshold",
+                got=f"threshold={self.threshold}",
+                do="Leave it out, or choose fastjoin or ls-stream",
             )
         if self.weights is not None and self.strategy != "ls-stream":
             raise FlowError(
-                explain(
-                    f"The strategy {self.strategy!r} knows no weights of instances",
-                    got=f"weights={self.weights}",
-                    why="They would be ignored",
-                    do="Leave them out (auto measures what instances take), or choose ls-stream",
-                )
+                f"The strategy {self.strategy!r} knows no weights of instances",
+                got=f"weights={self.weights}",
+                why="They would be ignored",
+                do="Leave them out (auto measures what instances take), or choose ls-stream",
             )
         self._check_numbers()
         if self.scale is not None and not _is_pair(self.scale):
             raise FlowError(
-                explain(
-                    "The bounds for the number of instances are the wrong way round or below one",
-                    got=repr(self.scale),
-                    do="Give scale=(least, largest), whole numbers with 1 <= least <= largest",
-                )
+                "The bounds for the number of instances are the wrong way round or below one",
+                got=repr(self.scale),
+                do="Give scale=(least, largest), whole numbers with 1 <= least <= largest",
             )
 
     def _check_numbers(self) -> None:
@@ -105,11 +97,9 @@ class Balance:
         ):
             if not good:
                 raise FlowError(
-                    explain(
-                        f"The {name} of a balance is out of range",
-                        got=f"{name}={getattr(self, name)!r}",
-                        do=f"Give {valid}",
-                    )
+                    f"The {name} of a balance is out of range",
+                    got=f"{name}={getattr(self, name)!r}",
+                    do=f"Give {valid}",
                 )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.quantities import duration_us, is_number, is_whole, size_bytes
 
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")
@@ -48,40 +48,32 @@ class Goal:
     def __post_init__(self) -> None:
         if self.latency_us == 0:
             raise FlowError(
-                explain(
-                    "The latency of a goal is zero",
-                    got=repr(self.latency),
-                    why="Every batch takes some time",
-                    do="Give a duration such as '2 seconds'",
-                )
+                "The latency of a goal is zero",
+                got=repr(self.latency),
+                why="Every batch takes some time",
+                do="Give a duration such as '2 seconds'",
             )
         bounds = self.loss_max if isinstance(self.loss_max, Mapping) else {"": self.loss_max}
         for name, bound in bounds.items():
             if bound is not None and not is_number(bound, 0, 1):
                 raise FlowError(
-                    explain(
-                        f"The loss_max of {f'the output {name!r}' if name else 'a goal'} is a share",
-                        got=repr(bound),
-                        do="Give a number from 0 (nothing may be lost) to below 1, or None",
-                    )
+                    f"The loss_max of {f'the output {name!r}' if name else 'a goal'} is a share",
+                    got=repr(bound),
+                    do="Give a number from 0 (nothing may be lost) to below 1, or None",
                 )
         if self.priority is not None and not isinstance(self.priority, Mapping):
             raise FlowError(
-                explain(
-                    "The priority of a goal says for each output what its loss counts",
-                    got=repr(self.priority),
-                    do='Name the outputs with their weights: priority={"near": 5}; what is not named has 1',
-                )
+                "The priority of a goal says for each output what its loss counts",
+                got=repr(self.priority),
+                do='Name the outputs with their weights: priority={"near": 5}; what is not named has 1',
             )
         for name, weight in (self.priority or {}).items():
             if not is_number(weight, 0) or weight == 0:
                 raise FlowError(
-                    explain(
-                        f"The priority of the output {name!r} is not a weight",
-                        got=repr(weight),
-                        why="With none, all of it would be the first to go",
-                        do="Give a finite number above zero; what is not named has 1",
-                    )
+                    f"The priority of the output {name!r} is not a weight",
+                    got=repr(weight),
+                    why="With none, all of it would be the first to go",
+                    do="Give a finite number above zero; what is not named has 1",
                 )
         if self.state_max is not None:
             size_bytes(self.state_max, "state_max of the goal")
@@ -105,12 +97,10 @@ class Goal:
             bounds = {} if self.loss_max is None else dict.fromkeys(outputs, float(self.loss_max))
         if outputs and all(bounds.get(name) == 0 for name in outputs):
             raise FlowError(
-                explain(
-                    "A goal with a loss_max of 0 for every output leaves nothing to be left out",
-                    got=f"loss_max={self.loss_max!r}",
-                    why="A latency that is kept by losing nothing needs no goal",
-                    do="Allow some output a loss, or use goal=None",
-                )
+                "A goal with a loss_max of 0 for every output leaves nothing to be left out",
+                got=f"loss_max={self.loss_max!r}",
+                why="A latency that is kept by losing nothing needs no goal",
+                do="Allow some output a loss, or use goal=None",
             )
         return bounds
 
@@ -118,12 +108,10 @@ class Goal:
         unknown = sorted(set(given) - set(outputs), key=str)
         if unknown:
             raise FlowError(
-                explain(
-                    f"The {what} of the goal names outputs that there are not",
-                    got=", ".join(map(repr, unknown)),
-                    why="It would be ignored",
-                    do=f"Use the names given to write_to: {', '.join(map(repr, sorted(outputs)))}",
-                )
+                f"The {what} of the goal names outputs that there are not",
+                got=", ".join(map(repr, unknown)),
+                why="It would be ignored",
+                do=f"Use the names given to write_to: {', '.join(map(repr, sorted(outputs)))}",
             )
 
     @property
@@ -139,11 +127,9 @@ class Goal:
         """
         if trigger_us >= self.latency_us:
             raise FlowError(
-                explain(
-                    "The goal cannot be met: batches begin further apart than results may take",
-                    got=f"a trigger of {trigger_us / 1e6:g} s, a latency of {self.latency_us / 1e6:g} s",
-                    do="Use a trigger of half the latency or less, or trigger=None",
-                )
+                "The goal cannot be met: batches begin further apart than results may take",
+                got=f"a trigger of {trigger_us / 1e6:g} s, a latency of {self.latency_us / 1e6:g} s",
+                do="Use a trigger of half the latency or less, or trigger=None",
             )
         return min(self.latency_us / 2, self.latency_us - trigger_us) / 1e6
 
@@ -200,58 +186,42 @@ class Shed:
         for name, known in (("join", JOIN_POLICIES), ("rate", RATE_RULES), ("sift", SIFT_POLICIES)):
             if getattr(self, name) not in known:
                 raise FlowError(
-                    explain(
-                        f"Shed does not know {name}={getattr(self, name)!r}",
-                        do=f"Use one of {', '.join(known)}",
-                    )
+                    f"Shed does not know {name}={getattr(self, name)!r}", do=f"Use one of {', '.join(known)}"
                 )
         if not is_whole(self.regions) or self.regions > REGIONS_MAX:
             raise FlowError(
-                explain(
-                    "A sifter has some regions, and not too many to be sent around",
-                    got=f"regions={self.regions!r}",
-                    do=f"Give a whole number from 1 to {REGIONS_MAX}; 16 to 100 are plenty",
-                )
+                "A sifter has some regions, and not too many to be sent around",
+                got=f"regions={self.regions!r}",
+                do=f"Give a whole number from 1 to {REGIONS_MAX}; 16 to 100 are plenty",
             )
         if not _is_share(self.fairness):
             raise FlowError(
-                explain(
-                    "Fairness is a difference of shares",
-                    got=f"fairness={self.fairness!r}",
-                    do="Give a number in 0 … 1",
-                )
+                "Fairness is a difference of shares",
+                got=f"fairness={self.fairness!r}",
+                do="Give a number in 0 … 1",
             )
         if self.window not in WINDOW_POLICIES and not _is_share(self.window):
             raise FlowError(
-                explain(
-                    f"Shed does not know window={self.window!r}",
-                    do=f"Use one of {', '.join(WINDOW_POLICIES)}, or the share of windows to drop, in 0 … 1",
-                )
+                f"Shed does not know window={self.window!r}",
+                do=f"Use one of {', '.join(WINDOW_POLICIES)}, or the share of windows to drop, in 0 … 1",
             )
         if not _is_share(self.sampling) or self.sampling == 0:
             raise FlowError(
-                explain(
-                    "The sample of Shed must be some of the rows",
-                    got=f"sampling={self.sampling!r}",
-                    do="Give a number above 0 and up to 1",
-                )
+                "The sample of Shed must be some of the rows",
+                got=f"sampling={self.sampling!r}",
+                do="Give a number above 0 and up to 1",
             )
 
     def _check_repair(self) -> None:
         if self.repair not in (None, WHEN_IDLE, AT_THE_END):
             raise FlowError(
-                explain(
-                    f"Shed does not know repair={self.repair!r}",
-                    do=f"Use {WHEN_IDLE!r}, {AT_THE_END!r} or None",
-                )
+                f"Shed does not know repair={self.repair!r}", do=f"Use {WHEN_IDLE!r}, {AT_THE_END!r} or None"
             )
         if self.repair is not None and self.join not in KEEPING_POLICIES:
             raise FlowError(
-                explain(
-                    "What this policy leaves out cannot be repaired",
-                    got=f"join={self.join!r}, repair={self.repair!r}",
-                    why="It gives up rows, and what is not stored cannot be looked at later",
-                    do="Use join='selective', 'adaptive' or 'partial', or repair=None",
-                )
+                "What this policy leaves out cannot be repaired",
+                got=f"join={self.join!r}, repair={self.repair!r}",
+                why="It gives up rows, and what is not stored cannot be looked at later",
+                do="Use join='selective', 'adaptive' or 'partial', or repair=None",
             )
         _ = self.repair_bytes  # said now, not in the first rush

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.quantities import duration_us
@@ -37,7 +37,7 @@ class OnSets:
     def __post_init__(self) -> None:
         if self.index not in INDEXES:
             raise FlowError(
-                explain("Unknown kind of index", got=repr(self.index), do=f"Use one of {', '.join(INDEXES)}")
+                "Unknown kind of index", got=repr(self.index), do=f"Use one of {', '.join(INDEXES)}"
             )
 
     @property
@@ -89,11 +89,9 @@ def overlap(
     """
     if (at_least is None) == (jaccard is None):
         raise FlowError(
-            explain(
-                "An overlap has one threshold",
-                got=f"at_least={at_least!r}, jaccard={jaccard!r}",
-                do="Give at_least=3 (common items) or jaccard=0.5 (their share of all items)",
-            )
+            "An overlap has one threshold",
+            got=f"at_least={at_least!r}, jaccard={jaccard!r}",
+            do="Give at_least=3 (common items) or jaccard=0.5 (their share of all items)",
         )
     left, right = _one_column(column)
     condition: SetCondition
@@ -102,9 +100,7 @@ def overlap(
     elif isinstance(at_least, int) and not isinstance(at_least, bool):
         condition = Overlap(at_least)
     else:
-        raise FlowError(
-            explain("Common items are counted in whole numbers", got=repr(at_least), do="Give at_least=3")
-        )
+        raise FlowError("Common items are counted in whole numbers", got=repr(at_least), do="Give at_least=3")
     return OnSets(left, right, condition, index)
 
 
@@ -126,7 +122,7 @@ def pairwise(function: Callable[[Any, Any], Any], columns: Columns) -> OnPairs:
     """
     if not callable(function):
         raise FlowError(
-            explain("pairwise needs a function", got=repr(function), do="pairwise(lambda l, r: …, columns)")
+            "pairwise needs a function", got=repr(function), do="pairwise(lambda l, r: …, columns)"
         )
     _check_takes_two(function)
     single = isinstance(columns, str)
@@ -137,11 +133,9 @@ def pairwise(function: Callable[[Any, Any], Any], columns: Columns) -> OnPairs:
         pairs = tuple((name, name) for name in ([columns] if single else columns))
     if not pairs or not all(isinstance(name, str) and name for pair in pairs for name in pair):
         raise FlowError(
-            explain(
-                "pairwise needs columns",
-                got=repr(columns),
-                do='Name what the function compares: ["lat", "lon"], or {"left_name": "right_name"}',
-            )
+            "pairwise needs columns",
+            got=repr(columns),
+            do='Name what the function compares: ["lat", "lon"], or {"left_name": "right_name"}',
         )
     return OnPairs(function, pairs, single)
 
@@ -155,11 +149,9 @@ def _check_takes_two(function: Callable[..., Any]) -> None:
         signature.bind(None, None)
     except TypeError as error:
         raise FlowError(
-            explain(
-                "The function of pairwise takes the left and the right columns",
-                got=f"{getattr(function, '__name__', 'it')}{signature}, {error}",
-                do="Let it take two arguments",
-            )
+            "The function of pairwise takes the left and the right columns",
+            got=f"{getattr(function, '__name__', 'it')}{signature}, {error}",
+            do="Let it take two arguments",
         ) from None
 
 
@@ -171,17 +163,15 @@ def _one_column(given: str | Mapping[str, str]) -> tuple[str, str]:
         if isinstance(left, str) and isinstance(right, str):
             return left, right
     raise FlowError(
-        explain(
-            "A set condition compares one column of each side",
-            got=repr(given),
-            do='Give a name, or {"left_name": "right_name"}',
-        )
+        "A set condition compares one column of each side",
+        got=repr(given),
+        do='Give a name, or {"left_name": "right_name"}',
     )
 
 
 def _number(given: Any, what: str) -> float:
     if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise FlowError(explain(f"{what} is not a number", got=repr(given), do=f"Give {what}=0.5"))
+        raise FlowError(f"{what} is not a number", got=repr(given), do=f"Give {what}=0.5")
     return float(given)
 
 
@@ -198,7 +188,7 @@ def _within(given: Any) -> Within | Tumbling | Unbounded:
     if isinstance(given, (tuple, list)):
         if len(given) != 2:
             raise FlowError(
-                explain("within takes two durations, left and right", got=repr(given), do="Or one for both")
+                "within takes two durations, left and right", got=repr(given), do="Or one for both"
             )
         left, right = given
     else:
@@ -217,16 +207,14 @@ def _on(
     conditions = [part for part in parts if isinstance(part, (OnSets, OnPairs))]
     if len(conditions) > 1:
         raise FlowError(
-            explain(
-                "A join takes one condition besides equal columns",
-                got=", ".join(condition.describe() for condition in conditions),
-                do="Put the others into where=…, or into one pairwise function",
-            )
+            "A join takes one condition besides equal columns",
+            got=", ".join(condition.describe() for condition in conditions),
+            do="Put the others into where=…, or into one pairwise function",
         )
     if len(names) + len(conditions) < len(parts) or not parts:
         return _keys([], on), None
     if len(set(names)) < len(names):
-        raise FlowError(explain("A join names a key twice", got=", ".join(names), do="Name each key once"))
+        raise FlowError("A join names a key twice", got=", ".join(names), do="Name each key once")
     keys = tuple((name, name) for name in names)
     return keys, conditions[0] if conditions else None
 
@@ -234,10 +222,8 @@ def _on(
 def _keys(pairs: list[tuple[str, str]], given: object) -> tuple[tuple[str, str], ...]:
     if not pairs:
         raise FlowError(
-            explain(
-                "A join needs key columns or a condition",
-                got=repr(given),
-                do='Give a name, a list of names, a dict {"left_col": "right_col"}, or tg.overlap(…)',
-            )
+            "A join needs key columns or a condition",
+            got=repr(given),
+            do='Give a name, a list of names, a dict {"left_col": "right_col"}, or tg.overlap(…)',
         )
     return tuple(pairs)

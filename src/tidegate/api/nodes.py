@@ -1,4 +1,4 @@
-"""The frozen description of a flow: sources, stateless steps, joins, matches, windows, refused rows, outputs."""
+"""The frozen description of a flow: sources, stateless steps, operators, refused rows, outputs."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 from numbers import Real
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 
 @dataclass(frozen=True)
@@ -33,33 +33,27 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise FlowError(
-                explain("A query needs a name", got=repr(self.name), why="Its answers are told apart by it")
+                "A query needs a name", got=repr(self.name), why="Its answers are told apart by it"
             )
         if not isinstance(self.where, str) or not self.where.strip():
             raise FlowError(
-                explain(
-                    f"Query {self.name!r}: it asks for nothing",
-                    got=f"where={self.where!r}",
-                    do="Give a predicate such as 'lat > 40.6', or 'true' for all rows",
-                )
+                f"Query {self.name!r}: it asks for nothing",
+                got=f"where={self.where!r}",
+                do="Give a predicate such as 'lat > 40.6', or 'true' for all rows",
             )
         if not (_is_finite(self.weight) and self.weight > 0):
             raise FlowError(
-                explain(
-                    f"Query {self.name!r}: its weight is not above zero",
-                    got=f"weight={self.weight!r}",
-                    why="What counts for nothing, or less, cannot be weighed against other queries",
-                    do="Give a finite number above 0, or leave the query out",
-                )
+                f"Query {self.name!r}: its weight is not above zero",
+                got=f"weight={self.weight!r}",
+                why="What counts for nothing, or less, cannot be weighed against other queries",
+                do="Give a finite number above 0, or leave the query out",
             )
         if not (_is_finite(self.alpha) and self.alpha >= 0):
             raise FlowError(
-                explain(
-                    f"Query {self.name!r}: its alpha is no slope of quality",
-                    got=f"alpha={self.alpha!r}",
-                    why="Quality is α·C + 1 − α of completeness C: it must not rise when rows are lost",
-                    do="Give a finite number from 0 up; 1 loses as much quality as rows",
-                )
+                f"Query {self.name!r}: its alpha is no slope of quality",
+                got=f"alpha={self.alpha!r}",
+                why="Quality is α·C + 1 − α of completeness C: it must not rise when rows are lost",
+                do="Give a finite number from 0 up; 1 loses as much quality as rows",
             )
 
 

@@ -19,7 +19,7 @@ from tidegate.api.join_conditions import Condition, _on, _within
 from tidegate.api.nodes import Box, Join, Match, Node, Output, Refused, Source, Window
 from tidegate.api.range_queries import Query
 from tidegate.api.windows import Windowed, _spec
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.join.within import Unbounded
 from tidegate.quantities import duration_us, is_whole
 from tidegate.window.spec import RowsSpec
@@ -77,9 +77,7 @@ class Stream:
     def transform(self, function: Callable[[Any], Any]) -> Stream:
         """Apply any stateless function from data frame to data frame (for example a join with a table)."""
         if not callable(function):
-            raise FlowError(
-                explain("transform needs a function", got=repr(function), do="transform(lambda frame: …)")
-            )
+            raise FlowError("transform needs a function", got=repr(function), do="transform(lambda frame: …)")
         return self._box("transform", function)
 
     @property
@@ -109,22 +107,18 @@ class Stream:
         """
         if not isinstance(other, Stream):
             raise FlowError(
-                explain("A stream joins with a stream", got=type(other).__name__, do="Wrap it: tg.stream(…)")
+                "A stream joins with a stream", got=type(other).__name__, do="Wrap it: tg.stream(…)"
             )
         kind = _SPARK_HOWS.get(how, how) if isinstance(how, str) else how
         if kind not in HOWS:
-            raise FlowError(
-                explain("Unknown kind of join", got=repr(how), do="Use one of " + ", ".join(HOWS))
-            )
+            raise FlowError("Unknown kind of join", got=repr(how), do="Use one of " + ", ".join(HOWS))
         condition = _within(within)
         if isinstance(condition, Unbounded) and kind not in ("inner", "left_semi"):
             raise FlowError(
-                explain(
-                    "A join over the full history cannot emit lonely rows",
-                    got=f"how={kind!r} with within=None",
-                    why="Without a window a partner may always still come",
-                    do="Give a window, or use inner or left_semi",
-                )
+                "A join over the full history cannot emit lonely rows",
+                got=f"how={kind!r} with within=None",
+                why="Without a window a partner may always still come",
+                do="Give a window, or use inner or left_semi",
             )
         for side in (self, other):
             side._refuse_as_input_of(
@@ -149,12 +143,10 @@ class Stream:
         """
         if (sources is None) != (mark is None):
             raise FlowError(
-                explain(
-                    "Sifting at the sources needs a folder and the column that marks samples",
-                    got=f"sources={sources!r}, mark={mark!r}",
-                    why="Without marked samples nobody knows what the sources dropped",
-                    do="Give both, and run `tidegate sift --follow FOLDER --mark COLUMN` at the sources",
-                )
+                "Sifting at the sources needs a folder and the column that marks samples",
+                got=f"sources={sources!r}, mark={mark!r}",
+                why="Without marked samples nobody knows what the sources dropped",
+                do="Give both, and run `tidegate sift --follow FOLDER --mark COLUMN` at the sources",
             )
         self._refuse_as_input_of("matched", "They go straight to an output, past all operators")
         folder = None if sources is None else path_text(sources, "The folder of a match's sources")
@@ -199,35 +191,28 @@ class Stream:
         _check_gap(max_gap)
         if name is not None and (not isinstance(name, str) or not name):
             raise FlowError(
-                explain("The name of an output is a text", got=repr(name), why="Goals and receipts use it")
+                "The name of an output is a text", got=repr(name), why="Goals and receipts use it"
             )
         if callable(target):
             if path is not None or options:
                 raise FlowError(
-                    explain(
-                        "A function takes no path and no options",
-                        got=", ".join(map(str, filter(None, [path, *options]))),
-                        why="They would be ignored",
-                        do="Let the function know them itself, or name a Spark format",
-                    )
+                    "A function takes no path and no options",
+                    got=", ".join(map(str, filter(None, [path, *options]))),
+                    why="They would be ignored",
+                    do="Let the function know them itself, or name a Spark format",
                 )
             label = name or str(getattr(target, "__name__", "function"))
             return Output(self._node, label, function=target, max_gap=max_gap)
         if not isinstance(target, str) or not target:
             raise FlowError(
-                explain(
-                    "An output is a Spark format or a function",
-                    got=repr(target),
-                    do='Write for example write_to("parquet", "out/pairs") or write_to(my_function)',
-                )
+                "An output is a Spark format or a function",
+                got=repr(target),
+                do='Write for example write_to("parquet", "out/pairs") or write_to(my_function)',
             )
         texts = {key: str(value) for key, value in options.items()}
         if path is None and target in FILE_FORMATS:
             raise FlowError(
-                explain(
-                    f"A {target} output needs a path",
-                    do=f'Say where files go: write_to({target!r}, "out/pairs")',
-                )
+                f"A {target} output needs a path", do=f'Say where files go: write_to({target!r}, "out/pairs")'
             )
         folder = None if path is None else path_text(path, f"The path of a {target} output")
         label = name or (folder.rstrip("/").rsplit("/", 1)[-1] if folder else target)
@@ -239,11 +224,9 @@ class Stream:
     def _refused(self, kind: str) -> Stream:
         if not isinstance(self._node, Source):
             raise FlowError(
-                explain(
-                    f"Only a source stream has {kind} rows",
-                    why="Time is judged once, where rows enter, before any box",
-                    do=f"Take `.{kind}` of the stream that tg.stream(…) returned",
-                )
+                f"Only a source stream has {kind} rows",
+                why="Time is judged once, where rows enter, before any box",
+                do=f"Take `.{kind}` of the stream that tg.stream(…) returned",
             )
         return Stream(Refused(self._node, kind))
 
@@ -253,11 +236,9 @@ class Stream:
             node = node.parent
         if isinstance(node, Refused):
             raise FlowError(
-                explain(
-                    f"The {node.kind} rows of a stream cannot be {done}",
-                    why=why,
-                    do="Write them out, or give the stream a larger lateness",
-                )
+                f"The {node.kind} rows of a stream cannot be {done}",
+                why=why,
+                do="Write them out, or give the stream a larger lateness",
             )
 
 
@@ -269,9 +250,7 @@ def _refuse_hidden(columns: Sequence[str]) -> None:
     reserved = [column for column in columns if column.lower().startswith(HIDDEN)]
     if reserved:
         raise FlowError(
-            explain(
-                f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them"
-            )
+            f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them"
         )
 
 
@@ -300,34 +279,28 @@ def stream(
     `max_ahead`: a row stamped further ahead of the clock than this is rejected (None: none is).
     """
     if not isinstance(name, str) or not name:
-        raise FlowError(explain("A stream needs a name", got=repr(name), why="Progress and errors use it"))
+        raise FlowError("A stream needs a name", got=repr(name), why="Progress and errors use it")
     if not hasattr(frame, "columns"):
         raise FlowError(
-            explain(
-                f"Stream {name!r} is not made of a data frame",
-                got=type(frame).__name__,
-                do="Give a streaming data frame, as spark.readStream makes them, or a batch one",
-            )
+            f"Stream {name!r} is not made of a data frame",
+            got=type(frame).__name__,
+            do="Give a streaming data frame, as spark.readStream makes them, or a batch one",
         )
     columns = list(frame.columns)
     if time not in columns:
         raise FlowError(
-            explain(
-                f"Stream {name!r} has no column {time!r}",
-                got="columns " + ", ".join(columns),
-                do="Name the event-time column in time=…",
-            )
+            f"Stream {name!r} has no column {time!r}",
+            got="columns " + ", ".join(columns),
+            do="Name the event-time column in time=…",
         )
     _refuse_hidden(columns)
     idle_us = None if idle_timeout is None else duration_us(idle_timeout, f"idle_timeout of {name!r}")
     if idle_us == 0:
         raise FlowError(
-            explain(
-                f"idle_timeout of {name!r} is zero",
-                got=repr(idle_timeout),
-                why="The stream would count as silent in the very batch in which it speaks",
-                do="Give a positive duration, or None: then a silent stream always holds the others back",
-            )
+            f"idle_timeout of {name!r} is zero",
+            got=repr(idle_timeout),
+            why="The stream would count as silent in the very batch in which it speaks",
+            do="Give a positive duration, or None: then a silent stream always holds the others back",
         )
     return Stream(
         Source(
@@ -345,9 +318,7 @@ def path_text(given: str | os.PathLike[str], what: str) -> str:
     """The path as text; `what` names the setting in the error."""
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str) or not path:
-        raise FlowError(
-            explain(f"{what} is not a path", got=repr(given), do='Write it as text: "some/folder"')
-        )
+        raise FlowError(f"{what} is not a path", got=repr(given), do='Write it as text: "some/folder"')
     return path
 
 
@@ -356,11 +327,9 @@ def _queries(given: Sequence[Query]) -> tuple[Query, ...]:
     wrong = next((one for one in given if not isinstance(one, Query)), None) if listed else given
     if wrong is not None or not listed:
         raise FlowError(
-            explain(
-                "A match takes a list of queries",
-                got=repr(wrong),
-                do='Write match([tg.Query("airport", where="lat > 40.6"), …])',
-            )
+            "A match takes a list of queries",
+            got=repr(wrong),
+            do='Write match([tg.Query("airport", where="lat > 40.6"), …])',
         )
     return tuple(given)
 
@@ -369,10 +338,8 @@ def _check_gap(given: Any) -> None:
     gap = duration_us(given, "max_gap") if isinstance(given, str) else given
     if gap is not None and not is_whole(gap):
         raise FlowError(
-            explain(
-                "max_gap is a number of windows, at least one, or a duration",
-                got=repr(given),
-                why="With a gap of none, no window could ever be dropped",
-                do="Write max_gap=10 or max_gap='5 minutes'; leave it out if no window may be missing",
-            )
+            "max_gap is a number of windows, at least one, or a duration",
+            got=repr(given),
+            why="With a gap of none, no window could ever be dropped",
+            do="Write max_gap=10 or max_gap='5 minutes'; leave it out if no window may be missing",
         )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,9 @@ def udaf(
     given = UserAggregate(init, incr, final, merge, names, state, returns)
     if not names:
         raise FlowError(
-            explain(
-                "A user-defined aggregate needs columns",
-                why="incr learns from them alone how many rows there are",
-                do='Name at least one, as in columns=["fare"]',
-            )
+            "A user-defined aggregate needs columns",
+            why="incr learns from them alone how many rows there are",
+            do='Name at least one, as in columns=["fare"]',
         )
     _check_function("init", init, 0)
     _check_function("incr", incr, 1 + len(names))
@@ -93,17 +91,15 @@ def udaf(
 def _check_type(what: str, text: Any, example: str) -> None:
     if not isinstance(text, str) or not text.strip():
         raise FlowError(
-            explain(
-                f"{what} of a user-defined aggregate is a type, as text",
-                got=repr(text),
-                do=f'Write for example {what}="{example}"',
-            )
+            f"{what} of a user-defined aggregate is a type, as text",
+            got=repr(text),
+            do=f'Write for example {what}="{example}"',
         )
 
 
 def _check_function(role: str, function: Any, arguments: int) -> None:
     if not callable(function):
-        raise FlowError(explain(f"{role} of a user-defined aggregate must be a function", got=repr(function)))
+        raise FlowError(f"{role} of a user-defined aggregate must be a function", got=repr(function))
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -113,11 +109,9 @@ def _check_function(role: str, function: Any, arguments: int) -> None:
     except TypeError as error:
         takes = {"init": "nothing", "incr": "a state and an array per column", "final": "a state"}
         raise FlowError(
-            explain(
-                f"{role} of a user-defined aggregate takes {takes.get(role, 'two states')}",
-                got=f"{role}{signature}, {error}",
-                do=f"Let it take {arguments} argument(s)",
-            )
+            f"{role} of a user-defined aggregate takes {takes.get(role, 'two states')}",
+            got=f"{role}{signature}, {error}",
+            do=f"Let it take {arguments} argument(s)",
         ) from None
 
 
@@ -126,19 +120,15 @@ def _check_init(given: UserAggregate) -> None:
         state = given.init()
     except Exception as error:
         raise FlowError(
-            explain(
-                "init of a user-defined aggregate raised an error",
-                got=f"{type(error).__name__}: {error}",
-                why="Every window begins with it",
-                do="Let it return the state of no rows, as in lambda: (0, 0.0)",
-            )
+            "init of a user-defined aggregate raised an error",
+            got=f"{type(error).__name__}: {error}",
+            why="Every window begins with it",
+            do="Let it return the state of no rows, as in lambda: (0, 0.0)",
         ) from error
     if not isinstance(state, tuple):
         raise FlowError(
-            explain(
-                "A state is a tuple, with a value per field",
-                got=f"{state!r} from init",
-                why="It is stored as columns",
-                do=f"Return a tuple with the fields of {given.state!r}",
-            )
+            "A state is a tuple, with a value per field",
+            got=f"{state!r} from init",
+            why="It is stored as columns",
+            do=f"Return a tuple with the fields of {given.state!r}",
         )

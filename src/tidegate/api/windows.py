@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.api.nodes import Node, Window
 from tidegate.api.user_aggregates import UserAggregate
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.quantities import duration_us
 from tidegate.window.spec import RowsSpec, WindowSpec
 
@@ -38,20 +38,16 @@ class Windowed:
         _check_by(by)
         if not isinstance(approximate, bool):
             raise FlowError(
-                explain(
-                    "approximate is True or False",
-                    got=repr(approximate),
-                    why="Any text is true, 'no' as well, and estimates where exact windows are meant mislead",
-                )
+                "approximate is True or False",
+                got=repr(approximate),
+                why="Any text is true, 'no' as well, and estimates where exact windows are meant mislead",
             )
         if approximate and isinstance(spec, RowsSpec):
             raise FlowError(
-                explain(
-                    "Windows of rows cannot be approximate",
-                    got=f"approximate=True beside tg.rows({spec.size})",
-                    why="They hold a number of rows: without some of them each would hold others, not fewer",
-                    do="Leave out approximate=True, or use windows of time: '1 minute' instead of tg.rows(…)",
-                )
+                "Windows of rows cannot be approximate",
+                got=f"approximate=True beside tg.rows({spec.size})",
+                why="They hold a number of rows: without some of them each would hold others, not fewer",
+                do="Leave out approximate=True, or use windows of time: '1 minute' instead of tg.rows(…)",
             )
         self._node, self._spec, self.by, self._made = node, spec, by, made
         self._approximate = approximate
@@ -74,9 +70,9 @@ class Windowed:
             approx_percentile(x, percentage, accuracy)      KLL, also as percentile_approx; an error in rank
                                                             of 1 / accuracy (10000 unless given)
 
-        or `tg.udaf(…)`. `window/aggregate/aggregates.py` says what each is made of, and where it differs from Spark's.
-        Everything else (DISTINCT, FILTER, computations with aggregates) is refused with a hint; so are
-        the last two over windows of rows.
+        or `tg.udaf(…)`. `window/aggregate/aggregates.py` says what each is made of, and where it differs from
+        Spark's. Everything else (DISTINCT, FILTER, computations with aggregates) is refused with a hint; so
+        are the last two over windows of rows.
 
         Of approximate windows, each aggregate is followed by `<name>_low` and `<name>_high`: both are the
         value where all rows of the window were processed. Otherwise count, count_if, sum and avg are
@@ -86,18 +82,14 @@ class Windowed:
         no row was kept does not come out. `window/estimate/estimates.py` has the table.
         """
         if not aggregates:
-            raise FlowError(
-                explain("A window needs an aggregate", do='Write for example .agg(n=F.count("*"))')
-            )
+            raise FlowError("A window needs an aggregate", do='Write for example .agg(n=F.count("*"))')
         ends = [name + end for name in aggregates for end in (LOW, HIGH)] if self._approximate else []
         clashing = _repeated((START, END, *self.by, *aggregates, *ends))
         if clashing:
             raise FlowError(
-                explain(
-                    "An aggregate has the name of another column of the result",
-                    got=", ".join(clashing),
-                    do="Give it another name",
-                )
+                "An aggregate has the name of another column of the result",
+                got=", ".join(clashing),
+                do="Give it another name",
             )
         if self._approximate:
             _check_estimated(aggregates)
@@ -109,12 +101,10 @@ def _check_estimated(aggregates: Mapping[str, Any]) -> None:
     users = [name for name, given in aggregates.items() if isinstance(given, UserAggregate)]
     if users:
         raise FlowError(
-            explain(
-                "A user-defined aggregate cannot be estimated",
-                got=", ".join(users),
-                why="Of rows that were left out nobody but its author knows what they would have changed",
-                do="Put it into a window of its own, without approximate=True",
-            )
+            "A user-defined aggregate cannot be estimated",
+            got=", ".join(users),
+            why="Of rows that were left out nobody but its author knows what they would have changed",
+            do="Put it into a window of its own, without approximate=True",
         )
 
 
@@ -129,11 +119,9 @@ def rows(size: int, slide: int | None = None) -> RowsSpec:
     given = (size,) if slide is None else (size, slide)
     if not all(isinstance(one, int) and not isinstance(one, bool) for one in given):
         raise FlowError(
-            explain(
-                "tg.rows takes whole numbers of rows",
-                got=", ".join(map(repr, given)),
-                do='Write tg.rows(100, slide=10); for windows of time give a duration such as "1 minute"',
-            )
+            "tg.rows takes whole numbers of rows",
+            got=", ".join(map(repr, given)),
+            do='Write tg.rows(100, slide=10); for windows of time give a duration such as "1 minute"',
         )
     return RowsSpec(size, size if slide is None else slide)
 
@@ -141,23 +129,19 @@ def rows(size: int, slide: int | None = None) -> RowsSpec:
 def _check_by(by: tuple[str, ...]) -> None:
     if not all(isinstance(name, str) and name for name in by):
         raise FlowError(
-            explain(
-                "by takes names of columns",
-                got=", ".join(map(repr, by)),
-                do="Add an expression with with_column, and name it here",
-            )
+            "by takes names of columns",
+            got=", ".join(map(repr, by)),
+            do="Add an expression with with_column, and name it here",
         )
     twice = _repeated(by)
     if twice:
-        raise FlowError(explain("A window groups by a column twice", got=", ".join(twice), do="Name it once"))
+        raise FlowError("A window groups by a column twice", got=", ".join(twice), do="Name it once")
     clashing = _repeated((START, END, *by))
     if clashing:
         raise FlowError(
-            explain(
-                "A window groups by names that its own result gives to start and end",
-                got=", ".join(clashing),
-                do="Copy the column to another name with with_column, and group by that",
-            )
+            "A window groups by names that its own result gives to start and end",
+            got=", ".join(clashing),
+            do="Copy the column to another name with with_column, and group by that",
         )
 
 
@@ -173,11 +157,9 @@ def _spec(size: str | RowsSpec, slide: str | None) -> WindowSpec | RowsSpec:
         return WindowSpec(size_us, size_us if slide is None else duration_us(slide, "slide of a window"))
     if slide is not None:
         raise FlowError(
-            explain(
-                "Windows of rows have their slide in tg.rows",
-                got=f"slide={slide!r} beside tg.rows({size.size})",
-                why="They slide by rows, not by time",
-                do=f"Write window(tg.rows({size.size}, slide=…), by=…)",
-            )
+            "Windows of rows have their slide in tg.rows",
+            got=f"slide={slide!r} beside tg.rows({size.size})",
+            why="They slide by rows, not by time",
+            do=f"Write window(tg.rows({size.size}, slide=…), by=…)",
         )
     return size

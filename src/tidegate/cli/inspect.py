@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.cli.arguments import whole_number
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 
 if TYPE_CHECKING:
     from tidegate.model.manifest import Manifest
@@ -64,12 +64,10 @@ def look(url: str, last: int) -> Contents:
     checkpoint = Checkpoint(url)
     if not checkpoint.store.list():
         raise StateError(
-            explain(
-                "There is no Tidegate checkpoint here",
-                got=url,
-                why="A checkpoint has a folder `tidegate` with manifests and plans in it",
-                do="Name the directory that was given as checkpoint=… to tidegate.start",
-            )
+            "There is no Tidegate checkpoint here",
+            got=url,
+            why="A checkpoint has a folder `tidegate` with manifests and plans in it",
+            do="Name the directory that was given as checkpoint=… to tidegate.start",
         )
     planned = sorted(b for b in map(batch_of, checkpoint.store.list(PLANS)) if b is not None)
     plans = [_if_still_there(checkpoint.plans.read, batch) for batch in planned]
@@ -105,9 +103,7 @@ def _newest_manifest(checkpoint: Checkpoint) -> Manifest | None:
             if checkpoint.manifests.latest_batch() == batch:
                 raise
     raise StateError(
-        explain(
-            "The checkpoint changes faster than it can be read",
-            got=f"{TRIES} manifests that were purged while they were read",
-            do="Try again, or stop the query first",
-        )
+        "The checkpoint changes faster than it can be read",
+        got=f"{TRIES} manifests that were purged while they were read",
+        do="Try again, or stop the query first",
     )

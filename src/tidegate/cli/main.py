@@ -20,6 +20,11 @@ from tidegate import __version__
 from tidegate.errors import TidegateError
 
 ENTRY_POINTS = "tidegate.commands"
+BUILT_IN = {
+    "demo": "tidegate.cli.demo.command",
+    "sift": "tidegate.cli.sift",
+    "inspect": "tidegate.cli.inspect",
+}
 COMMANDS = {
     "demo": "join two streams of a made-up city on an embedded Spark, with live progress",
     "sift": "a sifter on an edge node, without Spark: rows in, the rows worth carrying out",
@@ -75,7 +80,7 @@ def _parser(asked: str | None, added: Mapping[str, str]) -> argparse.ArgumentPar
     )
     parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    modules = {**{name: f"tidegate.cli.{name}" for name in COMMANDS}, **added}
+    modules = {**BUILT_IN, **added}
     for name, module_name in modules.items():
         does = COMMANDS.get(name) or LAB_COMMANDS.get(name, f"from {module_name.partition('.')[0]}")
         command = commands.add_parser(name, help=does, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from tidegate.errors import FlowError, TidegateError, explain
+from tidegate.errors import FlowError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.edge.node import Node
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
                 _tell(node.close(), arguments.counts)
             if isinstance(error, TidegateError):
                 raise
-            raise FlowError(explain("The rows cannot be read or written", got=error)) from error
+            raise FlowError("The rows cannot be read or written", got=error) from error
         _tell(node.close(), arguments.counts)
         return INTERRUPTED if stopping.asked == signal.SIGINT else 0
 
@@ -101,12 +101,10 @@ def told_format(file: str | None, first: bytes) -> str:
         return "json"
     if first.startswith(b"ARROW1") or first[:1] == b"[" or b"\0" in first[:1024]:
         raise FlowError(
-            explain(
-                "The format of the rows is not known",
-                got=repr(first[:16]),
-                why="They are no newline JSON, no CSV and no Arrow stream by their first bytes",
-                do="Name it with --format, and turn an Arrow file or a JSON array into a stream",
-            )
+            "The format of the rows is not known",
+            got=repr(first[:16]),
+            why="They are no newline JSON, no CSV and no Arrow stream by their first bytes",
+            do="Name it with --format, and turn an Arrow file or a JSON array into a stream",
         )
     return "csv"
 
@@ -124,11 +122,9 @@ def _first_sifter(arguments: argparse.Namespace) -> Sifter:
     found = newest(arguments.follow) if arguments.follow is not None else None
     if found is None or found.sifter is None:
         raise FlowError(
-            explain(
-                "There is no sifter to begin with",
-                got=f"no --filter, and {'nothing in ' + arguments.follow if found else 'no --follow'}",
-                do="Give --filter FILE, or --follow DIR with a file such as sifter-000001.json in it",
-            )
+            "There is no sifter to begin with",
+            got=f"no --filter, and {'nothing in ' + arguments.follow if found else 'no --follow'}",
+            do="Give --filter FILE, or --follow DIR with a file such as sifter-000001.json in it",
         )
     return found.sifter
 
@@ -137,7 +133,7 @@ def _node_name(given: str | None) -> str:
     name = given if given is not None else f"{socket.gethostname()}-{os.getpid()}"
     if not name or "/" in name or name.startswith("."):
         raise FlowError(
-            explain("A node's name is part of a file's name", got=repr(name), do="Leave out slashes and dots")
+            "A node's name is part of a file's name", got=repr(name), do="Leave out slashes and dots"
         )
     return name
 
@@ -149,7 +145,7 @@ def _files(arguments: argparse.Namespace) -> Iterator[tuple[int, Sink]]:
     given, wanted = arguments.input, arguments.output
     with ExitStack() as opened:
         if given and wanted and os.path.exists(wanted) and os.path.samefile(given, wanted):
-            raise FlowError(explain("--in and --out are one file", got=given, do="Write to another one"))
+            raise FlowError("--in and --out are one file", got=given, do="Write to another one")
         rows = opened.enter_context(open(given, "rb")) if given else sys.stdin
         kept = opened.enter_context(open(wanted, "wb")) if wanted else sys.stdout
         yield rows.fileno(), Sink(kept.fileno())

@@ -13,7 +13,7 @@ from threading import Event, current_thread, main_thread
 from types import FrameType
 from typing import Any, Protocol
 
-from tidegate.errors import BatchFailed, explain
+from tidegate.errors import BatchFailed
 from tidegate.observe.live_page import Progress
 from tidegate.observe.shed_summary import Changes, doing
 from tidegate.observe.tally import Tally
@@ -115,11 +115,9 @@ def _raise_if_failed(query: RunningQuery) -> None:
     if query.is_active:
         return
     raise query.exception() or BatchFailed(
-        explain(
-            "The query ended by itself",
-            why="Nobody stopped it, and it gave no error",
-            do="Look into the log of Spark above",
-        )
+        "The query ended by itself",
+        why="Nobody stopped it, and it gave no error",
+        do="Look into the log of Spark above",
     )
 
 

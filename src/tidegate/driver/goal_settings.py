@@ -26,7 +26,7 @@ from tidegate.driver.compile.graph_checks import (
     matches_that_may_sift,
 )
 from tidegate.driver.compile.lineage import network_of, output_name
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.quantities import duration_us
 from tidegate.window.drop.network import Network
 from tidegate.window.spec import WindowSpec
@@ -82,14 +82,12 @@ def goal_settings(
     estimating = estimate_settings(compiled, goal, shed)
     if not joins and not matches and not windows and estimating is None:
         raise FlowError(
-            explain(
-                "This goal could not be kept: nothing in the flow may be left out",
-                got=", ".join(f"{join.node.how} join" for join in compiled.joins) or "no join and no match",
-                why="A row that comes out alone because its partner was skipped would be wrong, not missing; "
-                "so would the window of a skipped row",
-                do="Use inner or left_semi joins, or match the rows of a source, or let windows be missing: "
-                "write_to(…, max_gap=10), or estimated: window(…, approximate=True), or goal=None",
-            )
+            "This goal could not be kept: nothing in the flow may be left out",
+            got=", ".join(f"{join.node.how} join" for join in compiled.joins) or "no join and no match",
+            why="A row that comes out alone because its partner was skipped would be wrong, not missing; "
+            "so would the window of a skipped row",
+            do="Use inner or left_semi joins, or match the rows of a source, or let windows be missing: "
+            "write_to(…, max_gap=10), or estimated: window(…, approximate=True), or goal=None",
         )
     if shed.utility is not None:
         check_utility(compiled, shed.utility)
@@ -146,13 +144,11 @@ def _that_may_repair(compiled: Compiled) -> set[int]:
     may_repair = joins_that_may_repair(compiled.outputs)
     if not may_repair:
         raise FlowError(
-            explain(
-                "Nothing that may be left out here could be repaired",
-                got=", ".join(f"{join.node.how} join" for join in compiled.joins),
-                why="Results that come later may feed no join or window, where they would be late; and the "
-                "`where` of a left semi join is judged too late to say which batch a row belongs to",
-                do="Use repair=None, or write the results of an inner join to an output",
-            )
+            "Nothing that may be left out here could be repaired",
+            got=", ".join(f"{join.node.how} join" for join in compiled.joins),
+            why="Results that come later may feed no join or window, where they would be late; and the "
+            "`where` of a left semi join is judged too late to say which batch a row belongs to",
+            do="Use repair=None, or write the results of an inner join to an output",
         )
     return may_repair
 

@@ -21,7 +21,7 @@ from tidegate.driver.goal_settings import (
 )
 from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import Query
-from tidegate.errors import FlowError, StateError, explain
+from tidegate.errors import FlowError, StateError
 from tidegate.quantities import duration_us, is_whole
 from tidegate.state.checkpoint import Checkpoint
 
@@ -67,7 +67,7 @@ def start(
         return run_batch(compiled, Settings(parts, count, False, seed, balancing, estimating=exact))
     if checkpoint is None:
         raise FlowError(
-            explain("A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"')
+            "A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"'
         )
     keep = goal_settings(compiled, goal, shed, trigger, seed)
     balancing = balance_settings(compiled, balance or Balance(), parts, count, batch_seconds(goal, trigger))
@@ -82,22 +82,18 @@ def _check_kinds(**given: tuple[Any, type]) -> None:
     for name, (value, kind) in given.items():
         if value is not None and not isinstance(value, kind):
             raise FlowError(
-                explain(
-                    f"{name} is no tg.{kind.__name__}",
-                    got=repr(value),
-                    do=f"Write {name}=tg.{kind.__name__}(…), or leave it out",
-                )
+                f"{name} is no tg.{kind.__name__}",
+                got=repr(value),
+                do=f"Write {name}=tg.{kind.__name__}(…), or leave it out",
             )
 
 
 def _check_seed(seed: int) -> None:
     if not is_whole(seed, 0) or seed >= 2**63:
         raise FlowError(
-            explain(
-                "The seed is a whole number from 0 to 2**63 - 1",
-                got=repr(seed),
-                why="Which rows are left out follows from it, in the same way on every machine",
-            )
+            "The seed is a whole number from 0 to 2**63 - 1",
+            got=repr(seed),
+            why="Which rows are left out follows from it, in the same way on every machine",
         )
 
 

@@ -15,7 +15,7 @@ from tidegate.api.goal import AT_THE_END
 from tidegate.control.balance.balancing import check
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.engine.settings import positive
-from tidegate.errors import BatchFailed, FlowError, explain
+from tidegate.errors import BatchFailed, FlowError
 from tidegate.observe import receipt_tables as receipt_tables
 from tidegate.observe.progress import Progress
 from tidegate.route.hash_routing import first_table
@@ -58,8 +58,8 @@ class Query:
         """Exactly what was lost: a pandas data frame with a row a batch and stream or output.
 
         All batches of the checkpoint, also those of earlier runs. `total`: their sums instead, a row for
-        each stream and output. The columns are explained in `tidegate.observe.receipt_tables`; the same lies as
-        JSON lines under the checkpoint: `spark.read.json("<checkpoint>/receipts")`.
+        each stream and output. The columns are explained in `tidegate.observe.receipt_tables`; the same lies
+        as JSON lines under the checkpoint: `spark.read.json("<checkpoint>/receipts")`.
         """
         found = self._read_receipts()
         return receipt_tables.frame(
@@ -116,9 +116,7 @@ class Query:
     def rescale(self, instances: int) -> None:
         """From the next batch on, joins run on so many instances; what they store goes along by name."""
         if self._engine is None or not self.is_active:
-            raise FlowError(
-                explain("Only a running query can be rescaled", do="Start it with instances=… instead")
-            )
+            raise FlowError("Only a running query can be rescaled", do="Start it with instances=… instead")
         wanted = positive(instances, "instances", 1)
         check(self._engine.settings.balance, wanted)
         first_table(self._engine.settings.partitions, wanted)

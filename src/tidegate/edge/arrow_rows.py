@@ -11,7 +11,7 @@ from tidegate.edge.coordinates import of_column
 from tidegate.edge.line_rows import Wishes, columns_missing, marked_twice
 from tidegate.edge.node import Node
 from tidegate.edge.source import Sink, Source
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.filter.decision import DROP, SAMPLE
 from tidegate.sift.queries.axes import Axis
 
@@ -62,12 +62,10 @@ def _column(axis: Axis, batch: Any) -> NDArray[np.float64]:
         return of_column(axis, batch.column(place))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FlowError(
-            explain(
-                f"Column {axis.column} cannot be sifted",
-                got=error,
-                why=f"The sifter takes it for a {axis.kind}",
-                do="Cast the column, or take the sifter that was made for these rows",
-            )
+            f"Column {axis.column} cannot be sifted",
+            got=error,
+            why=f"The sifter takes it for a {axis.kind}",
+            do="Cast the column, or take the sifter that was made for these rows",
         ) from error
 
 
@@ -81,10 +79,8 @@ def _check_columns(node: Node, wishes: Wishes, schema: Any) -> None:
 
 def _broken(error: Exception) -> FlowError:
     return FlowError(
-        explain(
-            "The Arrow stream cannot be read on",
-            got=error,
-            why="Arrow has no way to find the next row after a damaged one",
-            do="Send an Arrow IPC stream (not a file), or name the right --format",
-        )
+        "The Arrow stream cannot be read on",
+        got=error,
+        why="Arrow has no way to find the next row after a damaged one",
+        do="Send an Arrow IPC stream (not a file), or name the right --format",
     )

@@ -16,7 +16,7 @@ import pyarrow.csv
 
 from tidegate.edge.coordinates import of_column, of_text
 from tidegate.edge.lines import Lines
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
 
 if TYPE_CHECKING:
@@ -116,10 +116,8 @@ def _quotes_closed(lines: Lines) -> bool:
 
 def _no_header(line: bytes) -> FlowError:
     return FlowError(
-        explain(
-            "The first line is no CSV header",
-            got=repr(line[:80]),
-            why="It names the columns",
-            do="Put the names of the columns on the first line, or name the right --format",
-        )
+        "The first line is no CSV header",
+        got=repr(line[:80]),
+        why="It names the columns",
+        do="Put the names of the columns on the first line, or name the right --format",
     )

@@ -16,7 +16,7 @@ from tidegate.edge.lines import PASS_UNREAD, Lines, gathered
 from tidegate.edge.node import Node
 from tidegate.edge.parsing import LineFormat, parse
 from tidegate.edge.source import Sink, Source
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.filter.decision import DROP
 
 #: Bad lines that are told one by one.
@@ -86,21 +86,17 @@ class LineRows:
 
 def columns_missing(missing: list[str], known: list[str]) -> FlowError:
     return FlowError(
-        explain(
-            f"The rows have no column {', '.join(missing)}",
-            got=f"columns {', '.join(known)}",
-            why="The sifter decides by it; without it rows are in no region and all of them pass",
-            do="Take the sifter that was made for these rows, or say --allow-missing",
-        )
+        f"The rows have no column {', '.join(missing)}",
+        got=f"columns {', '.join(known)}",
+        why="The sifter decides by it; without it rows are in no region and all of them pass",
+        do="Take the sifter that was made for these rows, or say --allow-missing",
     )
 
 
 def marked_twice(mark: str) -> FlowError:
     return FlowError(
-        explain(
-            "The rows have the column that --mark is to add",
-            got=mark,
-            why="Two columns of one name cannot be told apart",
-            do="Choose another name",
-        )
+        "The rows have the column that --mark is to add",
+        got=mark,
+        why="Two columns of one name cannot be told apart",
+        do="Choose another name",
     )

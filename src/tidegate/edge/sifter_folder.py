@@ -16,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidegate.errors import FlowError, StateError, explain
+from tidegate.errors import FlowError, StateError
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.state.store.store import open_store
 
@@ -106,12 +106,10 @@ def counts_of(directory: str, node: str) -> Counts | None:
         return Counts.from_json(json.loads(store.read(name)))
     except (AttributeError, TypeError, ValueError) as error:
         raise StateError(
-            explain(
-                f"The counts of node {node} are damaged: {name}",
-                got=error,
-                why="What it was offered is not known, and z would be wrong",
-                do="Delete the file; the node writes a new one",
-            )
+            f"The counts of node {node} are damaged: {name}",
+            got=error,
+            why="What it was offered is not known, and z would be wrong",
+            do="Delete the file; the node writes a new one",
         ) from error
 
 

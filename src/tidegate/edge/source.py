@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 PIECE_BYTES = 1 << 20
 #: How long nothing may come before `idle` is called.
@@ -115,12 +115,10 @@ class Source:
 
 def _endless(held: int) -> FlowError:
     return FlowError(
-        explain(
-            "A line does not end",
-            got=f"{held >> 20} MB without a newline",
-            why="Rows are told apart by newlines",
-            do="Name the right --format, or put each row on a line of its own",
-        )
+        "A line does not end",
+        got=f"{held >> 20} MB without a newline",
+        why="Rows are told apart by newlines",
+        do="Name the right --format, or put each row on a line of its own",
     )
 
 

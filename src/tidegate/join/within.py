@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, StateError, explain
+from tidegate.errors import FlowError, StateError
 from tidegate.model.times import BEGINNING_US, END_US, LEFT
 
 if TYPE_CHECKING:
@@ -51,12 +51,10 @@ class Within:
         for side, window_us in (("left", self.left_us), ("right", self.right_us)):
             if not 0 <= window_us <= END_US:
                 raise FlowError(
-                    explain(
-                        f"The {side} window of a join must be zero or more and fit into 64 bits",
-                        got=f"{window_us} microseconds",
-                        why="It is how long a row stays joinable",
-                        do="Give a duration such as '20 seconds'; the two sides may differ",
-                    )
+                    f"The {side} window of a join must be zero or more and fit into 64 bits",
+                    got=f"{window_us} microseconds",
+                    why="It is how long a row stays joinable",
+                    do="Give a duration such as '20 seconds'; the two sides may differ",
                 )
 
     def partner_range(
@@ -100,12 +98,10 @@ class Tumbling:
     def __post_init__(self) -> None:
         if not 0 < self.size_us <= END_US:
             raise FlowError(
-                explain(
-                    "A tumbling window must be longer than zero and fit into 64 bits",
-                    got=f"{self.size_us} microseconds",
-                    why="Rows are joined with the rows of their own window",
-                    do="Give a duration such as '10 seconds'",
-                )
+                "A tumbling window must be longer than zero and fit into 64 bits",
+                got=f"{self.size_us} microseconds",
+                why="Rows are joined with the rows of their own window",
+                do="Give a duration such as '10 seconds'",
             )
 
     def partner_range(
@@ -173,11 +169,9 @@ def condition_from_json(raw: Mapping[str, Any]) -> TimeCondition:
     kind = str(raw.get("kind"))
     if kind not in _KINDS:
         raise StateError(
-            explain(
-                "The checkpoint names a kind of time condition that is not known here",
-                got=repr(kind),
-                do=f"Known are {', '.join(_KINDS)}; was the checkpoint written by a later version?",
-            )
+            "The checkpoint names a kind of time condition that is not known here",
+            got=repr(kind),
+            do=f"Known are {', '.join(_KINDS)}; was the checkpoint written by a later version?",
         )
     return _KINDS[kind].from_json(raw)
 

@@ -24,7 +24,9 @@ class OwedCell(NamedTuple):
 
 @dataclass(frozen=True)
 class Debt:
-    """Work that a join left out in one batch: rows of the batch × what was stored by then; join/selective/skipped_ranges.py."""
+    """Work that a join left out in one batch: rows of the batch × what was stored by then;
+    join/selective/skipped_ranges.py.
+    """
 
     operator: str
     batch: int

@@ -1,4 +1,4 @@
-"""The flow as control sees it: streams, operators with their traits, readers and outputs. No Spark, no rows."""
+"""The flow as control sees it: streams, operators with their traits, readers and outputs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What passes between a match, its sifter and the controller: small values, plain JSON.
 
 A match tries rows against queries (`worker/match/task.py`); its sifter stands in front of it and drops rows
-when there is no time for all (`sift/`, `driver/frames/sifter_frames.py`); `control/actuators/sifting.py` decides how many.
+when there is no time for all (`sift/`, `driver/frames/sifter_frames.py`); `control/actuators/sifting.py`
+decides how many.
 """
 
 from __future__ import annotations

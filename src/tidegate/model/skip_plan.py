@@ -30,7 +30,8 @@ class Skipping:
     #: Per side: the newest stored row when the plan was made; basic windows that end later are still filled.
     filled_us: tuple[int, int] = (END_US, END_US)
     #: The part of all work that rows, but for those that explore, spend where it is best for each of them, by
-    #: content (join/selective/content_choice.py); the shares are 0 then. None: the shares say what they look at.
+    #: content (join/selective/content_choice.py); the shares are 0 then. None: the shares say what they look
+    #: at.
     content: float | None = None
     #: For people, since shares say it all: r of the left and the right window, and the order of their ages.
     fractions: tuple[float, float] = (1.0, 1.0)

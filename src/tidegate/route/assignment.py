@@ -7,8 +7,8 @@
 
 Where a partition lies on several instances, each of its rows is stored by one of them and looks for
 partners at all of them. The instances of a key stand in a grid, and its rows go to a row or a column of it
-(`model/routing.py`). This is what strategies decide; how the engine gets there (which stored rows move, and when)
-is `moves.py`.
+(`model/routing.py`). This is what strategies decide; how the engine gets there (which stored rows move, and
+when) is `moves.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,31 +41,25 @@ class Assignment:
 
     def __post_init__(self) -> None:
         if self.instances < 1:
-            raise FlowError(explain("A join needs at least one instance", got=self.instances))
+            raise FlowError("A join needs at least one instance", got=self.instances)
         if not 1 <= self.spread <= self.instances:
             raise FlowError(
-                explain(
-                    "A partition must lie on at least one instance, and on no more than there are",
-                    got=f"spread {self.spread}, {self.instances} instances",
-                )
+                "A partition must lie on at least one instance, and on no more than there are",
+                got=f"spread {self.spread}, {self.instances} instances",
             )
         owners = (*self.table, *(one for places in self.keys.values() for one in places))
         if owners and not (0 <= min(owners) and max(owners) < self.instances):
             raise FlowError(
-                explain(
-                    "Every partition and key must lie on an instance that exists",
-                    got=f"instances {min(owners)} to {max(owners)}, {self.instances} exist",
-                )
+                "Every partition and key must lie on an instance that exists",
+                got=f"instances {min(owners)} to {max(owners)}, {self.instances} exist",
             )
         if any(not places or len(set(places)) < len(places) for places in self.keys.values()):
-            raise FlowError(explain("A key with a place of its own needs one instance or more, each once"))
+            raise FlowError("A key with a place of its own needs one instance or more, each once")
         for code, columns in self.columns.items():
             if columns < 1 or code not in self.keys or len(self.keys[code]) % columns:
                 raise FlowError(
-                    explain(
-                        "The instances of a key must fill the columns of its grid",
-                        got=f"{columns} columns, instances {self.keys.get(code, ())}",
-                    )
+                    "The instances of a key must fill the columns of its grid",
+                    got=f"{columns} columns, instances {self.keys.get(code, ())}",
                 )
 
     @property

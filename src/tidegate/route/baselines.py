@@ -40,7 +40,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import check_instances, first_table
 from tidegate.route.load import Load
@@ -95,12 +95,10 @@ class ContRand:
     def __post_init__(self) -> None:
         if self.group < 1:
             raise FlowError(
-                explain(
-                    "A subgroup needs at least one instance",
-                    got=f"group {self.group}",
-                    why="Rows of an empty subgroup would lie nowhere",
-                    do="Give 1 (plain hash routing) or more",
-                )
+                "A subgroup needs at least one instance",
+                got=f"group {self.group}",
+                why="Rows of an empty subgroup would lie nowhere",
+                do="Give 1 (plain hash routing) or more",
             )
 
     @property

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,20 +44,16 @@ class Elastic:
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
             raise FlowError(
-                explain(
-                    "The number of instances needs bounds: 1 <= least <= most",
-                    got=f"least {self.least}, most {self.most}",
-                )
+                "The number of instances needs bounds: 1 <= least <= most",
+                got=f"least {self.least}, most {self.most}",
             )
         # Twice the instances are half as busy: below that, one step up would be followed by one down.
         if not (self.seconds > 0 and 0 < 2 * self.low <= self.busy <= self.high <= 1 and self.patience >= 1):
             raise FlowError(
-                explain(
-                    "Elastic needs a time above zero, 0 < 2 · low <= busy <= high <= 1, and patience >= 1",
-                    got=self,
-                    why="Numbers closer together would make the number of instances swing",
-                    do="The defaults are 0.3, 0.6, 0.8 and 3",
-                )
+                "Elastic needs a time above zero, 0 < 2 · low <= busy <= high <= 1, and patience >= 1",
+                got=self,
+                why="Numbers closer together would make the number of instances swing",
+                do="The defaults are 0.3, 0.6, 0.8 and 3",
             )
 
     def wanted(

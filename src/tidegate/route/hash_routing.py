@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,12 +71,10 @@ def check_instances(partitions: int, instances: int) -> None:
     _check_partitions(partitions)
     if not 1 <= instances <= partitions:
         raise FlowError(
-            explain(
-                "The number of instances must be between one and the number of partitions",
-                got=f"{instances} instances, {partitions} partitions",
-                why="An instance without a partition would never have work",
-                do="Use fewer instances, or start the query with more partitions",
-            )
+            "The number of instances must be between one and the number of partitions",
+            got=f"{instances} instances, {partitions} partitions",
+            why="An instance without a partition would never have work",
+            do="Use fewer instances, or start the query with more partitions",
         )
 
 
@@ -90,10 +88,8 @@ def _lowest_codes(partitions: int) -> NDArray[np.uint64]:
 def _check_partitions(partitions: int) -> None:
     if not 1 <= partitions <= PARTITIONS_MAX:
         raise FlowError(
-            explain(
-                "The number of partitions must be between one and 2**31",
-                got=partitions,
-                why="A partition is computed from 31 bits of the key code",
-                do="Use some tens of partitions per instance",
-            )
+            "The number of partitions must be between one and 2**31",
+            got=partitions,
+            why="A partition is computed from 31 bits of the key code",
+            do="Use some tens of partitions per instance",
         )

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.quantities import is_whole
 
 if TYPE_CHECKING:
@@ -114,10 +114,8 @@ def _look_up(table: int, v: NDArray[np.uint64], entry: NDArray[np.uint64]) -> ND
 def check_bits(bits: int) -> None:
     if not is_whole(bits) or bits > BITS_MAX:
         raise FlowError(
-            explain(
-                "A Hilbert cell needs between 1 and 31 bits per axis",
-                got=repr(bits),
-                why="Its number takes two bits per step and must fit into a signed 64-bit integer",
-                do="16 bits make cells of about 300 by 600 metres at the equator",
-            )
+            "A Hilbert cell needs between 1 and 31 bits per axis",
+            got=repr(bits),
+            why="Its number takes two bits per step and must fit into a signed 64-bit integer",
+            do="16 bits make cells of about 300 by 600 metres at the equator",
         )

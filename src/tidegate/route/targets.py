@@ -4,11 +4,11 @@
     probe    instances that together see all that may be partners look for them, each pair being seen by one
     meet     new left rows find new right rows here, though those are stored elsewhere
 
-In the grid of a key (`model/routing.py`) a left row goes to all instances of a row, a right row to all of a column.
-A pair is found where the two cross: by the later row, for the instance sees the earlier one; in one batch by
-the left row. Without a grid a row goes to all instances: a pair is found where the earlier row is stored, in
-one batch where the right one is. A left row of a semi join must come out once, however many partners it
-has, so it looks at one instance only: its grids have one column.
+In the grid of a key (`model/routing.py`) a left row goes to all instances of a row, a right row to all of a
+column. A pair is found where the two cross: by the later row, for the instance sees the earlier one; in one
+batch by the left row. Without a grid a row goes to all instances: a pair is found where the earlier row is
+stored, in one batch where the right one is. A left row of a semi join must come out once, however many
+partners it has, so it looks at one instance only: its grids have one column.
 
 `driver/frames/routing_frames.py` says it in Spark's language, and is tested against a plain loop over rows.
 """

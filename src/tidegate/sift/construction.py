@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.construct.configuration import configure
 from tidegate.sift.construct.consolidation import Consolidated, consolidate
 from tidegate.sift.construct.shrinkage import shrunk
@@ -41,11 +41,9 @@ class Sample:
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or len(self.rows) != len(self.hits) or not len(self.hits):
             raise FlowError(
-                explain(
-                    "A sample has rows, and a number of hits for each",
-                    got=f"rows of shape {self.rows.shape} and {len(self.hits)} numbers of hits",
-                    do="Collect sample rows, and count the queries that each satisfies",
-                )
+                "A sample has rows, and a number of hits for each",
+                got=f"rows of shape {self.rows.shape} and {len(self.hits)} numbers of hits",
+                do="Collect sample rows, and count the queries that each satisfies",
             )
 
 
@@ -103,10 +101,8 @@ def reconfigure(
     """New thresholds for regions that stand, by the rows that sources counted in each; the last in none."""
     if len(counts) != regions.count + 1 or (counts < 0).any() or not counts.sum() > 0:
         raise FlowError(
-            explain(
-                "Sources count the rows of every region, and last those in none",
-                got=f"{counts.tolist()} for {regions.count} regions",
-            )
+            "Sources count the rows of every region, and last those in none",
+            got=f"{counts.tolist()} for {regions.count} regions",
         )
     shares = counts[:-1] / counts.sum()
     seen = consolidate(regions, shares, boxes, weights, alphas, sample)

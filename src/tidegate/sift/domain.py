@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain
@@ -25,9 +25,7 @@ def domain_of(boxes: Boxes, rows: NDArray[np.float64]) -> Domain:
     """The domain of queries and of sample rows: coordinates (rows, axes), NaN also where there is null."""
     if rows.ndim != 2 or rows.shape[1] != len(boxes.axes):
         raise FlowError(
-            explain(
-                "Sample rows have a coordinate per axis", got=f"shape {rows.shape}, {len(boxes.axes)} axes"
-            )
+            "Sample rows have a coordinate per axis", got=f"shape {rows.shape}, {len(boxes.axes)} axes"
         )
     low, high = boxes.extents
     bounds = [
@@ -59,13 +57,9 @@ def _bounds(axis: Axis, values: NDArray[np.float64], sides: NDArray[np.float64])
     # A single value is no width either, though the box `x = 5` reaches up to the next float.
     if np.nextafter(low, np.inf) >= high:
         raise FlowError(
-            explain(
-                f"Column {axis.column!r} has no width in the data space",
-                got=f"only the value {low:g}"
-                if reached.size
-                else "neither a finite sample nor a finite bound",
-                why="Densities are counts by volume, and there is none",
-                do="Take more samples, or leave the column out of the queries",
-            )
+            f"Column {axis.column!r} has no width in the data space",
+            got=f"only the value {low:g}" if reached.size else "neither a finite sample nor a finite bound",
+            why="Densities are counts by volume, and there is none",
+            do="Take more samples, or leave the column out of the queries",
         )
     return low, high

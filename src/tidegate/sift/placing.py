@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.regions import Regions
 
@@ -30,11 +30,9 @@ def frequencies(regions: Regions, sample: NDArray[np.float64]) -> NDArray[np.flo
     """The share of the sample in each region; what is missing from one lies in no region."""
     if not len(sample):
         raise FlowError(
-            explain(
-                "There is no sample row",
-                why="Without one nobody knows how the data is spread over the regions",
-                do="Collect a sample before building a sifter",
-            )
+            "There is no sample row",
+            why="Without one nobody knows how the data is spread over the regions",
+            do="Collect a sample before building a sifter",
         )
     counts = np.bincount(region_of(regions, sample), minlength=regions.count + 1)
     return np.asarray(counts[:-1] / len(sample))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,17 +34,15 @@ class Domain:
     def __post_init__(self) -> None:
         if len(self.low) != len(self.high) or not len(self.low):
             raise FlowError(
-                explain("A domain has a lower and an upper bound per axis", got=f"{self.low}, {self.high}")
+                "A domain has a lower and an upper bound per axis", got=f"{self.low}, {self.high}"
             )
         for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise FlowError(
-                    explain(
-                        f"Axis {k} of the domain has no width",
-                        got=f"from {low} to {high}",
-                        why="Densities are counts by volume, and there is none",
-                        do="Leave the column out, or give finite bounds with low < high",
-                    )
+                    f"Axis {k} of the domain has no width",
+                    got=f"from {low} to {high}",
+                    why="Densities are counts by volume, and there is none",
+                    do="Leave the column out, or give finite bounds with low < high",
                 )
 
 

@@ -13,7 +13,7 @@ The life of a run: `open` → `recover` → for each batch (plan, run, `commit`)
 
 from __future__ import annotations
 
-from tidegate.errors import CheckpointInUse, explain
+from tidegate.errors import CheckpointInUse
 from tidegate.model.manifest import Manifest
 from tidegate.state.lock import Lock, hold
 from tidegate.state.manifest_log import ManifestLog
@@ -98,10 +98,8 @@ class Checkpoint:
     def _held(self) -> Lock:
         if self._lock is None:
             raise CheckpointInUse(
-                explain(
-                    f"The checkpoint is not held by this run: {self.store.url}",
-                    why="Another run could be writing to it",
-                    do="Call open() first",
-                )
+                f"The checkpoint is not held by this run: {self.store.url}",
+                why="Another run could be writing to it",
+                do="Call open() first",
             )
         return self._lock

@@ -8,7 +8,7 @@ import socket
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from tidegate.errors import CheckpointInUse, explain
+from tidegate.errors import CheckpointInUse
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,8 @@ def in_use(url: str, holder: Holder | None) -> CheckpointInUse:
         since = datetime.fromtimestamp(holder.since, UTC).isoformat(timespec="seconds")
         who = f"held by {holder.owner}, pid {holder.pid} on {holder.host}, since {since}"
     return CheckpointInUse(
-        explain(
-            f"Another run uses this checkpoint: {url}",
-            got=who,
-            why="Two runs would overwrite each other's state",
-            do="Stop that run or use another checkpoint; remove the file `lock` only if no run is alive",
-        )
+        f"Another run uses this checkpoint: {url}",
+        got=who,
+        why="Two runs would overwrite each other's state",
+        do="Stop that run or use another checkpoint; remove the file `lock` only if no run is alive",
     )

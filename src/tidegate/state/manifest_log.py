@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.model.debts import Debt
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
@@ -100,12 +100,10 @@ def by_name(pieces: Sequence[Piece]) -> dict[str, Piece]:
     if len(named) < len(pieces):
         counts = Counter(piece.name for piece in pieces)
         raise StateError(
-            explain(
-                "A manifest lists one piece twice",
-                got=", ".join(name for name, count in counts.items() if count > 1),
-                why="Its rows would be joined twice",
-                do="Report this: a task's report was counted twice",
-            )
+            "A manifest lists one piece twice",
+            got=", ".join(name for name, count in counts.items() if count > 1),
+            why="Its rows would be joined twice",
+            do="Report this: a task's report was counted twice",
         )
     return named
 
@@ -119,7 +117,7 @@ class ManifestLog:
 
     def __init__(self, store: Store, snapshot_every: int = 32) -> None:
         if snapshot_every < 1:
-            raise StateError(explain("snapshot_every must be at least 1", got=snapshot_every))
+            raise StateError("snapshot_every must be at least 1", got=snapshot_every)
         self._store = store
         self._snapshot_every = snapshot_every
         #: The newest manifest, where this log has written or loaded it: what the next delta builds on.
@@ -212,10 +210,8 @@ class ManifestLog:
             newest = self.latest_batch()
         if newest is not None and manifest.batch <= newest:
             raise StateError(
-                explain(
-                    f"Batch {manifest.batch} is committed already",
-                    got=f"manifest {newest} as the newest in {self._store.url}",
-                    why="A batch that is done must not be done again: its results would be repeated",
-                    do="Ask latest_batch() before running a batch, and skip what is done",
-                )
+                f"Batch {manifest.batch} is committed already",
+                got=f"manifest {newest} as the newest in {self._store.url}",
+                why="A batch that is done must not be done again: its results would be repeated",
+                do="Ask latest_batch() before running a batch, and skip what is done",
             )

@@ -6,7 +6,7 @@ first try did, even under other settings.
 
 from __future__ import annotations
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.model.plan import Plan
 from tidegate.state.store.paths import batch_of, batch_path
 from tidegate.state.store.sealed import seal, unseal
@@ -38,12 +38,10 @@ class PlanLog:
             self._store.write_atomic(path, sealed)
         elif self._store.read(path) != sealed:
             raise StateError(
-                explain(
-                    f"Batch {plan.batch} has another plan already: {path}",
-                    got=f"a second plan, decided at {plan.now_us} us",
-                    why="Part of the batch may have run under the first plan, and a replay must repeat it",
-                    do="Read the plan that is there and run the batch under it",
-                )
+                f"Batch {plan.batch} has another plan already: {path}",
+                got=f"a second plan, decided at {plan.now_us} us",
+                why="Part of the batch may have run under the first plan, and a replay must repeat it",
+                do="Read the plan that is there and run the batch under it",
             )
 
     def purge(self, before: int) -> None:

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.state.store.paths import batch_of
 from tidegate.state.store.store import Store
 
@@ -61,10 +61,8 @@ class ReceiptLog:
                 yield int(receipt["batch"]), text, receipt
             except (KeyError, TypeError, ValueError) as error:
                 raise StateError(
-                    explain(
-                        f"A file of receipts is damaged: {self._store.url}/{path}",
-                        got=text[:60],
-                        why="What was lost in these batches is not known without it",
-                        do="Restore the file from a backup, or move it away: the state does not need it",
-                    )
+                    f"A file of receipts is damaged: {self._store.url}/{path}",
+                    got=text[:60],
+                    why="What was lost in these batches is not known without it",
+                    do="Restore the file from a backup, or move it away: the state does not need it",
                 ) from error

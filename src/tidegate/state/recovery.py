@@ -30,10 +30,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
-from tidegate.state.manifest_log import FOLDER
+from tidegate.state.manifest_log import FOLDER as MANIFESTS
 from tidegate.state.store.paths import batch_path
 from tidegate.state.store.store import Store
 
@@ -42,23 +42,19 @@ def is_done(batch: int, newest: int) -> bool:
     """Has the batch been done, given that of the newest manifest? StateError when it does not follow."""
     if batch > newest + 1:
         raise StateError(
-            explain(
-                f"Batch {batch} cannot run: the manifest of batch {batch - 1} is missing, "
-                f"{batch_path(FOLDER, batch - 1)}",
-                got="no manifest at all" if newest < 0 else f"{batch_path(FOLDER, newest)} as the newest",
-                why="Spark has finished that batch, so what it left in the state is lost with the file",
-                do="Restore the file from a backup, or start with a new checkpoint and new outputs",
-            )
+            f"Batch {batch} cannot run: the manifest of batch {batch - 1} is missing, "
+            f"{batch_path(MANIFESTS, batch - 1)}",
+            got="no manifest at all" if newest < 0 else f"{batch_path(MANIFESTS, newest)} as the newest",
+            why="Spark has finished that batch, so what it left in the state is lost with the file",
+            do="Restore the file from a backup, or start with a new checkpoint and new outputs",
         )
     if batch < newest:
         raise StateError(
-            explain(
-                f"Batch {batch} was done long ago, and Spark asks for it again",
-                got=f"{batch_path(FOLDER, newest)} as the newest manifest",
-                why="Spark's own log (the folder `spark` of the checkpoint) is gone or older than the state, "
-                "so new rows would be taken for old ones and skipped",
-                do="Restore that folder from a backup, or start with a new checkpoint and new outputs",
-            )
+            f"Batch {batch} was done long ago, and Spark asks for it again",
+            got=f"{batch_path(MANIFESTS, newest)} as the newest manifest",
+            why="Spark's own log (the folder `spark` of the checkpoint) is gone or older than the state, "
+            "so new rows would be taken for old ones and skipped",
+            do="Restore that folder from a backup, or start with a new checkpoint and new outputs",
         )
     return batch == newest
 
@@ -76,12 +72,10 @@ def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     listed = "; ".join(changes[:LISTED_MAX])
     more = f"; and {len(changes) - LISTED_MAX} more" if len(changes) > LISTED_MAX else ""
     raise StateError(
-        explain(
-            "The checkpoint was written by another flow",
-            got=listed + more,
-            why="Its stored rows would be joined by rules they were not stored under",
-            do="Start this flow with a new checkpoint, or change it back",
-        )
+        "The checkpoint was written by another flow",
+        got=listed + more,
+        why="Its stored rows would be joined by rules they were not stored under",
+        do="Start this flow with a new checkpoint, or change it back",
     )
 
 
@@ -101,7 +95,7 @@ def _text(value: Any) -> str:
     return "(absent)" if value is _ABSENT else json.dumps(value)
 
 
-FOLDER = "segments"
+SEGMENTS = "segments"
 
 
 def referenced(pieces: Iterable[Piece]) -> set[str]:
@@ -116,7 +110,7 @@ def referenced(pieces: Iterable[Piece]) -> set[str]:
 def sweep(store: Store, manifest: Manifest | None) -> list[str]:
     """Delete every segment file that the manifest does not name, and torn atomic writes; what was deleted."""
     needed = referenced(manifest.pieces) if manifest else set()
-    rubbish = [path for path in store.list(FOLDER) if path not in needed]
+    rubbish = [path for path in store.list(SEGMENTS) if path not in needed]
     # The lock lies at the root: another run may be writing its own request for it right now.
     rubbish += [path for path in store.list(temporary=True) if "/" in path]
     return _deleted(store, rubbish)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,21 +45,17 @@ class WindowSpec:
     def __post_init__(self) -> None:
         if not 0 < self.size_us <= SIZE_MAX_US:
             raise FlowError(
-                explain(
-                    "A window must be longer than zero and fit into 60 bits",
-                    got=f"size {self.size_us} microseconds",
-                    do="Give a duration such as '1 minute'",
-                )
+                "A window must be longer than zero and fit into 60 bits",
+                got=f"size {self.size_us} microseconds",
+                do="Give a duration such as '1 minute'",
             )
         if not 0 < self.slide_us <= self.size_us:
             raise FlowError(
-                explain(
-                    "A window's slide must be longer than zero and at most its size",
-                    got=f"size {self.size_us}, slide {self.slide_us} microseconds",
-                    why="With a slide of zero windows never move on; with one beyond the size, rows between "
-                    "two windows would be in none",
-                    do="Leave the slide out for windows that follow each other without overlap",
-                )
+                "A window's slide must be longer than zero and at most its size",
+                got=f"size {self.size_us}, slide {self.slide_us} microseconds",
+                why="With a slide of zero windows never move on; with one beyond the size, rows between "
+                "two windows would be in none",
+                do="Leave the slide out for windows that follow each other without overlap",
             )
 
     @property
@@ -97,12 +93,10 @@ class RowsSpec:
     def __post_init__(self) -> None:
         if not 0 < self.slide <= self.size <= SIZE_MAX_ROWS:
             raise FlowError(
-                explain(
-                    "A window of rows must have at least one, and a slide from one row to its size",
-                    got=f"size {self.size}, slide {self.slide}",
-                    why="With a slide beyond the size, rows between two windows would be in none",
-                    do="Write tg.rows(100, slide=10), or tg.rows(100) for windows that follow each other",
-                )
+                "A window of rows must have at least one, and a slide from one row to its size",
+                got=f"size {self.size}, slide {self.slide}",
+                why="With a slide beyond the size, rows between two windows would be in none",
+                do="Write tg.rows(100, slide=10), or tg.rows(100) for windows that follow each other",
             )
 
 

@@ -68,7 +68,8 @@ def test_a_failed_hold_does_not_disturb_the_holder(store: Store, clock: Clock) -
 def test_the_kernel_releases_the_lock_of_a_killed_process(tmp_path: Path) -> None:
     store = make_store("local", tmp_path)
     program = (
-        "import sys, time; from tidegate.state.lock import hold; from tidegate.state.store.store import open_store;"
+        "import sys, time; from tidegate.state.lock import hold;"
+        "from tidegate.state.store.store import open_store;"
         "lock = hold(open_store(sys.argv[1]), 'victim'); print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen(

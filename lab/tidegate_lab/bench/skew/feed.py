@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate_lab.reproduce.taxis import TaxiStreams, taxi_batches
 from tidegate_lab.workloads.skew import (
     GROUPS,
@@ -71,7 +71,7 @@ class Workload:
 
     def _taxis(self) -> TaxiStreams:
         if self.real is None:
-            raise FlowError(explain(f"{TAXIS} are real ones", do="Name the folder that has them"))
+            raise FlowError(f"{TAXIS} are real ones", do="Name the folder that has them")
         return TaxiStreams(self.real, batches=self.batches, seed=self.seed)
 
     def _zipf(self, exponents: tuple[float, float]) -> ZipfStreams:

@@ -3,9 +3,10 @@
 Paper: Ls-Stream, section V-B: the table has one entry per partition, "regardless of the increasing number of
 migrated tuples", while FastJoin's has one more for every key that moved.
 
-With an index a row costs its matches, not all rows of its partition (`lab/tidegate_lab/simulate/balance/join_costs.py`, Indexed: counted in
-the ratios of our kernels, not timed). Strategies still decide by their own load models, which count too much:
-Ls-Stream's by the square of a partition's rows, FastJoin's by that of an instance's.
+With an index a row costs its matches, not all rows of its partition
+(`lab/tidegate_lab/simulate/balance/join_costs.py`, Indexed: counted in the ratios of our kernels, not timed).
+Strategies still decide by their own load models, which count too much: Ls-Stream's by the square of a
+partition's rows, FastJoin's by that of an instance's.
 """
 
 from __future__ import annotations

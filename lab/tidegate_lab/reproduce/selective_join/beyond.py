@@ -1,9 +1,11 @@
 """Beyond the paper: our `selective` policy against one who knows, where nothing can be learnt, after a move.
 
-No figure of the paper, but the bars that our policy (`control/actuators/selective.py`) must reach on its workload:
+No figure of the paper, but the bars that our policy (`control/actuators/selective.py`) must reach on its
+workload:
 
-1. Steady input, fixed r: output against the clairvoyant choice of cells (`lab/tidegate_lab/simulate/join/clairvoyant.py`), equal cost.
-2. No correlation at all (ranks stand still): a comparison must be worth what it is worth to random drop. What
+1. Steady input, fixed r: output against the clairvoyant choice of cells
+(`lab/tidegate_lab/simulate/join/clairvoyant.py`), equal cost. 2. No correlation at all (ranks stand still): a
+comparison must be worth what it is worth to random drop. What
    random drop finds per comparison is, on average, what joining everything finds; a single run of it
    scatters by some 3 % (whose rows are kept is luck), so joining everything is the yardstick.
 3. The correlation moves by half a window at 60 s. Until 75 s rows of the old correlation are still in

@@ -3,8 +3,8 @@
 Paper: sifters, section VI-B.2: "this includes the decision to drop or forward a data item". Rows come in
 batches of columns, as at an edge node.
 
-What we see differently: a lookup takes constant time per axis (`sift/filter/lookup.py`), so the number of regions
-hardly matters, whatever the partitioner.
+What we see differently: a lookup takes constant time per axis (`sift/filter/lookup.py`), so the number of
+regions hardly matters, whatever the partitioner.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Paper: window drop, section 4.3: the throughput with the operator over that with
 and then a tumbling window. The larger the window, the fewer marks; and a filter that rejects a marked row
 lets a fake one pass.
 
-Counted, not timed: the paper's marks are really made and handed on (`lab/tidegate_lab/simulate/windows/window_marks.py`), and every row or
-mark that an operator takes in its hand counts one. Our own way, decisions looked up by time, makes no marks
-and no fake rows.
+Counted, not timed: the paper's marks are really made and handed on
+(`lab/tidegate_lab/simulate/windows/window_marks.py`), and every row or mark that an operator takes in its
+hand counts one. Our own way, decisions looked up by time, makes no marks and no fake rows.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ tumbling windows of any size and 0.39 for windows that slide by one row; the sec
 first came out worse for reasons of scheduling. By slide, at a size of 100: the share first rises, as fewer
 results can be saved behind the window, and falls again from a slide of 10 on, where rows begin to go early.
 
-Here rows are counted with real decisions ("counted"), beside the load model (`window/drop/drop_cost.py`), ours and
-as printed. What we see differently: nothing is scheduled, so tumbling windows lose what the formula says. At
-a slide of 10 and 𝓑 = 10 all that can be saved is 18 % of the work, so the excesses of figure 13 are small;
-the text does not name the paper's. As printed, the load model counts overlaps twice, which shows between a
-slide of 10 and tumbling windows.
+Here rows are counted with real decisions ("counted"), beside the load model (`window/drop/drop_cost.py`),
+ours and as printed. What we see differently: nothing is scheduled, so tumbling windows lose what the formula
+says. At a slide of 10 and 𝓑 = 10 all that can be saved is 18 % of the work, so the excesses of figure 13 are
+small; the text does not name the paper's. As printed, the load model counts overlaps twice, which shows
+between a slide of 10 and tumbling windows.
 
 A share of 1 says that no drop within the longest gap is enough: the query is shut off.
 """

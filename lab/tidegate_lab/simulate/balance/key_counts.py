@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,11 +61,9 @@ class Window:
     def __init__(self, keys: int, batches: int | None) -> None:
         if batches is not None and batches < 1:
             raise FlowError(
-                explain(
-                    "A window must last at least the batch that a row comes in",
-                    got=f"{batches} batches",
-                    do="Give 1 or more, or None for a join over the full history",
-                )
+                "A window must last at least the batch that a row comes in",
+                got=f"{batches} batches",
+                do="Give 1 or more, or None for a join over the full history",
             )
         self._batches = batches
         self._came: deque[Counted] = deque()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 
 if TYPE_CHECKING:
@@ -59,17 +59,13 @@ def sojourn_times(
     """Seconds that each row stays; arrivals ascend, row k takes `services[k]` seconds of `instances[k]`."""
     if not arrivals.size == services.size == instances.size:
         raise FlowError(
-            explain(
-                "Each row needs a time, a service time and an instance",
-                got=f"{arrivals.size}, {services.size} and {instances.size} of them",
-            )
+            "Each row needs a time, a service time and an instance",
+            got=f"{arrivals.size}, {services.size} and {instances.size} of them",
         )
     if (np.diff(arrivals) < 0).any() or (services < 0).any() or (instances < 0).any():
         raise FlowError(
-            explain(
-                "Rows must come in the order of time, with service times and instances of 0 or more",
-                why="Who comes first is served first",
-            )
+            "Rows must come in the order of time, with service times and instances of 0 or more",
+            why="Who comes first is served first",
         )
     number = 1 + max(int(instances.max(initial=-1)), *(pause.instance for pause in pauses), -1)
     bounds, begins, ends = _pauses_by_instance(pauses, number)

@@ -24,7 +24,7 @@ import numpy as np
 
 from tidegate.control.balance.key_counts import SideCount, SideSeen
 from tidegate.control.balance.skew_scan import loads_ahead
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.join.within import Unbounded, Within
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
@@ -70,11 +70,9 @@ class SkewedJoin:
         fewest = 2 if self.biclique else 1
         if min((self.instances, *self.rescale.values())) < fewest:
             raise FlowError(
-                explain(
-                    "Each group of a join needs at least one instance",
-                    got=f"{self.instances} instances, later {list(self.rescale.values())}",
-                    do=f"Give {fewest} or more",
-                )
+                "Each group of a join needs at least one instance",
+                got=f"{self.instances} instances, later {list(self.rescale.values())}",
+                do=f"Give {fewest} or more",
             )
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.control.actuators.policy import Work
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -150,11 +150,9 @@ class Windows:
     def __post_init__(self) -> None:
         if min(self.lengths_us) < 0 or max(self.lengths_us) == 0 or self.slot_us < 0:
             raise FlowError(
-                explain(
-                    "A join needs a window on at least one side, and a basic window that is not negative",
-                    got=f"windows {self.lengths_us}, basic window {self.slot_us} microseconds",
-                    do="Give microseconds; one window may be 0, and a basic window of 0 means none",
-                )
+                "A join needs a window on at least one side, and a basic window that is not negative",
+                got=f"windows {self.lengths_us}, basic window {self.slot_us} microseconds",
+                do="Give microseconds; one window may be 0, and a basic window of 0 means none",
             )
 
     @property

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numba import types
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.join.kernel_types import NUMBER, WORDS, inlined, kernel, population_count
 from tidegate.join.sets.thresholds import Overlap
 from tidegate_lab.simulate.join.basic_windows import Ranges
@@ -72,11 +72,9 @@ def _check(probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Rang
     outside = ranges.starts.size and (ranges.starts.min() < 0 or ranges.ends.max() > stored.shape[1])
     if probing.shape != (stored.shape[0], ranges.starts.shape[0]) or outside:
         raise StateError(
-            explain(
-                "Probing rows, stored rows and ranges do not fit together",
-                got=f"probing {probing.shape}, stored {stored.shape}, ranges of {ranges.starts.shape}",
-                why="Join values have a word per line and a row per column; ranges lie within stored rows",
-            )
+            "Probing rows, stored rows and ranges do not fit together",
+            got=f"probing {probing.shape}, stored {stored.shape}, ranges of {ranges.starts.shape}",
+            why="Join values have a word per line and a row per column; ranges lie within stored rows",
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidegate.control.actuators.paper_rate import Load
 from tidegate.control.actuators.policy import AgeCounts, Telemetry
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.join.sets.item_sets import bitsets
 from tidegate_lab.simulate.join.counted_conditions import codes
 from tidegate_lab.workloads.selective_join import Steps, Workload, draw
@@ -83,11 +83,9 @@ class Machine:
             self.comparisons_per_second > 0 and 0 < self.tick_us <= self.period_us and self.buffer_us >= 0
         ):
             raise FlowError(
-                explain(
-                    "A simulated machine needs a capacity, a tick, and periods of at least a tick",
-                    got=self,
-                    do="The paper's periods are 5 seconds and its buffers 1 second",
-                )
+                "A simulated machine needs a capacity, a tick, and periods of at least a tick",
+                got=self,
+                do="The paper's periods are 5 seconds and its buffers 1 second",
             )
 
 

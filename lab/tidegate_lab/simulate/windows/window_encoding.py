@@ -1,7 +1,7 @@
 """A network whose windows are dropped as the paper does it, with marks on rows; and what these let through.
 
-Paper: window drop, section 3. The operator stands at the points of each drop (`window/drop/placement.py`), and
-every box and aggregate behind it handles marked rows (`window_marks.py`).
+Paper: window drop, section 3. The operator stands at the points of each drop (`window/drop/placement.py`),
+and every box and aggregate behind it handles marked rows (`window_marks.py`).
 
 Guarantee: on every arrow, exactly the rows come along that `let_through` names. For a kept logical window T
 that is [T, T + size) behind the operator, and shorter by ω − 1 behind each aggregate; each of these rows is

@@ -3,8 +3,8 @@
 The exact answer against which every way of shedding is held: rows are Python values, windows are filled by
 looking at every window of every row, joins compare every pair. Slow, and short enough to be believed.
 
-With `kept` (`window/drop/kept_arrows.py`) the same evaluator is the engine's way of dropping windows: decisions
-are looked up by time on every arrow, and no row carries one.
+With `kept` (`window/drop/kept_arrows.py`) the same evaluator is the engine's way of dropping windows:
+decisions are looked up by time on every arrow, and no row carries one.
 
 A row that arrives behind the watermark is late, and left out before anything else (`on_time`), whatever is
 shed. The random drop is the paper's baseline: behind the windows it gives a subset of the exact answer, in
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.kept_arrows import Arrow
@@ -151,5 +151,5 @@ def all_windows(program: Program, node: Window, given: Iterable[Row]) -> list[Ro
 
 def time_spec(node: Window) -> WindowSpec:
     if not isinstance(node.spec, WindowSpec):
-        raise FlowError(explain("Windows of so many rows are not simulated", got=node.name))
+        raise FlowError("Windows of so many rows are not simulated", got=node.name)
     return node.spec

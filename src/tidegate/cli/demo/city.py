@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 #: Districts in a row, and rows of them.
 DISTRICTS_WIDE = 4
@@ -103,15 +103,13 @@ class City:
             value = getattr(self, name)
             if not value >= least:
                 raise FlowError(
-                    explain(f"City({name}=…) must be at least {least}", got=value, do=f"Give a larger {name}")
+                    f"City({name}=…) must be at least {least}", got=value, do=f"Give a larger {name}"
                 )
         if not 0 <= self.occupied_share <= 1:
             raise FlowError(
-                explain(
-                    "City(occupied_share=…) is a share of the tracks",
-                    got=self.occupied_share,
-                    do="Give a number from 0 to 1",
-                )
+                "City(occupied_share=…) is a share of the tracks",
+                got=self.occupied_share,
+                do="Give a number from 0 to 1",
             )
 
     @property

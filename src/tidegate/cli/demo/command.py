@@ -21,7 +21,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from tidegate.cli.arguments import positive_int, positive_number, whole_number
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,12 +111,10 @@ def _places(out: Path | None, checkpoint: Path | None) -> tuple[Path, Path]:
     for path, option in ((out, "--out"), (checkpoint, "--checkpoint")):
         if path is not None and path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise FlowError(
-                explain(
-                    f"{option} must be a new or empty directory",
-                    got=str(path),
-                    why="The demo begins anew, and what is there already would be mixed in",
-                    do=f"Name another {option}, or remove that one",
-                )
+                f"{option} must be a new or empty directory",
+                got=str(path),
+                why="The demo begins anew, and what is there already would be mixed in",
+                do=f"Name another {option}, or remove that one",
             )
     if out is None or checkpoint is None:
         home = Path(mkdtemp(prefix="tidegate-demo-"))

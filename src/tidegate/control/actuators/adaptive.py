@@ -24,7 +24,7 @@ from typing import Any
 
 from tidegate.control.actuators.paper_rate import RateRule
 from tidegate.control.actuators.policy import Decision, Probing, Shape, Telemetry
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.join.selective.direction import directed_fractions
 from tidegate.join.selective.time_correlation import TimeCorrelation
 
@@ -40,12 +40,10 @@ class AdaptiveSettings:
     def __post_init__(self) -> None:
         if not 0 < self.sampling <= 1:
             raise FlowError(
-                explain(
-                    "The sample must be some of the rows, at most all",
-                    got=f"sampling {self.sampling}",
-                    why="Without a sample the productive parts of the windows are never found",
-                    do="The paper takes 0.1",
-                )
+                "The sample must be some of the rows, at most all",
+                got=f"sampling {self.sampling}",
+                why="Without a sample the productive parts of the windows are never found",
+                do="The paper takes 0.1",
             )
 
 

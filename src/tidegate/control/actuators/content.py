@@ -1,8 +1,9 @@
 """When rows choose by content what they look at, and what that finds at every rate.
 
-Beyond the selective join paper; `join/selective/content_choice.py` has the choice itself. A plan lets rows choose where
-basic windows hold enough rows: an estimate per (row, basic window, instance) must be a small part of what
-there is to spend. Otherwise the plan says which parts of basic windows to look at, as `selective.py` learnt.
+Beyond the selective join paper; `join/selective/content_choice.py` has the choice itself. A plan lets rows
+choose where basic windows hold enough rows: an estimate per (row, basic window, instance) must be a small
+part of what there is to spend. Otherwise the plan says which parts of basic windows to look at, as
+`selective.py` learnt.
 
 How much is found at rate r is learnt as a power of it: found = r ^ bend, from the estimated recall of batches
 (rows that explore do not choose, so what they find is a fair sample). The smaller the bend, the more of the

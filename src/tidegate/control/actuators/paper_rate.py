@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 #: Below a thousandth of the windows a join finds next to nothing; more importantly, 0 would be for ever.
 FRACTION_MIN = 0.001
@@ -67,12 +67,10 @@ class RateSettings:
     def __post_init__(self) -> None:
         if not (self.boost > 1 and 0 < self.fraction_min <= 1):
             raise FlowError(
-                explain(
-                    "Rate adaptation needs a boost above 1 and a smallest fraction above 0, at most 1",
-                    got=f"boost {self.boost}, fraction_min {self.fraction_min}",
-                    why="With a boost of 1 or less the join would never recover from a rush",
-                    do="The paper's boost is 1.2",
-                )
+                "Rate adaptation needs a boost above 1 and a smallest fraction above 0, at most 1",
+                got=f"boost {self.boost}, fraction_min {self.fraction_min}",
+                why="With a boost of 1 or less the join would never recover from a rush",
+                do="The paper's boost is 1.2",
             )
 
 
@@ -107,7 +105,7 @@ class FixedRate:
     def __init__(self, fraction: float) -> None:
         if not 0 <= fraction <= 1:
             raise FlowError(
-                explain("A fraction of the windows lies between 0 and 1", got=fraction, do="Give r = 0 … 1")
+                "A fraction of the windows lies between 0 and 1", got=fraction, do="Give r = 0 … 1"
             )
         self._fraction = fraction
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from tidegate.control.actuators.paper_rate import RateRule
 from tidegate.control.actuators.policy import Decision, Probing, Shape, Telemetry
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.join.selective.cells import choose_cells
 
 if TYPE_CHECKING:
@@ -65,11 +65,9 @@ class SelectiveSettings:
         deep = 0 < min(self.depth, self.content_depth) and max(self.depth, self.content_depth) <= 1
         if not (0 < self.exploring <= self.searching < 1 and 0 <= self.memory < 1 and deep):
             raise FlowError(
-                explain(
-                    "Exploring takes some of the budget, searching at least as much, and memory fades",
-                    got=self,
-                    do="Give 0 < exploring <= searching < 1, depths in 0 … 1 and 0 <= memory < 1",
-                )
+                "Exploring takes some of the budget, searching at least as much, and memory fades",
+                got=self,
+                do="Give 0 < exploring <= searching < 1, depths in 0 … 1 and 0 <= memory < 1",
             )
 
 
@@ -135,7 +133,8 @@ class SelectivePolicy:
 
     @property
     def by_content(self) -> ContentDecision:
-        """The same budget, where rows choose by content what they look at (`join/selective/content_choice.py`).
+        """The same budget, where rows choose by content what they look at
+        (`join/selective/content_choice.py`).
 
         Nothing has to be learnt for that choice, so nobody searches. (1 − s) · f + s · depth = r.
         """

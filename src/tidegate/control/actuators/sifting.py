@@ -171,7 +171,8 @@ def _kept(reports: Sequence[MatchReport], regions: int) -> NDArray[np.int64]:
 def _stood(planned: Mapping[str, Any] | None, queries: QuerySet, name: str) -> Sifter:
     """What stood in front of a match: its plan says so, which may be older than what is known now."""
     sifter = None if planned is None else Sifter.from_json(planned)
-    # Where queries have other axes than those of the plan, its sifter was not asked (`driver/engine/work_orders.py`).
+    # Where queries have other axes than those of the plan, its sifter was not asked
+    # (`driver/engine/work_orders.py`).
     return sifter if sifter is not None and sifter.axes == queries.boxes.axes else _passing(queries, name)
 
 

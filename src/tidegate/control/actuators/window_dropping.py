@@ -4,7 +4,7 @@ Paper: window drop, sections 2.3 and 3.6. After every batch the controller knows
 windows, how many of them passed, and how long the batch took. From these it learns
 
     f      the part of the rows that there is time for: `rate_model.py`, with rows that pass as comparisons
-    p      the least share of windows that must go so that only f of the work is left (`window/drop/admission.py`)
+    p      the least share of windows that must go so that only f of the work is left (`admission.py`)
     shut   outputs of which nothing is computed any more, because no p within all bounds is enough
 
 and decides windows that nobody has seen a row of yet, up to a little beyond the newest row. In a running

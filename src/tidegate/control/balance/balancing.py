@@ -22,7 +22,7 @@ import numpy as np
 from tidegate.api.balance import BICLIQUE, Balance
 from tidegate.control.balance.loads import loads_of
 from tidegate.control.balance.rerouting import check_topology, first_routing, rerouted
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -119,32 +119,26 @@ def check(settings: BalanceSettings, instances: int) -> None:
     apart = any(settings.groups(name) > 1 for name in settings.joins)
     if apart and instances < 2:
         raise FlowError(
-            explain(
-                "The biclique needs an instance for each side",
-                got=f"{instances} instances",
-                do="Use instances=2 or more, or topology='together'",
-            )
+            "The biclique needs an instance for each side",
+            got=f"{instances} instances",
+            do="Use instances=2 or more, or topology='together'",
         )
     if settings.balance.scale is not None:
         first_table(settings.partitions, settings.balance.scale[1])
         if settings.batch_seconds is None:
             raise FlowError(
-                explain(
-                    "The number of instances cannot follow the load: nobody says how long a batch may take",
-                    got=f"scale={settings.balance.scale}, no trigger and no goal",
-                    do="Give a trigger such as '1 second', or a goal",
-                )
+                "The number of instances cannot follow the load: nobody says how long a batch may take",
+                got=f"scale={settings.balance.scale}, no trigger and no goal",
+                do="Give a trigger such as '1 second', or a goal",
             )
     whole = [name for name, join in settings.joins.items() if join.keyed and not join.scatters]
     if whole and (apart or settings.balance.strategy in ("random", "contrand")):
         raise FlowError(
-            explain(
-                f"Strategy {settings.balance.strategy!r}, {settings.balance.topology}, needs copies of rows",
-                got=f"{', '.join(whole)}: a window, or not an inner join and with a `where`",
-                why="The rows of a group are added up in one place; and who matched is decided by Spark "
-                "between two steps of one task, which sees no other copy",
-                do="Use auto, hash, fastjoin or ls-stream, and topology='together'",
-            )
+            f"Strategy {settings.balance.strategy!r}, {settings.balance.topology}, needs copies of rows",
+            got=f"{', '.join(whole)}: a window, or not an inner join and with a `where`",
+            why="The rows of a group are added up in one place; and who matched is decided by Spark "
+            "between two steps of one task, which sees no other copy",
+            do="Use auto, hash, fastjoin or ls-stream, and topology='together'",
         )
     # Instances that have no partition, or no speed: not on the way to the first batch.
     first(settings, instances)
@@ -294,7 +288,7 @@ def _split(instances: int, groups: int) -> list[int]:
     """How many instances each group gets."""
     if instances < groups:
         raise FlowError(
-            explain("There are more groups of instances than instances", got=f"{instances}, {groups} groups")
+            "There are more groups of instances than instances", got=f"{instances}, {groups} groups"
         )
     left = instances // groups
     return [instances] if groups == 1 else [left, instances - left]

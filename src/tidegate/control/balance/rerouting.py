@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.model.pieces import Piece
 from tidegate.model.routing import Cut, Placement, Routing
 from tidegate.model.times import LEFT, RIGHT
@@ -49,10 +49,8 @@ def check_topology(current: Routing, groups: int) -> None:
     """Refuse one group of instances where the checkpoint has two, or the other way round."""
     if (current.apart is None) != (groups == 1):
         raise StateError(
-            explain(
-                "A join cannot change between lying together and lying apart while it holds rows",
-                do="Keep the topology that the checkpoint began with",
-            )
+            "A join cannot change between lying together and lying apart while it holds rows",
+            do="Keep the topology that the checkpoint began with",
         )
 
 

@@ -1,8 +1,8 @@
 """What the first batch is going to cost, from its keys alone: nothing is stored yet, so nothing has to move.
 
 Balancers learn from what a batch did, and so the first batch of a skewed stream lands where hashing puts it.
-What it stored then has to move. But its keys can be counted before any row is stored (`driver/engine/skew_scan.py`),
-and a key with l left rows and r right ones will find
+What it stored then has to move. But its keys can be counted before any row is stored
+(`driver/engine/skew_scan.py`), and a key with l left rows and r right ones will find
 
     l · r · reach / span        pairs a batch, once its windows are full
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,11 +86,9 @@ class CostSettings:
     def __post_init__(self) -> None:
         if not 0 < self.forgetting <= 1:
             raise FlowError(
-                explain(
-                    "A batch must keep some of its weight, and cannot gain any",
-                    got=f"forgetting {self.forgetting}",
-                    do="Give a number above 0, at most 1",
-                )
+                "A batch must keep some of its weight, and cannot gain any",
+                got=f"forgetting {self.forgetting}",
+                do="Give a number above 0, at most 1",
             )
 
 

@@ -40,10 +40,8 @@ class GoalSettings:
     def __post_init__(self) -> None:
         if not (self.batch_seconds > 0 and 0 < self.least_share <= 1 and self.rise_max > 1):
             raise FlowError(
-                explain(
-                    "A goal has some time, of which a part in (0, 1] is always used, and rise_max is above 1",
-                    got=self,
-                )
+                "A goal has some time, of which a part in (0, 1] is always used, and rise_max is above 1",
+                got=self,
             )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 #: Easing that is taken back within so many batches was too early; without that for so many, all is forgiven.
 _TOO_EARLY, _FORGIVEN = 25, 60
@@ -41,11 +41,9 @@ class PatienceSettings:
     def __post_init__(self) -> None:
         if not (1 <= self.first <= self.most and 0 < self.keep_above <= self.rest_above <= 1):
             raise FlowError(
-                explain(
-                    "Patience is a batch or more, and time is spared below some part of the target",
-                    got=self,
-                    do="Give 1 <= first <= most and 0 < keep_above <= rest_above <= 1",
-                )
+                "Patience is a batch or more, and time is spared below some part of the target",
+                got=self,
+                do="Give 1 <= first <= most and 0 < keep_above <= rest_above <= 1",
             )
 
 

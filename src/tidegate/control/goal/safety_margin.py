@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,11 +47,9 @@ class HeadroomSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.least <= self.first <= self.most < 1:
             raise FlowError(
-                explain(
-                    "Headroom is a part of the time, and begins between its least and its most",
-                    got=self,
-                    do="Give 0 <= least <= first <= most < 1",
-                )
+                "Headroom is a part of the time, and begins between its least and its most",
+                got=self,
+                do="Give 0 <= least <= first <= most < 1",
             )
 
     @classmethod

@@ -1,7 +1,8 @@
 """How much of a join's result was found in a batch that left out work: an estimate and its 95 % interval.
 
 Rows that explore are a random sample of the new rows, and look at every stored row of a basic window with the
-same known chance (`join/selective/reach.py`). So what they find, scaled up, is an unbiased estimate of what there was:
+same known chance (`join/selective/reach.py`). So what they find, scaled up, is an unbiased estimate of what
+there was:
 
     basic windows looked at whole     what was found there is all there was
     all others                        U = (new rows / rows of the sample) · Σ found by the sample / chance

@@ -1,9 +1,10 @@
 """The ledger of skipped work: what a batch left out is written down, paid in parts, forgiven if it must be.
 
 Ours; no paper has it. A debt is (rows of batch b) × (what was stored by then), less what the plan of b let
-them look at. It names no file and no instance: stored rows carry their batch and `join/selective/skipped_ranges.py` finds the
-pairs from times and identities, so a debt survives merges, moves and splits. It is split into *cells* (basic
-windows by age), and a cell into rows by lot, so that any spare moment can pay some of it:
+them look at. It names no file and no instance: stored rows carry their batch and
+`join/selective/skipped_ranges.py` finds the pairs from times and identities, so a debt survives merges, moves
+and splits. It is split into *cells* (basic windows by age), and a cell into rows by lot, so that any spare
+moment can pay some of it:
 
     debt of batch 7    age 0  ████████████   paid
                        age 1  ██████░░░░░░   paid for rows whose lot is below 0.5

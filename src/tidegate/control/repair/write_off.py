@@ -2,8 +2,8 @@
 
 Where rows that outlive their windows take more bytes than the user allows, debts are forgiven: oldest first,
 since they are what keeps old segments; and of a debt the most valuable cells have been paid by then
-(control/repair/repair.py), so what is lost is the least valuable of the oldest. So are debts that need rows which
-are given up to keep the whole state small (`Skipping.forget_us`).
+(control/repair/repair.py), so what is lost is the least valuable of the oldest. So are debts that need rows
+which are given up to keep the whole state small (`Skipping.forget_us`).
 
 Guarantee: pure; what is forgiven is in the ledger, and told.
 """

@@ -15,7 +15,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile.expression_checks import understood
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 #: Functions whose second argument says whether nulls are ignored.
 _FLAGGED = ("first", "last", "any_value", "first_value", "last_value")
@@ -81,11 +81,9 @@ def without_flag(name: str, function: str, arguments: Any) -> list[Any]:
 
 def _null_ignored(name: str) -> FlowError:
     return FlowError(
-        explain(
-            f"Aggregate {name!r}: nulls cannot be ignored here",
-            why="First and last are those of all rows of a window, by event time",
-            do="Filter the stream, or use min_by or max_by with a key that is null where the value is",
-        )
+        f"Aggregate {name!r}: nulls cannot be ignored here",
+        why="First and last are those of all rows of a window, by event time",
+        do="Filter the stream, or use min_by or max_by with a key that is null where the value is",
     )
 
 
@@ -95,12 +93,10 @@ def _is_star(node: Any) -> bool:
 
 def _refused(name: str, given: Any, why: str) -> FlowError:
     return FlowError(
-        explain(
-            f"Aggregate {name!r} cannot be computed over windows: {why}",
-            got=str(given),
-            why="What is merged from panes must be one aggregate; its arguments may be any expression",
-            do='Write for example F.max(F.col("a") + F.col("b")), and compute with results behind the window',
-        )
+        f"Aggregate {name!r} cannot be computed over windows: {why}",
+        got=str(given),
+        why="What is merged from panes must be one aggregate; its arguments may be any expression",
+        do='Write for example F.max(F.col("a") + F.col("b")), and compute with results behind the window',
     )
 
 
@@ -139,11 +135,9 @@ def constant(frame: DataFrame, name: str, what: str, column: Column) -> Constant
     value = expression.eval(None) if expression.foldable() else None
     if value is None:
         raise FlowError(
-            explain(
-                f"Aggregate {name!r}: {what} is a constant number",
-                got=str(column),
-                why="A sketch is of one size for all rows",
-                do=f"Write {what} as a number",
-            )
+            f"Aggregate {name!r}: {what} is a constant number",
+            got=str(column),
+            why="A sketch is of one size for all rows",
+            do=f"Write {what} as a number",
         )
     return Constant(tuple(value.toDoubleArray()), many) if many else Constant((float(value),))

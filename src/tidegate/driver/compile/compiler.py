@@ -63,7 +63,7 @@ from tidegate.driver.compile.window_schema import (
     window_schema,
 )
 from tidegate.driver.io.sinks import refuse_unknown_formats
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.model.times import BEGINNING_US
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.window.spec import WindowSpec
@@ -290,7 +290,7 @@ class _Compiler:
         if isinstance(base, Source):
             return ports.apply_boxes(self._timed(base), boxes, repr(base.name))
         if not isinstance(base, (Join, Match, Window)):
-            raise FlowError(explain("Refused rows enter no operator"))
+            raise FlowError("Refused rows enter no operator")
         operator = self.compiled.operator_of(base)
         empty = self.compiled.spark.createDataFrame([], operator.schema).drop(REPORT, CELL)
         # Rows that nobody joins carry no time: nobody behind asks for it.

@@ -18,7 +18,7 @@ from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.expression_checks import check_sendable, understood
 from tidegate.driver.compile.keys import is_binary, quoted, type_of
 from tidegate.driver.sql_text import condition
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.worker.runtime.layout import TIME
 
 
@@ -27,7 +27,7 @@ def check_utility(compiled: Compiled, utility: Any) -> None:
     valued = [join for join in compiled.joins if join.layout.cells]
     if not valued:
         raise FlowError(
-            explain("A utility values the pairs of inner joins", got="a flow without one", do="Leave it out")
+            "A utility values the pairs of inner joins", got="a flow without one", do="Leave it out"
         )
     for join in valued:
         empty = compiled.spark.createDataFrame([], join.schema)
@@ -38,9 +38,7 @@ def check_utility(compiled: Compiled, utility: Any) -> None:
         ):
             kind = empty.select(condition(utility)).schema.fields[0].dataType
         if not isinstance(kind, T.NumericType):
-            raise FlowError(
-                explain("A utility is a number", got=kind.simpleString(), do="For example utility='fare'")
-            )
+            raise FlowError("A utility is a number", got=kind.simpleString(), do="For example utility='fare'")
 
 
 _ITEMS = (
@@ -73,14 +71,10 @@ def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> 
             )
             if one != other:
                 raise FlowError(
-                    explain(
-                        "The items of the two sides have different types",
-                        got=", ".join(
-                            f"{n!r}: {k.simpleString()}" for n, k in zip(names, kinds, strict=True)
-                        ),
-                        why="No item would ever be common",
-                        do="Cast one of the columns with with_column before the join",
-                    )
+                    "The items of the two sides have different types",
+                    got=", ".join(f"{n!r}: {k.simpleString()}" for n, k in zip(names, kinds, strict=True)),
+                    why="No item would ever be common",
+                    do="Cast one of the columns with with_column before the join",
                 )
 
 
@@ -134,11 +128,9 @@ def _items_of(kind: T.DataType, name: str, weighted: bool) -> T.DataType:
             "a map from item to number, or an array of structs (item, number)" if weighted else "an array"
         )
         raise FlowError(
-            explain(
-                f"Column {name!r} does not hold {'weighted ' if weighted else ''}sets of items",
-                got=kind.simpleString(),
-                why="Items are whole numbers, decimals, strings, binaries, dates or times",
-                do=f"Give {wanted}",
-            )
+            f"Column {name!r} does not hold {'weighted ' if weighted else ''}sets of items",
+            got=kind.simpleString(),
+            why="Items are whole numbers, decimals, strings, binaries, dates or times",
+            do=f"Give {wanted}",
         )
     return items

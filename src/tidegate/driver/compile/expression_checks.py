@@ -16,7 +16,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 from tidegate.api.streams import HIDDEN
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 
 def check_sendable(what: str, function: Callable[..., Any]) -> None:
@@ -25,12 +25,10 @@ def check_sendable(what: str, function: Callable[..., Any]) -> None:
         cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
     except Exception as error:
         raise FlowError(
-            explain(
-                f"{what} cannot be sent to the workers",
-                got=f"{type(error).__name__}: {error}",
-                why="It is pickled with all that it refers to",
-                do="Let it not refer to sessions, locks, open files or connections",
-            )
+            f"{what} cannot be sent to the workers",
+            got=f"{type(error).__name__}: {error}",
+            why="It is pickled with all that it refers to",
+            do="Let it not refer to sessions, locks, open files or connections",
         ) from error
 
 
@@ -44,7 +42,7 @@ def understood(wrong: str, do: str = "") -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise FlowError(explain(wrong, got=first_line(error), do=do)) from error
+        raise FlowError(wrong, got=first_line(error), do=do) from error
 
 
 def first_line(error: PySparkException) -> str:

@@ -21,7 +21,7 @@ from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import OnSets
 from tidegate.api.nodes import Box, Join, Match, Node, Output, Source, Window
 from tidegate.driver.compile import ports
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.model.times import LEFT
 from tidegate.worker.runtime.layout import JoinLayout
 
@@ -59,32 +59,24 @@ def _parents(reader: Output | Node) -> list[Node]:
 
 def check_outputs(outputs: Sequence[Output]) -> None:
     if not outputs:
-        raise FlowError(explain("A query needs an output", do="Pass at least one stream.write_to(…)"))
+        raise FlowError("A query needs an output", do="Pass at least one stream.write_to(…)")
     for output in outputs:
         if not isinstance(output, Output):
             raise FlowError(
-                explain(
-                    "tg.start takes outputs",
-                    got=type(output).__name__,
-                    do="Call .write_to(…) on the stream",
-                )
+                "tg.start takes outputs", got=type(output).__name__, do="Call .write_to(…) on the stream"
             )
     names = [output.name for output in outputs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise FlowError(
-            explain("Two outputs have the same name", got=", ".join(twice), do="Give each its own name=…")
-        )
+        raise FlowError("Two outputs have the same name", got=", ".join(twice), do="Give each its own name=…")
     paths = [output.path.rstrip("/") for output in outputs if output.path is not None]
     shared = sorted({path for path in paths if paths.count(path) > 1})
     if shared:
         raise FlowError(
-            explain(
-                "Two outputs write to the same path",
-                got=", ".join(shared),
-                why="Files of a batch replace what lies in its directory, so one of them would be lost",
-                do="Give each a directory of its own",
-            )
+            "Two outputs write to the same path",
+            got=", ".join(shared),
+            why="Files of a batch replace what lies in its directory, so one of them would be lost",
+            do="Give each a directory of its own",
         )
 
 
@@ -105,9 +97,7 @@ def sources_of(outputs: Sequence[Output]) -> list[Source]:
     names = [source.name for source in found.values()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise FlowError(
-            explain("Two streams have the same name", got=", ".join(twice), do="Give each its own name=…")
-        )
+        raise FlowError("Two streams have the same name", got=", ".join(twice), do="Give each its own name=…")
     return list(found.values())
 
 
@@ -136,12 +126,10 @@ def all_streaming_or_none(sources: Sequence[Source]) -> bool:
     if streaming and len(streaming) < len(sources):
         still = sorted({source.name for source in sources} - streaming)
         raise FlowError(
-            explain(
-                "Streaming and batch inputs cannot be joined here",
-                got=f"streaming: {', '.join(sorted(streaming))}; batch: {', '.join(still)}",
-                why="A table has no event time to move with the stream",
-                do="Join a table with Spark's own join: stream.transform(lambda df: df.join(table, …))",
-            )
+            "Streaming and batch inputs cannot be joined here",
+            got=f"streaming: {', '.join(sorted(streaming))}; batch: {', '.join(still)}",
+            why="A table has no event time to move with the stream",
+            do="Join a table with Spark's own join: stream.transform(lambda df: df.join(table, …))",
         )
     return bool(streaming)
 
@@ -149,12 +137,10 @@ def all_streaming_or_none(sources: Sequence[Source]) -> bool:
 def same_time_type(left: T.DataType, right: T.DataType) -> None:
     if left != right:
         raise FlowError(
-            explain(
-                "The two streams keep time differently",
-                got=f"{left.simpleString()} and {right.simpleString()}",
-                why="Local and absolute times are only comparable with a time zone in mind",
-                do="Convert one of the columns before tg.stream",
-            )
+            "The two streams keep time differently",
+            got=f"{left.simpleString()} and {right.simpleString()}",
+            why="Local and absolute times are only comparable with a time zone in mind",
+            do="Convert one of the columns before tg.stream",
         )
 
 
@@ -255,12 +241,10 @@ def check_estimates(outputs: Sequence[Output]) -> None:
         base, _ = ports.boxes_of(node)
         if isinstance(base, Window) and base.approximate and taken_by is not None:
             raise FlowError(
-                explain(
-                    f"A {taken_by} takes the results of an approximate window",
-                    why="An estimate of estimates has no valid interval, and groups that were not seen would "
-                    "be missing",
-                    do="Write the results out, or leave out approximate=True: exact windows may feed others",
-                )
+                f"A {taken_by} takes the results of an approximate window",
+                why="An estimate of estimates has no valid interval, and groups that were not seen would "
+                "be missing",
+                do="Write the results out, or leave out approximate=True: exact windows may feed others",
             )
         if isinstance(base, Join):
             visit(base.left, "join")

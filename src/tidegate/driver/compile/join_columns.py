@@ -19,7 +19,7 @@ from tidegate.api.nodes import Join, Node, Source
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.keys import Keys, quoted
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.worker.runtime.layout import (
     CELL,
     LEFT_ROW,
@@ -58,11 +58,9 @@ def output_columns(
             shown = f"{f.name}_right" if same(f.name) in taken else f.name
             if same(shown) in taken:
                 raise FlowError(
-                    explain(
-                        "Two columns of the joined row have the same name",
-                        got=shown,
-                        do="Rename one with select or with_column before the join",
-                    )
+                    "Two columns of the joined row have the same name",
+                    got=shown,
+                    do="Rename one with select or with_column before the join",
                 )
             taken.add(same(shown))
             columns.append((OutputColumn(shown, None, _stored(f.name, node.right)), f.dataType))
@@ -88,11 +86,9 @@ def with_repaired_batch(
     """The columns of a joined row, and the batch that it should have come in."""
     if any(column.name.lower() == REPAIRED for column, _ in columns):
         raise FlowError(
-            explain(
-                f"A column {REPAIRED!r} is in the way",
-                why="With repair, joined rows say in it which batch they should have come in",
-                do="Rename it with select or with_column before the join, or use repair=None",
-            )
+            f"A column {REPAIRED!r} is in the way",
+            why="With repair, joined rows say in it which batch they should have come in",
+            do="Rename it with select or with_column before the join, or use repair=None",
         )
     return [*columns, (OutputColumn(REPAIRED, None, None), T.LongType())]
 
@@ -160,12 +156,10 @@ def arrow_schema(schema: T.StructType, operator: str) -> bytes:
             fields.append(pa.field(f.name, to_arrow_type(f.dataType, timezone="UTC"), True))
         except PySparkException as error:
             raise FlowError(
-                explain(
-                    f"Column {f.name!r} of {operator} cannot be stored",
-                    got=f.dataType.simpleString(),
-                    why="Rows are kept in Arrow, which has no such type",
-                    do="Leave it out, or convert it before the join",
-                )
+                f"Column {f.name!r} of {operator} cannot be stored",
+                got=f.dataType.simpleString(),
+                why="Rows are kept in Arrow, which has no such type",
+                do="Leave it out, or convert it before the join",
             ) from error
     serialised: bytes = pa.schema(fields).serialize().to_pybytes()
     return serialised

@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from pyspark.sql.utils import get_active_spark_context
 
 from tidegate.api.streams import HIDDEN
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 _SMALL = (T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.DateType)
 _WHOLE = (*_SMALL, T.LongType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType)
@@ -112,11 +112,9 @@ def type_of(frame: DataFrame, name: str, side: str, what: str = "key column") ->
     """The type of a column that a join compares."""
     if name not in frame.columns:
         raise FlowError(
-            explain(
-                f"The {side} stream has no {what} {name!r}",
-                got="columns " + ", ".join(c for c in frame.columns if not c.startswith(HIDDEN)),
-                do="Name columns of both streams in on=…",
-            )
+            f"The {side} stream has no {what} {name!r}",
+            got="columns " + ", ".join(c for c in frame.columns if not c.startswith(HIDDEN)),
+            do="Name columns of both streams in on=…",
         )
     return frame.schema[name].dataType
 
@@ -127,11 +125,9 @@ def _common_type(
     for kind in (left, right):
         if isinstance(kind, _REFUSED):
             raise FlowError(
-                explain(
-                    f"A {kind.simpleString()} column cannot be a join key",
-                    got=f"{left_name!r} = {right_name!r}",
-                    do="Join on its parts, or on a string or number made of it",
-                )
+                f"A {kind.simpleString()} column cannot be a join key",
+                got=f"{left_name!r} = {right_name!r}",
+                do="Join on its parts, or on a string or number made of it",
             )
     if left == right:
         return left
@@ -141,11 +137,9 @@ def _common_type(
         analyzed = probe.select((F.col("l") == F.col("r")).alias("e"))._jdf.queryExecution().analyzed()
     except AnalysisException as error:
         raise FlowError(
-            explain(
-                "Key columns of these types are never equal in Spark",
-                got=f"{left_name!r}: {left.simpleString()}, {right_name!r}: {right.simpleString()}",
-                do="Cast one of them with with_column before the join",
-            )
+            "Key columns of these types are never equal in Spark",
+            got=f"{left_name!r}: {left.simpleString()}, {right_name!r}: {right.simpleString()}",
+            do="Cast one of them with with_column before the join",
         ) from error
     equality = analyzed.expressions().head().child()
     return T._parse_datatype_json_string(equality.left().dataType().json())

@@ -24,7 +24,7 @@ from tidegate.driver.compile.compiled import (
     CompiledWindow,
 )
 from tidegate.driver.compile.ports import boxes_of, may_drop
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.join.within import Tumbling, Within
 from tidegate.model.graph import Operator, Outlet, Reader, Ways
 from tidegate.quantities import duration_us
@@ -98,31 +98,25 @@ def _gap(compiled: Compiled, output: Output) -> int | None:
     base, _ = boxes_of(output.node)
     if not isinstance(base, Window):
         raise FlowError(
-            explain(
-                f"Output {output.name!r} has a max_gap but no windows",
-                got=f"max_gap={output.max_gap!r} on what comes from {feeding(compiled, output.node)}",
-                why="It says how many results of a window aggregate may be missing in a row",
-                do="Leave it out: joins and matches lose rows here and there, never whole windows",
-            )
+            f"Output {output.name!r} has a max_gap but no windows",
+            got=f"max_gap={output.max_gap!r} on what comes from {feeding(compiled, output.node)}",
+            why="It says how many results of a window aggregate may be missing in a row",
+            do="Leave it out: joins and matches lose rows here and there, never whole windows",
         )
     if isinstance(base.spec, RowsSpec):
         raise FlowError(
-            explain(
-                f"Output {output.name!r} has a max_gap, and windows of rows",
-                got=f"max_gap={output.max_gap!r} on windows of {base.spec.size} rows",
-                why="Without the rows of a dropped window all that follow would hold other rows, so none "
-                "could go and nothing would be saved",
-                do="Leave it out, or aggregate by time: window('1 minute') in place of tg.rows(…)",
-            )
+            f"Output {output.name!r} has a max_gap, and windows of rows",
+            got=f"max_gap={output.max_gap!r} on windows of {base.spec.size} rows",
+            why="Without the rows of a dropped window all that follow would hold other rows, so none "
+            "could go and nothing would be saved",
+            do="Leave it out, or aggregate by time: window('1 minute') in place of tg.rows(…)",
         )
     if base.approximate:
         raise FlowError(
-            explain(
-                f"Output {output.name!r} has a max_gap, and its windows are approximate",
-                got=f"max_gap={output.max_gap!r}",
-                why="When time is short, such windows lose rows and come all the same: none will be missing",
-                do="Leave out max_gap, or approximate=True",
-            )
+            f"Output {output.name!r} has a max_gap, and its windows are approximate",
+            got=f"max_gap={output.max_gap!r}",
+            why="When time is short, such windows lose rows and come all the same: none will be missing",
+            do="Leave out max_gap, or approximate=True",
         )
     if isinstance(output.max_gap, int):
         return output.max_gap

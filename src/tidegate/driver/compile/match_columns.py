@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from tidegate.api.nodes import Match
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary, quoted
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
 from tidegate.worker.runtime.layout import QUERY_ID, REPORT, TIME
 
@@ -44,11 +44,9 @@ def check_mark(node: Match, frame: DataFrame) -> None:
         node.mark not in frame.columns or not isinstance(frame.schema[node.mark].dataType, T.BooleanType)
     ):
         raise FlowError(
-            explain(
-                f"There is no boolean column {node.mark!r} that marks samples",
-                got="columns " + ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in visible(frame)),
-                do="Read the column that `tidegate sift --mark` adds, and keep it up to match",
-            )
+            f"There is no boolean column {node.mark!r} that marks samples",
+            got="columns " + ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in visible(frame)),
+            do="Read the column that `tidegate sift --mark` adds, and keep it up to match",
         )
 
 
@@ -57,11 +55,9 @@ def match_schema(frame: DataFrame, timed: bool) -> T.StructType:
     fields = [T.StructField(field.name, field.dataType, True) for field in visible(frame)]
     if any(field.name.lower() == QUERY_ID for field in fields):
         raise FlowError(
-            explain(
-                f"The stream has a column {QUERY_ID!r} already",
-                why="match writes the name of the query there",
-                do="Rename it with select before match",
-            )
+            f"The stream has a column {QUERY_ID!r} already",
+            why="match writes the name of the query there",
+            do="Rename it with select before match",
         )
     fields.append(T.StructField(QUERY_ID, T.StringType(), True))
     if timed:

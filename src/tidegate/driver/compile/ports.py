@@ -27,7 +27,7 @@ from pyspark.sql import types as T
 from tidegate.api.nodes import Box, Node, Source
 from tidegate.driver.compile.expression_checks import understood
 from tidegate.driver.compile.keys import quoted
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import CODE, TAG, TIME
 
@@ -88,11 +88,9 @@ def timed(source: Source, by_spark: bool) -> DataFrame:
         micros = F.timestamp_diff("MICROSECOND", F.expr("timestamp_ntz'1970-01-01 00:00:00'"), column)
     else:
         raise FlowError(
-            explain(
-                f"The time column of stream {source.name!r} is not a timestamp",
-                got=f"{source.time!r}: {kind.simpleString()}",
-                do="Convert it first, for example with to_timestamp or timestamp_micros",
-            )
+            f"The time column of stream {source.name!r} is not a timestamp",
+            got=f"{source.time!r}: {kind.simpleString()}",
+            do="Convert it first, for example with to_timestamp or timestamp_micros",
         )
     usable = micros.isNotNull()
     if by_spark and source.max_ahead_us is not None:
@@ -134,20 +132,16 @@ def apply_boxes(frame: DataFrame, boxes: Sequence[Box], what: str, timed: bool =
             frame = box.apply(frame)
         if not isinstance(frame, DataFrame):
             raise FlowError(
-                explain(
-                    f"A {box.kind} of {what} returns no data frame",
-                    got=type(frame).__name__,
-                    do="Let the function return what it made of the data frame that it was given",
-                )
+                f"A {box.kind} of {what} returns no data frame",
+                got=type(frame).__name__,
+                do="Let the function return what it made of the data frame that it was given",
             )
     if timed and TIME not in frame.columns:
         raise FlowError(
-            explain(
-                f"A transform lost the event time of {what}",
-                got="columns " + ", ".join(frame.columns),
-                why="Rows without a time cannot be judged late or put into windows",
-                do=f"Let the function keep every column that starts with {TIME.rsplit('_', 1)[0]!r}",
-            )
+            f"A transform lost the event time of {what}",
+            got="columns " + ", ".join(frame.columns),
+            why="Rows without a time cannot be judged late or put into windows",
+            do=f"Let the function keep every column that starts with {TIME.rsplit('_', 1)[0]!r}",
         )
     return frame
 

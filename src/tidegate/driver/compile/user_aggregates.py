@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from tidegate.api.user_aggregates import UserAggregate
 from tidegate.driver.compile.expression_checks import check_sendable
 from tidegate.driver.compile.join_columns import arrow_schema
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.window.aggregate.udaf import Udaf
 from tidegate.worker.runtime.layout import UdafLayout
 
@@ -19,11 +19,9 @@ def udaf_layout(name: str, given: UserAggregate) -> tuple[UdafLayout, T.DataType
     state = _typed(name, "state", given.state)
     if not isinstance(state, T.StructType):
         raise FlowError(
-            explain(
-                f"Aggregate {name!r}: a state has named fields",
-                got=repr(given.state),
-                do='Write for example state="n long, s double"',
-            )
+            f"Aggregate {name!r}: a state has named fields",
+            got=repr(given.state),
+            do='Write for example state="n long, s double"',
         )
     udaf = Udaf(name, given.init, given.incr, given.final, tuple(state.names), given.merge)
     layout = UdafLayout(udaf, arrow_schema(state, f"the state of {name}"), state.simpleString())
@@ -38,11 +36,9 @@ def _typed(name: str, what: str, text: str) -> T.DataType:
         return T._parse_datatype_string(text)
     except PySparkException as error:
         raise FlowError(
-            explain(
-                f"Aggregate {name!r}: {what} is no type of Spark's",
-                got=repr(text),
-                do='Write for example state="n long, s double", returns="double"',
-            )
+            f"Aggregate {name!r}: {what} is no type of Spark's",
+            got=repr(text),
+            do='Write for example state="n long, s double", returns="double"',
         ) from error
 
 
@@ -54,9 +50,7 @@ def _check_first_state(layout: UdafLayout, declared: str) -> None:
             pa.array([value], field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise FlowError(
-            explain(
-                f"Aggregate {layout.udaf.name!r}: init does not return the state that was declared",
-                got=f"{first!r} for {declared!r} ({error})",
-                do="Return a tuple with a value of its type for every field",
-            )
+            f"Aggregate {layout.udaf.name!r}: init does not return the state that was declared",
+            got=f"{first!r} for {declared!r} ({error})",
+            do="Return a tuple with a value of its type for every field",
         ) from error

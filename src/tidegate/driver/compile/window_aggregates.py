@@ -22,7 +22,7 @@ from tidegate.driver.compile.expression_checks import understood
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.user_aggregates import udaf_layout
 from tidegate.driver.sql_text import told_apart
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.window.aggregate.aggregates import (
     CONSTANTS,
     Aggregate,
@@ -169,9 +169,7 @@ class _Taking:
     def _argument(self, name: str, column: Any) -> tuple[str, T.DataType]:
         """The hidden column of an argument: a new one, or that of an equal argument."""
         if not isinstance(column, Column):
-            raise FlowError(
-                explain(f"Aggregate {name!r}: columns are names or Spark's expressions", got=repr(column))
-            )
+            raise FlowError(f"Aggregate {name!r}: columns are names or Spark's expressions", got=repr(column))
         expression, kind = analysed(self._frame, name, column)
         for number, (known, _) in enumerate(self._arguments):
             if known.semanticEquals(expression):
@@ -226,7 +224,7 @@ def _known(name: str, function: str, given: int) -> Aggregate:
     least = found.arguments + ("percentage" in found.constants)
     if not least <= given <= most:
         takes = f"{least}" if least == most else f"{least} to {most}"
-        raise FlowError(explain(f"Aggregate {name!r}: {function} takes {takes} argument(s) here", got=given))
+        raise FlowError(f"Aggregate {name!r}: {function} takes {takes} argument(s) here", got=given)
     return found
 
 
@@ -241,12 +239,10 @@ def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> Non
     """Arguments have types that the parts of the aggregate can be merged of."""
     if not all(isinstance(one, _FAMILIES[found.accepts]) for one in types):
         raise FlowError(
-            explain(
-                f"Aggregate {name!r}: {found.name} does not take this type",
-                got=", ".join(one.simpleString() for one in types),
-                why=f"Over windows it takes {found.accepts} types",
-                do="Cast the argument, or take one of its fields",
-            )
+            f"Aggregate {name!r}: {found.name} does not take this type",
+            got=", ".join(one.simpleString() for one in types),
+            why=f"Over windows it takes {found.accepts} types",
+            do="Cast the argument, or take one of its fields",
         )
 
 
@@ -262,7 +258,7 @@ def _sizes(name: str, constants: Mapping[str, Constant]) -> dict[Merge, int]:
     asked = constants["percentage"].values if "percentage" in constants else ()
     if not all(0 <= one <= 1 for one in asked):
         raise FlowError(
-            explain(f"Aggregate {name!r}: percentages lie between 0 and 1", got=", ".join(map(str, asked)))
+            f"Aggregate {name!r}: percentages lie between 0 and 1", got=", ".join(map(str, asked))
         )
     nothing = Constant(())
     try:

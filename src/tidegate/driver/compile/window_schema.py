@@ -13,7 +13,7 @@ from tidegate.driver.compile.compiled import CompiledWindow
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary
 from tidegate.driver.compile.window_aggregates import Taken
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.window.spec import END, HIGH, LOW, START, RowsSpec
 from tidegate.worker.runtime.layout import REPORT, TIME
 
@@ -26,22 +26,18 @@ def check_by(node: Window, frame: DataFrame) -> None:
     missing = [name for name in node.by if name not in known]
     if missing:
         raise FlowError(
-            explain(
-                "A window groups by columns that its stream does not have",
-                got=f"{', '.join(missing)}; the stream has {', '.join(known)}",
-                do="Name columns as they are, or add them with with_column",
-            )
+            "A window groups by columns that its stream does not have",
+            got=f"{', '.join(missing)}; the stream has {', '.join(known)}",
+            do="Name columns as they are, or add them with with_column",
         )
     unclear = [name for name in node.by if not _equal_where_hashes_are(frame.schema[name].dataType)]
     if unclear and (node.approximate or isinstance(node.spec, RowsSpec)):
         which = "Approximate windows" if node.approximate else "Windows of rows"
         raise FlowError(
-            explain(
-                f"{which} cannot group by columns of this type",
-                got=", ".join(f"{name}: {frame.schema[name].dataType.simpleString()}" for name in unclear),
-                why="Groups are told apart by a hash, and equal values of this type may have different ones",
-                do="Group by a part of it, or by a string or number made of it with with_column",
-            )
+            f"{which} cannot group by columns of this type",
+            got=", ".join(f"{name}: {frame.schema[name].dataType.simpleString()}" for name in unclear),
+            why="Groups are told apart by a hash, and equal values of this type may have different ones",
+            do="Group by a part of it, or by a string or number made of it with with_column",
         )
 
 
@@ -49,12 +45,10 @@ def check_rows(node: Window, taken: Taken) -> None:
     """Windows of rows are made of single rows, so there must be every partial of such."""
     if isinstance(node.spec, RowsSpec) and not taken.may_go_by_row:
         raise FlowError(
-            explain(
-                "Windows of rows cannot have approximate aggregates",
-                got=", ".join(taken.sketched),
-                why="Their sketches would be larger than the rows, of which every window has few",
-                do="Use collect_set or collect_list, or tg.udaf, which can see all rows of a window",
-            )
+            "Windows of rows cannot have approximate aggregates",
+            got=", ".join(taken.sketched),
+            why="Their sketches would be larger than the rows, of which every window has few",
+            do="Use collect_set or collect_list, or tg.udaf, which can see all rows of a window",
         )
 
 

@@ -44,7 +44,7 @@ from tidegate.driver.io import linked_output, sinks
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.io.staging import Staging
 from tidegate.driver.sql_text import condition
-from tidegate.errors import BatchFailed, explain
+from tidegate.errors import BatchFailed
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed, TaskReport
@@ -351,10 +351,8 @@ def _check_complete(reports: list[TaskReport], plan: Plan) -> None:
     wanted = sorted((name, i) for name, routing in plan.routing.items() for i in range(routing.instances))
     if got != wanted:
         raise BatchFailed(
-            explain(
-                f"Batch {plan.batch} did not report from every instance",
-                got=f"{len(got)} reports, {len(wanted)} expected",
-                why="A task that says nothing may have lost rows",
-                do="Run the batch again; nothing of it was committed",
-            )
+            f"Batch {plan.batch} did not report from every instance",
+            got=f"{len(got)} reports, {len(wanted)} expected",
+            why="A task that says nothing may have lost rows",
+            do="Run the batch again; nothing of it was committed",
         )

@@ -11,7 +11,7 @@ from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.control.balance.balancing import BalanceSettings
 from tidegate.control.goal.goal_step import KeepSettings
 from tidegate.control.repair.repair import RepairSettings
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.quantities import is_whole
 
 #: Partitions per unit of parallelism: enough to move load in small steps, few enough to stay cheap.
@@ -68,5 +68,5 @@ def positive(given: int | None, what: str, default: int) -> int:
     if given is None:
         return default
     if not is_whole(given):
-        raise FlowError(explain(f"{what} must be a whole number of at least 1", got=repr(given)))
+        raise FlowError(f"{what} must be a whole number of at least 1", got=repr(given))
     return given

@@ -1,4 +1,5 @@
-"""Counts the keys of a query's first rows before any of them is stored (`control/balance/skew_scan.py` says why).
+"""Counts the keys of a query's first rows before any of them is stored (`control/balance/skew_scan.py` says
+why).
 
 One small job without a shuffle: each task tells how many rows of each port every partition gets, and which
 keys are heavy (`control/balance/key_counts.py`: in chunks, by a sketch). The batch is kept for the pass that

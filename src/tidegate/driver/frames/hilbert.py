@@ -15,7 +15,7 @@ from functools import cache
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.route.hilbert import STEPS, check_bits
 
 #: Bits of each axis that a step takes.
@@ -28,11 +28,9 @@ def hilbert(lat: Column | str, lon: Column | str, bits: int) -> Column:
     for name, given in (("lat", lat), ("lon", lon)):
         if not isinstance(given, str | Column):
             raise FlowError(
-                explain(
-                    f"{name} of a Hilbert cell is no column",
-                    got=type(given).__name__,
-                    do="Give two columns (or expressions as text), or two numpy arrays",
-                )
+                f"{name} of a Hilbert cell is no column",
+                got=type(given).__name__,
+                do="Give two columns (or expressions as text), or two numpy arrays",
             )
     y, x = (F.expr(one) if isinstance(one, str) else one for one in (lat, lon))
     y, x = y.cast("double"), x.cast("double")

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 
-from tidegate.errors import BatchFailed, explain
+from tidegate.errors import BatchFailed
 from tidegate.model.reports import Entered, MatchReport, Observed
 from tidegate.model.times import BEGINNING_US
 
@@ -86,10 +86,8 @@ def _row(name: str, metrics: Any) -> Any:
     found = metrics.get(name)
     if not found.isDefined():
         raise BatchFailed(
-            explain(
-                f"Spark did not report what it observed of {name!r}",
-                why="Without it the watermark cannot move",
-                do="Run the batch again; if it happens again, this is a bug in Tidegate",
-            )
+            f"Spark did not report what it observed of {name!r}",
+            why="Without it the watermark cannot move",
+            do="Run the batch again; if it happens again, this is a bug in Tidegate",
         )
     return found.get()

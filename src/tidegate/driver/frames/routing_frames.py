@@ -114,7 +114,9 @@ def _either(is_right: str, sides: Sequence[str]) -> str:
 
 
 def _place(placed: Sequence[int], partitions: int) -> str:
-    """The number of a row's place: its base partition, as route/hash_routing.py computes it, or its key's own."""
+    """The number of a row's place: its base partition, as route/hash_routing.py computes it, or its key's
+    own.
+    """
     base = f"cast(shiftright(shiftrightunsigned({CODE}, 33) * {partitions}, 31) as int)"
     if not placed:
         return base

@@ -1,9 +1,9 @@
 """The sifter in Spark's language: drops rows right where they come in, before anything is done with them.
 
-`sift/filter/lookup.py` finds a row's region, `sift/filter/decision.py` decides by a hash of it; here both are SQL, with
-thresholds that are data to Spark's compiled code, so that other thresholds are no new code. One number u in
-[0, 1) per row, out of a hash of its time and of the columns that regions are made of, decides everything.
-With a sample share σ and the threshold d of its region, a row
+`sift/filter/lookup.py` finds a row's region, `sift/filter/decision.py` decides by a hash of it; here both are
+SQL, with thresholds that are data to Spark's compiled code, so that other thresholds are no new code. One
+number u in [0, 1) per row, out of a hash of its time and of the columns that regions are made of, decides
+everything. With a sample share σ and the threshold d of its region, a row
 
     is a sample     where u >= 1 − σ          marked, so that the server sees what is offered
     passes          where u >= d · (1 − σ)    all samples do, and of the others the share 1 − d

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Output
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 
 def write(output: Output, frame: DataFrame, batch: int) -> None:
@@ -38,11 +38,9 @@ def refuse_unknown_formats(spark: SparkSession, outputs: Sequence[Output]) -> No
     for output in outputs:
         if output.format is not None and not _is_known(spark, output.format):
             raise FlowError(
-                explain(
-                    f"Output {output.name!r} goes to a format that Spark does not know",
-                    got=repr(output.format),
-                    do="Check the name, and that its package is on Spark's class path (spark.jars.packages)",
-                )
+                f"Output {output.name!r} goes to a format that Spark does not know",
+                got=repr(output.format),
+                do="Check the name, and that its package is on Spark's class path (spark.jars.packages)",
             )
 
 
@@ -64,12 +62,10 @@ def refuse_foreign_files(spark: SparkSession, outputs: Sequence[Output], ours: C
         foreign = sorted(set(_batches(spark, output.path)) - set(ours)) if output.path else []
         if foreign:
             raise FlowError(
-                explain(
-                    f"Output {output.name!r} would mix with files of another run",
-                    got=f"{output.path} holds {foreign[0]} and {len(foreign) - 1} more",
-                    why="This checkpoint is new; read back as one data set, two runs would count double",
-                    do="Go on with the checkpoint of that run, or write to another directory",
-                )
+                f"Output {output.name!r} would mix with files of another run",
+                got=f"{output.path} holds {foreign[0]} and {len(foreign) - 1} more",
+                why="This checkpoint is new; read back as one data set, two runs would count double",
+                do="Go on with the checkpoint of that run, or write to another directory",
             )
 
 

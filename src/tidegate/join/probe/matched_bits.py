@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.join.kernel_types import BITS, NEW_BITS, NUMBER, POSITIONS, kernel
 
 if TYPE_CHECKING:
@@ -28,11 +28,9 @@ def set_bits(bits: NDArray[np.uint8], positions: NDArray[np.int64]) -> None:
     outside = _set(bits, np.ascontiguousarray(positions, dtype=np.int64))
     if outside >= 0:
         raise StateError(
-            explain(
-                "A matched row lies outside the set of bits of its piece",
-                got=f"row {positions[outside]} of at most {8 * bits.size}",
-                why="The bits and the piece do not belong together",
-            )
+            "A matched row lies outside the set of bits of its piece",
+            got=f"row {positions[outside]} of at most {8 * bits.size}",
+            why="The bits and the piece do not belong together",
         )
 
 
@@ -40,11 +38,9 @@ def unset_positions(bits: NDArray[np.uint8], start: int, stop: int) -> NDArray[n
     """Rows start … stop - 1 whose bit is not set, ascending."""
     if not 0 <= start <= stop <= 8 * bits.size:
         raise StateError(
-            explain(
-                "The rows asked for lie outside the set of bits of their piece",
-                got=f"rows {start} to {stop} of at most {8 * bits.size}",
-                why="The bits and the piece do not belong together",
-            )
+            "The rows asked for lie outside the set of bits of their piece",
+            got=f"rows {start} to {stop} of at most {8 * bits.size}",
+            why="The bits and the piece do not belong together",
         )
     positions: NDArray[np.int64] = _unset(np.ascontiguousarray(bits, dtype=np.uint8), start, stop)
     return positions
@@ -70,11 +66,9 @@ def union(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Bits set in either; a new array."""
     if a.size != b.size:
         raise StateError(
-            explain(
-                "Sets of matched rows of one piece differ in length",
-                got=f"{a.size} and {b.size} bytes",
-                why="They were written for different pieces",
-            )
+            "Sets of matched rows of one piece differ in length",
+            got=f"{a.size} and {b.size} bytes",
+            why="They were written for different pieces",
         )
     return np.bitwise_or(a, b)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.join.kernel_types import CODES, NUMBER, POSITIONS, TIMES, inlined, kernel
 from tidegate.join.probe.meet import meet
 
@@ -108,18 +108,14 @@ def _check(
     """Compiled loops do not look where they read: what does not fit together must not reach them."""
     if not codes.size == low.size == high.size:
         raise StateError(
-            explain(
-                "Codes and time ranges of probing rows differ in length",
-                got=f"{codes.size} codes, {low.size} lows, {high.size} highs",
-            )
+            "Codes and time ranges of probing rows differ in length",
+            got=f"{codes.size} codes, {low.size} lows, {high.size} highs",
         )
     if not 0 <= start <= stop <= stored_codes.size == stored_times.size:
         raise StateError(
-            explain(
-                "The stored rows to probe lie outside the stored arrays",
-                got=f"rows {start} to {stop} of {stored_codes.size} codes and {stored_times.size} times",
-                why="The manifest and the segment do not belong together",
-            )
+            "The stored rows to probe lie outside the stored arrays",
+            got=f"rows {start} to {stop} of {stored_codes.size} codes and {stored_times.size} times",
+            why="The manifest and the segment do not belong together",
         )
 
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.join.kernel_types import NEW_TIMES, NUMBER, POSITIONS, kernel
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.vectors import CACHE_LINE, LANES, LINE, add_products, set_products
@@ -59,10 +59,8 @@ def item_counts(stored: ItemSets, slot_of_row: NDArray[np.int64], slots: int) ->
     fit = slot_of_row.shape == (len(stored),)
     if not fit or not _count_items(stored.bounds, stored.items, slot_of_row, slots, counts.ravel()):
         raise StateError(
-            explain(
-                "Rows and slots do not fit together",
-                got=f"slots of {slot_of_row.shape}, {len(stored)} rows, {slots} slots",
-            )
+            "Rows and slots do not fit together",
+            got=f"slots of {slot_of_row.shape}, {len(stored)} rows, {slots} slots",
         )
     return counts
 
@@ -72,10 +70,8 @@ def item_shares(counts: NDArray[np.int64], rows: NDArray[np.int64], ages: int) -
     items, slots = counts.shape
     if rows.shape != (slots,) or ages < 1:
         raise StateError(
-            explain(
-                "Counts of items and of rows do not fit together",
-                got=f"counts of {counts.shape}, rows of {rows.shape}, {ages} ages",
-            )
+            "Counts of items and of rows do not fit together",
+            got=f"counts of {counts.shape}, rows of {rows.shape}, {ages} ages",
         )
     table = np.zeros((items, slots + _lanes(ages)), np.float32)
     _fill(np.ascontiguousarray(counts, np.int64).ravel(), np.ascontiguousarray(rows, np.int64), table)
@@ -95,10 +91,8 @@ def match_values(
         values = _values(probing.bounds, probing.items, *table, own_slots, shares.ages, enough)
     if len(values) != len(probing):
         raise StateError(
-            explain(
-                "Rows, items and slots do not fit together",
-                got=f"{len(probing)} rows in slots of {own_slots.shape}, shares of {shares.table.shape}",
-            )
+            "Rows, items and slots do not fit together",
+            got=f"{len(probing)} rows in slots of {own_slots.shape}, shares of {shares.table.shape}",
         )
     return values
 

@@ -14,8 +14,8 @@ new row itself would lie in:
 
 A few rows explore: of every basic window that others see in part they see a part too, each row elsewhere,
 and with the same chance for every stored row (`chance_seen`): so what they find says what all others miss,
-without bias (`control/receipts/recall.py`). Over the full history there are no basic windows: some rows look at all
-of it.
+without bias (`control/receipts/recall.py`). Over the full history there are no basic windows: some rows look
+at all of it.
 
 Guarantee: a function of times, lots (from a row's identity), the plan and the batch alone. It does not ask
 how many rows are stored or in which piece of which instance they lie, so a replay, a merge or a migration

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, kernel
 
 if TYPE_CHECKING:
@@ -50,10 +50,8 @@ def choose_row_cells(
         chosen = _choose(bits, each, int(min(max(comparisons, 0.0), 2.0**62)))
     if chosen.size != bits.size:
         raise StateError(
-            explain(
-                "Every cell needs a value and a size of at least 0",
-                got=f"values of {values.shape}, sizes of {sizes.shape}",
-            )
+            "Every cell needs a value and a size of at least 0",
+            got=f"values of {values.shape}, sizes of {sizes.shape}",
         )
     return chosen.reshape(values.shape)
 

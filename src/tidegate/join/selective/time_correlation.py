@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,10 +52,8 @@ class TimeCorrelation:
         """Count what fully processed rows found, by age."""
         if not matches.shape == comparisons.shape == self.values.shape:
             raise StateError(
-                explain(
-                    "Observations do not fit the basic windows of the join",
-                    got=f"{matches.size} matches and {comparisons.size} comparisons, {self.values.size} ages",
-                )
+                "Observations do not fit the basic windows of the join",
+                got=f"{matches.size} matches and {comparisons.size} comparisons, {self.values.size} ages",
             )
         self._matches += matches
         self._comparisons += comparisons

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.join.kernel_types import NUMBER, PLACES, POSITIONS, inlined, kernel
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.list_counts import count_step
@@ -51,9 +51,7 @@ class InvertedLists:
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise FlowError(
-                explain(
-                    "Inverted lists are sorted in one of two ways", got=self.order, do=f"Give one of {ORDERS}"
-                )
+                "Inverted lists are sorted in one of two ways", got=self.order, do=f"Give one of {ORDERS}"
             )
 
     def prepare(self, stored: ItemSets) -> PreparedLists:

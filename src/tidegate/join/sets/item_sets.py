@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, StateError, explain
+from tidegate.errors import FlowError, StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, WEIGHTS, inlined, kernel
 
 if TYPE_CHECKING:
@@ -50,19 +50,15 @@ class ItemSets:
         object.__setattr__(self, "sizes", sizes)
         if not _in_order(self.bounds, self.items, self.universe):
             raise StateError(
-                explain(
-                    "The items of a row are not ascending, or lie outside the universe",
-                    got=f"universe of {self.universe}",
-                    do="Make sets with item_sets(), which puts them in order",
-                )
+                "The items of a row are not ascending, or lie outside the universe",
+                got=f"universe of {self.universe}",
+                do="Make sets with item_sets(), which puts them in order",
             )
         if sizes.size != len(self) or (sizes < np.diff(self.bounds)).any():
             raise StateError(
-                explain(
-                    "The true sizes of sets do not fit their items",
-                    got=f"{sizes.size} sizes of {len(self)} rows",
-                    why="A row has at least the items that are given",
-                )
+                "The true sizes of sets do not fit their items",
+                got=f"{sizes.size} sizes of {len(self)} rows",
+                why="A row has at least the items that are given",
             )
 
     def __len__(self) -> int:
@@ -125,15 +121,13 @@ def _shape(
     covers = bounds.size > 0 and bounds[0] == 0 and bounds[-1] == items.size
     if not covers or (np.diff(bounds) < 0).any() or (weights is not None and weights.size != items.size):
         raise StateError(
-            explain(
-                "Bounds, items and weights of sets do not fit together",
-                got=f"{bounds.size} bounds, {items.size} items"
-                + ("" if weights is None else f", {weights.size} weights"),
-                why="Bounds ascend from 0 to the number of items, and every item has its weight",
-            )
+            "Bounds, items and weights of sets do not fit together",
+            got=f"{bounds.size} bounds, {items.size} items"
+            + ("" if weights is None else f", {weights.size} weights"),
+            why="Bounds ascend from 0 to the number of items, and every item has its weight",
         )
     if universe < 0:
-        raise StateError(explain("A universe has a number of items", got=universe))
+        raise StateError("A universe has a number of items", got=universe)
     return bounds, items, weights
 
 
@@ -197,11 +191,9 @@ def bitsets(bounds: NDArray[np.int64], items: NDArray[np.int64], universe: int) 
     """One bit per item: row k has the items items[bounds[k]:bounds[k + 1]], each from 0 to universe - 1."""
     if items.size and not 0 <= items.min() <= items.max() < universe:
         raise FlowError(
-            explain(
-                "An item lies outside the items that were named",
-                got=f"{items.min()} … {items.max()}, of 0 … {universe - 1}",
-                do="Give every item a dense code first",
-            )
+            "An item lies outside the items that were named",
+            got=f"{items.min()} … {items.max()}, of 0 … {universe - 1}",
+            do="Give every item a dense code first",
         )
     words = np.zeros((max(1, -(-universe // 64)), bounds.size - 1), np.uint64)
     row = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))

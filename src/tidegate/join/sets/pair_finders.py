@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tidegate.errors import FlowError, StateError, explain
+from tidegate.errors import FlowError, StateError
 from tidegate.join.sets.item_sets import ItemSets
 
 if TYPE_CHECKING:
@@ -75,23 +75,19 @@ def checked_ranges(
     starts, ends = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
     if not starts.shape == ends.shape == (len(probing),) or probing.universe != stored.universe:
         raise StateError(
-            explain(
-                "Probing rows, their ranges and stored rows do not fit together",
-                got=f"{len(probing)} rows, {starts.shape} starts and {ends.shape} ends; items out of "
-                f"{probing.universe} probing and {stored.universe} stored",
-                why="Every probing row has one range, and both sides use the same codes",
-            )
+            "Probing rows, their ranges and stored rows do not fit together",
+            got=f"{len(probing)} rows, {starts.shape} starts and {ends.shape} ends; items out of "
+            f"{probing.universe} probing and {stored.universe} stored",
+            why="Every probing row has one range, and both sides use the same codes",
         )
     alive = starts < ends
     if (alive & ((starts < 0) | (ends > len(stored)))).any():
         raise StateError(
-            explain(
-                "A range of places lies outside the stored rows",
-                got=f"{starts[alive].min()} … {ends[alive].max()} of {len(stored)} rows",
-            )
+            "A range of places lies outside the stored rows",
+            got=f"{starts[alive].min()} … {ends[alive].max()} of {len(stored)} rows",
         )
     if at_most < 1:
-        raise FlowError(explain("A chunk of pairs holds at least one", got=at_most))
+        raise FlowError("A chunk of pairs holds at least one", got=at_most)
     return starts, ends
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.thresholds import Jaccard, Overlap
 
@@ -65,10 +65,8 @@ def weights_of(sets: ItemSets) -> NDArray[np.float64]:
     """The weights that an inner product needs."""
     if sets.weights is None:
         raise StateError(
-            explain(
-                "An inner product join needs a weight for every item",
-                got="sets without weights",
-                do="Give item_sets(…, weights=…)",
-            )
+            "An inner product join needs a weight for every item",
+            got="sets without weights",
+            do="Give item_sets(…, weights=…)",
         )
     return sets.weights

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,10 @@ class Overlap:
     def __post_init__(self) -> None:
         if self.at_least < 1:
             raise FlowError(
-                explain(
-                    "An overlap join needs at least one common item",
-                    got=self.at_least,
-                    why="With zero every pair of rows would match",
-                    do="Give at_least=1 or more",
-                )
+                "An overlap join needs at least one common item",
+                got=self.at_least,
+                why="With zero every pair of rows would match",
+                do="Give at_least=1 or more",
             )
 
 
@@ -37,12 +35,10 @@ class Jaccard:
     def __post_init__(self) -> None:
         if not 0 < self.at_least <= 1:
             raise FlowError(
-                explain(
-                    "A Jaccard similarity lies above 0 and at most at 1",
-                    got=self.at_least,
-                    why="Every pair of rows has a similarity of at least 0, and none one of more than 1",
-                    do="Give a share such as 0.5",
-                )
+                "A Jaccard similarity lies above 0 and at most at 1",
+                got=self.at_least,
+                why="Every pair of rows has a similarity of at least 0, and none one of more than 1",
+                do="Give a share such as 0.5",
             )
 
 
@@ -55,12 +51,10 @@ class InnerProduct:
     def __post_init__(self) -> None:
         if not self.at_least > 0:
             raise FlowError(
-                explain(
-                    "An inner product join needs a threshold above 0",
-                    got=self.at_least,
-                    why="With zero, pairs without any common item would match",
-                    do="Give at_least above 0",
-                )
+                "An inner product join needs a threshold above 0",
+                got=self.at_least,
+                why="With zero, pairs without any common item would match",
+                do="Give at_least above 0",
             )
 
 

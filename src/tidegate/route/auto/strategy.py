@@ -37,7 +37,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.lasting import observe, too_heavy
 from tidegate.route.auto.learnt_costs import learn, prices_in
@@ -93,12 +93,10 @@ class Auto:
         )
         if not (good and self.pieces and all(0 < piece <= 1 for piece in self.pieces) and self.patience >= 1):
             raise FlowError(
-                explain(
-                    "Auto needs levels from 1 on, the least up to its trigger, gain_least in [0, 1),"
-                    " reluctance and scattering >= 0, pieces in (0, 1] and a patience of at least one batch",
-                    got=self,
-                    do="The defaults suit most joins",
-                )
+                "Auto needs levels from 1 on, the least up to its trigger, gain_least in [0, 1),"
+                " reluctance and scattering >= 0, pieces in (0, 1] and a patience of at least one batch",
+                got=self,
+                do="The defaults suit most joins",
             )
 
     @property

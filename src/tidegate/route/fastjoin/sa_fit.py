@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.route.fastjoin.greedy_fit import Candidates
 
@@ -48,11 +48,9 @@ class Annealing:
         good = 0 < self.end < self.start and 0 < self.cooling < 1 and (self.flips is None or self.flips >= 1)
         if not good or self.value not in (FACTOR, BENEFIT):
             raise FlowError(
-                explain(
-                    "Annealing must start warmer than it ends, cool down, and flip something",
-                    got=self,
-                    do=f"Use 0 < end < start, 0 < cooling < 1, flips >= 1, value {FACTOR!r} or {BENEFIT!r}",
-                )
+                "Annealing must start warmer than it ends, cool down, and flip something",
+                got=self,
+                do=f"Use 0 < end < start, 0 < cooling < 1, flips >= 1, value {FACTOR!r} or {BENEFIT!r}",
             )
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.greedy_fit import Candidates, candidates, greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork, imbalance, instance_work, key_places
@@ -63,31 +63,25 @@ class FastJoin:
     def __post_init__(self) -> None:
         if not self.theta >= 1:
             raise FlowError(
-                explain(
-                    "The load imbalance threshold of fastjoin must be at least 1",
-                    got=f"theta {self.theta}",
-                    why="The heaviest load over the lightest is never below 1",
-                    do="Give 1 or more; the paper uses 2.2",
-                )
+                "The load imbalance threshold of fastjoin must be at least 1",
+                got=f"theta {self.theta}",
+                why="The heaviest load over the lightest is never below 1",
+                do="Give 1 or more; the paper uses 2.2",
             )
         if not 0 <= self.gap <= 1:
             raise FlowError(
-                explain(
-                    "The least benefit of a key is a share of the gap between two instances",
-                    got=f"gap {self.gap}",
-                    do="Give a number from 0 (any key may move) to 1 (none)",
-                )
+                "The least benefit of a key is a share of the gap between two instances",
+                got=f"gap {self.gap}",
+                do="Give a number from 0 (any key may move) to 1 (none)",
             )
         if self.chooser not in (GREEDY, *_VALUES):
             raise FlowError(
-                explain(
-                    "fastjoin does not know this way to choose keys",
-                    got=self.chooser,
-                    do=f"Use one of {', '.join((GREEDY, *_VALUES))}",
-                )
+                "fastjoin does not know this way to choose keys",
+                got=self.chooser,
+                do=f"Use one of {', '.join((GREEDY, *_VALUES))}",
             )
         if self.seed < 0:
-            raise FlowError(explain("A seed is not negative", got=self.seed, do="Give 0 or more"))
+            raise FlowError("A seed is not negative", got=self.seed, do="Give 0 or more")
         SubWindows(self.sub_windows)  # refuses less than one
 
     @property

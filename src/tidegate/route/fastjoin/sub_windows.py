@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,9 +36,7 @@ class SubWindows:
     def __post_init__(self) -> None:
         if self.size < 1:
             raise FlowError(
-                explain(
-                    "A window has at least one sub-window", got=self.size, do="Give 1 or more sub-windows"
-                )
+                "A window has at least one sub-window", got=self.size, do="Give 1 or more sub-windows"
             )
 
     def push(self, newest: NDArray[np.float64]) -> SubWindows:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import check_instances, first_table
 from tidegate.route.load import Load
@@ -74,18 +74,14 @@ class LsStream:
         ):
             if not good:
                 raise FlowError(
-                    explain(
-                        f"LsStream({name}=…) is out of range", got=getattr(self, name), do=f"Give {valid}"
-                    )
+                    f"LsStream({name}=…) is out of range", got=getattr(self, name), do=f"Give {valid}"
                 )
         if self.weights is not None and not all(0 < weight < math.inf for weight in self.weights):
             raise FlowError(
-                explain(
-                    "LsStream(weights=…) are speeds of instances, each more than 0",
-                    got=self.weights,
-                    why="An instance of no speed would never finish",
-                    do="Give one positive number per instance, such as (1, 1, 2)",
-                )
+                "LsStream(weights=…) are speeds of instances, each more than 0",
+                got=self.weights,
+                why="An instance of no speed would never finish",
+                do="Give one positive number per instance, such as (1, 1, 2)",
             )
 
     @property
@@ -148,12 +144,10 @@ class LsStream:
             return np.ones(instances)
         if len(self.weights) != instances:
             raise FlowError(
-                explain(
-                    "LsStream(weights=…) needs one weight per instance",
-                    got=f"{len(self.weights)} weights, {instances} instances",
-                    why="The load of an instance is judged by its speed",
-                    do=f"Give {instances} weights, or none for equal instances",
-                )
+                "LsStream(weights=…) needs one weight per instance",
+                got=f"{len(self.weights)} weights, {instances} instances",
+                why="The load of an instance is judged by its speed",
+                do=f"Give {instances} weights, or none for equal instances",
             )
         return np.array(self.weights, np.float64)
 
@@ -161,10 +155,8 @@ class LsStream:
     def _table(load: Load, current: Assignment) -> NDArray[np.int64]:
         if len(load.partitions) != len(current.table):
             raise FlowError(
-                explain(
-                    "The load must be that of the partitions in the routing table",
-                    got=f"{len(load.partitions)} loads, {len(current.table)} partitions",
-                )
+                "The load must be that of the partitions in the routing table",
+                got=f"{len(load.partitions)} loads, {len(current.table)} partitions",
             )
         return np.array(current.table, np.int64)
 

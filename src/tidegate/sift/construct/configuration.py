@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,24 +106,20 @@ def _check(frequencies: NDArray[np.float64], z: float, fairness: float, unplaced
     for name, share in (("throttler z", z), ("fairness bound Δ", fairness), ("unplaced share", unplaced)):
         if not 0 <= share <= 1:
             raise FlowError(
-                explain(f"The {name} is a share", got=share, do="Give a number from 0 to 1, both included")
+                f"The {name} is a share", got=share, do="Give a number from 0 to 1, both included"
             )
     total = frequencies.sum()
     if not ((frequencies >= 0).all() and abs(total + unplaced - 1) <= ROUNDING):
         raise FlowError(
-            explain(
-                "The frequencies of regions and the unplaced share add up to 1, and none is below zero",
-                got=f"frequencies from {frequencies.min()} that add up to {total}, {unplaced} unplaced",
-                why="Otherwise no threshold says how many rows pass",
-                do="Divide the counts of sample rows by the size of the whole sample",
-            )
+            "The frequencies of regions and the unplaced share add up to 1, and none is below zero",
+            got=f"frequencies from {frequencies.min()} that add up to {total}, {unplaced} unplaced",
+            why="Otherwise no threshold says how many rows pass",
+            do="Divide the counts of sample rows by the size of the whole sample",
         )
     if z < unplaced - ROUNDING:
         raise FlowError(
-            explain(
-                f"The throttler z can be from {unplaced:.6g} to 1",
-                got=z,
-                why=f"A share of {unplaced:.6g} of the rows is in no region and always passes",
-                do="Raise z, or keep rows without coordinates (null, NaN) away from the sifter",
-            )
+            f"The throttler z can be from {unplaced:.6g} to 1",
+            got=z,
+            why=f"A share of {unplaced:.6g} of the rows is in no region and always passes",
+            do="Raise z, or keep rows without coordinates (null, NaN) away from the sifter",
         )

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds, Tree, clip, covered, meet
 from tidegate.sift.construct.held_rows import by_first_axis, held
@@ -104,27 +104,21 @@ def consolidate(
 def _check(boxes: Boxes, weights: NDArray[np.float64], alphas: NDArray[np.float64]) -> None:
     if not len(weights) == len(alphas) == boxes.queries:
         raise FlowError(
-            explain(
-                "Every query has one weight and one alpha",
-                got=f"{boxes.queries} queries, {len(weights)} weights, {len(alphas)} alphas",
-            )
+            "Every query has one weight and one alpha",
+            got=f"{boxes.queries} queries, {len(weights)} weights, {len(alphas)} alphas",
         )
     if boxes.queries and not ((weights >= 0).all() and abs(weights.sum() - 1) <= ROUNDING):
         raise FlowError(
-            explain(
-                "The weights of queries are not below zero and add up to 1",
-                got=f"weights from {weights.min()} that add up to {weights.sum()}",
-                do="Divide them by their sum",
-            )
+            "The weights of queries are not below zero and add up to 1",
+            got=f"weights from {weights.min()} that add up to {weights.sum()}",
+            do="Divide them by their sum",
         )
     wrong = ~((alphas >= 0) & (alphas < np.inf))
     if wrong.any():
         raise FlowError(
-            explain(
-                "An alpha says how fast a query's QoS falls with its completeness",
-                got=alphas[wrong][0],
-                do="Give a finite number, zero or above",
-            )
+            "An alpha says how fast a query's QoS falls with its completeness",
+            got=alphas[wrong][0],
+            do="Give a finite number, zero or above",
         )
 
 

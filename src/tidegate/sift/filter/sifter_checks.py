@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,22 +63,15 @@ def _check_tree(regions: Regions, axes: int) -> None:
 
 def _unfit(what: str, got: object, do: str) -> FlowError:
     return FlowError(
-        explain(
-            f"Not fit for a sifter: {what}",
-            got=got,
-            why="It would drop rows that nobody asked to drop",
-            do=do,
-        )
+        f"Not fit for a sifter: {what}", got=got, why="It would drop rows that nobody asked to drop", do=do
     )
 
 
 def foreign(found: str) -> FlowError:
     """For bytes or JSON that hold no sifter that we could read."""
     return FlowError(
-        explain(
-            "This is no sifter, or it is damaged",
-            got=found,
-            why="A filter that was misread would drop the wrong rows",
-            do="Fetch it again from where it was made, with the same version of Tidegate",
-        )
+        "This is no sifter, or it is damaged",
+        got=found,
+        why="A filter that was misread would drop the wrong rows",
+        do="Fetch it again from where it was made, with the same version of Tidegate",
     )

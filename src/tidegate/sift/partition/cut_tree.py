@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -32,16 +32,12 @@ if TYPE_CHECKING:
 def check(domain: Domain, sample: NDArray[np.float64], boxes: Boxes, regions: int) -> None:
     """Refuse what no partitioner can use."""
     if regions < 1:
-        raise FlowError(
-            explain("A sifter needs at least one region", got=regions, do="Ask for 1 region or more")
-        )
+        raise FlowError("A sifter needs at least one region", got=regions, do="Ask for 1 region or more")
     if sample.ndim != 2 or not sample.shape[1] == len(domain.low) == len(boxes.axes):
         raise FlowError(
-            explain(
-                "Domain, sample and queries do not have the same axes",
-                got=f"{len(domain.low)}, a sample of shape {sample.shape}, and {len(boxes.axes)}",
-                do="Give the sample as (rows, axes), with the axes of the queries in their order",
-            )
+            "Domain, sample and queries do not have the same axes",
+            got=f"{len(domain.low)}, a sample of shape {sample.shape}, and {len(boxes.axes)}",
+            do="Give the sample as (rows, axes), with the axes of the queries in their order",
         )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.partition.approximate_equi_depth import approximate_equi_depth
 from tidegate.sift.partition.approximate_grid import approximate_grid
 from tidegate.sift.partition.auto.partition import auto_partition
@@ -59,7 +59,7 @@ def partitioner(name: str) -> Partitioner:
         return PARTITIONERS[name]
     except KeyError:
         raise FlowError(
-            explain("Unknown partitioner", got=repr(name), do="Use one of " + ", ".join(PARTITIONERS))
+            "Unknown partitioner", got=repr(name), do="Use one of " + ", ".join(PARTITIONERS)
         ) from None
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,9 +43,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise FlowError(
-                explain("Unknown kind of axis", got=repr(self.kind), do="Use one of " + ", ".join(KINDS))
-            )
+            raise FlowError("Unknown kind of axis", got=repr(self.kind), do="Use one of " + ", ".join(KINDS))
 
     @property
     def other(self) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.api.range_queries import Query, refused
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import END, FIRST
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.queries.conjunctions import single_boxes
@@ -93,12 +93,10 @@ def _check_names(queries: Iterable[Query]) -> None:
     for query in queries:
         if query.name in seen:
             raise FlowError(
-                explain(
-                    f"Two queries are called {query.name!r}",
-                    why="Their answers are told apart by name",
-                    do="Give each query a name of its own",
-                )
+                f"Two queries are called {query.name!r}",
+                why="Their answers are told apart by name",
+                do="Give each query a name of its own",
             )
         seen.add(query.name)
     if not seen:
-        raise FlowError(explain("There are no queries", do="Give at least one tg.Query(name, where)"))
+        raise FlowError("There are no queries", do="Give at least one tg.Query(name, where)")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.api.range_queries import Query
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis, places
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.queries.query_boxes import boxes_of
@@ -76,7 +76,7 @@ class QuerySet:
         queries = int(owners.max()) + 1
         if owners.shape != (len(lower),) or len(np.unique(owners)) != queries or owners.min() < 0:
             raise FlowError(
-                explain("Every box has an owner, and every query from 0 on has a box", got=f"owner={owners}")
+                "Every box has an owner, and every query from 0 on has a box", got=f"owner={owners}"
             )
         boxes = Boxes(tuple(axes), places(lower), places(upper), owners, queries)
         called = tuple(map(str, range(queries))) if names is None else tuple(names)
@@ -84,48 +84,40 @@ class QuerySet:
         weight = _per_query("weights", weights, queries)
         if len(called) != queries or len(set(called)) != queries:
             raise FlowError(
-                explain(
-                    "Every query has a name of its own", got=f"{len(set(called))} names, {queries} queries"
-                )
+                "Every query has a name of its own", got=f"{len(set(called))} names, {queries} queries"
             )
         if not (np.isfinite(alpha) & (alpha >= 0)).all():
-            raise FlowError(explain("The alpha of a query is a finite number from 0 up", got=alpha.min()))
+            raise FlowError("The alpha of a query is a finite number from 0 up", got=alpha.min())
         return cls(boxes, called, _normalised(weight), alpha)
 
 
 def _check_boxes(low: NDArray[np.float64], high: NDArray[np.float64], axes: int) -> None:
     if low.ndim != 2 or low.shape != high.shape or low.shape[1] != axes or not low.size:
         raise FlowError(
-            explain(
-                "Boxes are two arrays with a line per box and a column per axis",
-                got=f"shapes {low.shape} and {high.shape}, {axes} axes",
-            )
+            "Boxes are two arrays with a line per box and a column per axis",
+            got=f"shapes {low.shape} and {high.shape}, {axes} axes",
         )
     # Also where a bound is NaN, which is neither below nor above anything.
     empty = np.flatnonzero(~(low < high).all(axis=1))
     if empty.size:
         i = int(empty[0])
         raise FlowError(
-            explain(
-                f"Box {i} is empty",
-                got=f"from {low[i].tolist()} to {high[i].tolist()}",
-                why="A query without room can never be true",
-                do="Give low < high on every axis",
-            )
+            f"Box {i} is empty",
+            got=f"from {low[i].tolist()} to {high[i].tolist()}",
+            why="A query without room can never be true",
+            do="Give low < high on every axis",
         )
 
 
 def _per_query(name: str, given: ArrayLike | None, queries: int) -> NDArray[np.float64]:
     values = np.ones(queries) if given is None else np.array(given, np.float64)
     if values.shape != (queries,):
-        raise FlowError(
-            explain(f"There is one of {name} per query", got=f"{values.shape}, {queries} queries")
-        )
+        raise FlowError(f"There is one of {name} per query", got=f"{values.shape}, {queries} queries")
     return values
 
 
 def _normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     if not (np.isfinite(weights) & (weights > 0)).all():
-        raise FlowError(explain("The weight of a query is a finite number above 0", got=weights.min()))
+        raise FlowError("The weight of a query is a finite number above 0", got=weights.min())
     scaled = weights / weights.max()  # so that the sum is finite whatever the weights are
     return np.asarray(scaled / scaled.sum())

@@ -21,7 +21,7 @@ import math
 import struct
 from decimal import Decimal
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import END, FIRST, NULL
 from tidegate.sift.queries.predicates import Compare, Literal, Number
 from tidegate.sift.queries.space import Line, category
@@ -79,12 +79,10 @@ def _one_of(line: Line, literals: tuple[Literal, ...]) -> list[int]:
 def _ordered(line: Line, operator: str, literal: Literal) -> tuple[int, int]:
     if line.axis.kind == "category":
         raise FlowError(
-            explain(
-                f"Column {line.axis.column!r} is a category, and categories have no order here",
-                got=f"{line.axis.column} {operator} {shown(literal)}",
-                why="Values that no query names share one cell, which lies neither before nor behind others",
-                do="Name the values: = or in",
-            )
+            f"Column {line.axis.column!r} is a category, and categories have no order here",
+            got=f"{line.axis.column} {operator} {shown(literal)}",
+            why="Values that no query names share one cell, which lies neither before nor behind others",
+            do="Name the values: = or in",
         )
     return _filled(line, literal)
 
@@ -105,21 +103,17 @@ def _filled(line: Line, literal: Literal) -> tuple[int, int]:
 def _checked(column: str, literal: Literal) -> Number:
     if isinstance(literal, bool) or not isinstance(literal, Decimal | float):
         raise FlowError(
-            explain(
-                f"Column {column!r} holds numbers, and is compared with something else",
-                got=shown(literal),
-                why="Spark would cast one of them, and that is easily not what is meant",
-                do="Compare with a number, without quotes",
-            )
+            f"Column {column!r} holds numbers, and is compared with something else",
+            got=shown(literal),
+            why="Spark would cast one of them, and that is easily not what is meant",
+            do="Compare with a number, without quotes",
         )
     if not -WHOLE_MAX < literal < WHOLE_MAX:
         raise FlowError(
-            explain(
-                f"Column {column!r} is compared with a number that is too large",
-                got=shown(literal),
-                why="From 2^53 on, and for what is no finite number, comparing as 64-bit floats is not exact",
-                do="Keep literals below 9007199254740992, or scale the column",
-            )
+            f"Column {column!r} is compared with a number that is too large",
+            got=shown(literal),
+            why="From 2^53 on, and for what is no finite number, comparing as 64-bit floats is not exact",
+            do="Keep literals below 9007199254740992, or scale the column",
         )
     return literal
 

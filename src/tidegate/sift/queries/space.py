@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import KINDS, Axis
 from tidegate.sift.queries.predicates import Literal
 
@@ -58,11 +58,9 @@ class SpaceMaker:
     def made(self) -> Space:
         if not self._categories:
             raise FlowError(
-                explain(
-                    "It names no column, and no other query does",
-                    why="Rows are told apart by the columns that queries compare",
-                    do="Compare a column with something, in one query at least",
-                )
+                "It names no column, and no other query does",
+                why="Rows are told apart by the columns that queries compare",
+                do="Compare a column with something, in one query at least",
             )
         lines: list[Line] = []
         positions: dict[str, int] = {}
@@ -77,27 +75,21 @@ class SpaceMaker:
     def _column(self, written: str) -> str:
         matching = self._by_folded_name.get(written.lower(), [])
         if not matching:
-            raise FlowError(
-                explain(f"There is no column {written!r}", do=f"The columns are {', '.join(self.schema)}")
-            )
+            raise FlowError(f"There is no column {written!r}", do=f"The columns are {', '.join(self.schema)}")
         if len(matching) > 1:
             raise FlowError(
-                explain(
-                    f"Column {written!r} is ambiguous",
-                    got=", ".join(matching),
-                    why="As in Spark, case does not tell columns apart",
-                    do="Rename one of them",
-                )
+                f"Column {written!r} is ambiguous",
+                got=", ".join(matching),
+                why="As in Spark, case does not tell columns apart",
+                do="Rename one of them",
             )
         kind = self.schema[matching[0]]
         if kind not in KINDS:
             raise FlowError(
-                explain(
-                    f"Column {matching[0]!r} is no axis: its kind is not one of {', '.join(KINDS)}",
-                    got=kind,
-                    why="Queries are ranges of numbers, or lists of strings and booleans",
-                    do="Add a column that has the value as a number, and compare that",
-                )
+                f"Column {matching[0]!r} is no axis: its kind is not one of {', '.join(KINDS)}",
+                got=kind,
+                why="Queries are ranges of numbers, or lists of strings and booleans",
+                do="Add a column that has the value as a number, and compare that",
             )
         return matching[0]
 
@@ -109,10 +101,8 @@ def category(column: str, literal: Literal) -> str:
     if isinstance(literal, str):
         return literal
     raise FlowError(
-        explain(
-            f"Column {column!r} holds strings or booleans, and is compared with a number",
-            got=literal,
-            why="Spark would cast one of them, and that is easily not what is meant",
-            do=f"Write '{literal}' to compare with a string",
-        )
+        f"Column {column!r} holds strings or booleans, and is compared with a number",
+        got=literal,
+        why="Spark would cast one of them, and that is easily not what is meant",
+        do=f"Write '{literal}' to compare with a string",
     )

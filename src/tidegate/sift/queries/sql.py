@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.predicates import And, Compare, Constant, Literal, Not, Number, Or, Predicate
 
 ALLOWED = (
@@ -40,20 +40,18 @@ def parse(where: str) -> Predicate:
     """The tree of a predicate; FlowError where it is no SQL, or more than ranges can express."""
     if not set(_ESCAPED.findall(where)) <= {"'", '"', "\\"}:
         raise FlowError(
-            explain(
-                "A string has an escape other than that of a quote or a backslash",
-                got=where,
-                do="Write the character itself",
-            )
+            "A string has an escape other than that of a quote or a backslash",
+            got=where,
+            do="Write the character itself",
         )
     try:
         return _predicate(sqlglot.parse_one(where, dialect="spark"))
     except SqlglotError as error:
         # Their messages underline the place with codes for terminals; the first line says it in words.
         said = str(error).splitlines()[0]
-        raise FlowError(explain("The predicate is no SQL", got=where, why=said, do=ALLOWED)) from None
+        raise FlowError("The predicate is no SQL", got=where, why=said, do=ALLOWED) from None
     except RecursionError:
-        raise FlowError(explain("The predicate is nested too deeply", got=where[:80] + "…")) from None
+        raise FlowError("The predicate is nested too deeply", got=where[:80] + "…") from None
 
 
 def number(text: str) -> Number:
@@ -109,11 +107,9 @@ def _column(node: exp.Expr) -> str:
     column = node.unnest()
     if column.args.get("table") is not None or not isinstance(column.this, exp.Identifier):
         raise FlowError(
-            explain(
-                "Ranges are of whole columns of the stream",
-                got=column.sql("spark"),
-                do="Name the column alone; a name with dots in it is written between backticks",
-            )
+            "Ranges are of whole columns of the stream",
+            got=column.sql("spark"),
+            do="Name the column alone; a name with dots in it is written between backticks",
         )
     return str(column.name)
 
@@ -142,12 +138,10 @@ def _value(node: exp.Expr) -> Literal:
 
 def _refused(node: exp.Expr) -> FlowError:
     return FlowError(
-        explain(
-            "A piece of the predicate is no range of columns",
-            got=node.sql("spark"),
-            why=_reason(node),
-            do=ALLOWED,
-        )
+        "A piece of the predicate is no range of columns",
+        got=node.sql("spark"),
+        why=_reason(node),
+        do=ALLOWED,
     )
 
 

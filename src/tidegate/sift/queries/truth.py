@@ -8,7 +8,7 @@ reverse. Only the set that is asked for is made.
 
 from __future__ import annotations
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.predicates import And, Compare, Constant, Not, Predicate
 from tidegate.sift.queries.ranges import edges
 from tidegate.sift.queries.slices import Box, Set, boxes_in, combined, count, from_edges
@@ -23,11 +23,9 @@ def true_boxes(predicate: Predicate, space: Space) -> list[Box]:
     found = boxes_in(_where(predicate, True, space))
     if not found:
         raise FlowError(
-            explain(
-                "The predicate can never be true",
-                why="It contradicts itself, or compares with null",
-                do="Mend the query, or leave it out",
-            )
+            "The predicate can never be true",
+            why="It contradicts itself, or compares with null",
+            do="Mend the query, or leave it out",
         )
     return found
 
@@ -58,11 +56,9 @@ def _together(sets: list[Set], union: bool) -> Set:
 def _limited(found: Set) -> Set:
     if count(found) > BOXES_MAX:
         raise FlowError(
-            explain(
-                "The predicate falls into too many boxes",
-                got=f"more than {BOXES_MAX}",
-                why="Each of them costs time for every row and every sifter",
-                do="Make several queries of it, or ask for ranges instead of many single values",
-            )
+            "The predicate falls into too many boxes",
+            got=f"more than {BOXES_MAX}",
+            why="Each of them costs time for every row and every sifter",
+            do="Make several queries of it, or ask for ranges instead of many single values",
         )
     return found

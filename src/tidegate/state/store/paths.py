@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 
 #: A list of paths. Spelled here because stores have a method `list`, which hides the type inside the class.
 Names = list[str]
@@ -28,12 +28,10 @@ def checked(path: str) -> str:
     parts = path.split("/")
     if not path or any(part in ("", ".", "..") for part in parts):
         raise StateError(
-            explain(
-                "A path inside a checkpoint must be relative and plain",
-                got=repr(path),
-                why="It would name a file outside the checkpoint, or one file by two names",
-                do="Report this: paths are made by Tidegate, not by users",
-            )
+            "A path inside a checkpoint must be relative and plain",
+            got=repr(path),
+            why="It would name a file outside the checkpoint, or one file by two names",
+            do="Report this: paths are made by Tidegate, not by users",
         )
     return path
 
@@ -76,23 +74,19 @@ def batch_of(path: str) -> int | None:
 
 def missing(url: str, path: str) -> StateError:
     return StateError(
-        explain(
-            f"A file of the checkpoint is missing: {path}",
-            got=f"nothing at {url}/{path}",
-            why="The state of the query is not complete without it",
-            do="Restore the file from a backup, or start with a new checkpoint",
-        )
+        f"A file of the checkpoint is missing: {path}",
+        got=f"nothing at {url}/{path}",
+        why="The state of the query is not complete without it",
+        do="Restore the file from a backup, or start with a new checkpoint",
     )
 
 
 def written_twice(url: str, path: str) -> StateError:
     return StateError(
-        explain(
-            f"A file of the checkpoint would be written twice: {path}",
-            got=f"a file that exists already at {url}/{path}",
-            why="Files are immutable: other tasks may have mapped this one into memory",
-            do="Report this: each attempt of a task must write under a name of its own",
-        )
+        f"A file of the checkpoint would be written twice: {path}",
+        got=f"a file that exists already at {url}/{path}",
+        why="Files are immutable: other tasks may have mapped this one into memory",
+        do="Report this: each attempt of a task must write under a name of its own",
     )
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 import pyarrow as pa
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.state.store.downloads import Downloads, private_directory
 from tidegate.state.store.paths import Names, checked, missing, selected, temporary, written_twice
 
@@ -102,12 +102,10 @@ class RemoteStore:
         copy = self._copies().map(f"{path} {info}", lambda to: self._fetch(path, to))
         if copy.size != expected:
             raise StateError(
-                explain(
-                    f"A file of the checkpoint was not fetched in full: {path}",
-                    got=f"{copy.size} bytes of {expected} from {self.url}/{path}",
-                    why="A part of a file must not be taken for the whole",
-                    do="Try again; if it stays, the file system loses data",
-                )
+                f"A file of the checkpoint was not fetched in full: {path}",
+                got=f"{copy.size} bytes of {expected} from {self.url}/{path}",
+                why="A part of a file must not be taken for the whole",
+                do="Try again; if it stays, the file system loses data",
             )
         return copy
 

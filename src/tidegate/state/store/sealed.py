@@ -17,7 +17,7 @@ from typing import Any
 
 import xxhash
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 
 #: Raised when an older version of this library could misread what we write.
 FORMAT = 1
@@ -36,12 +36,10 @@ def seal(kind: str, batch: int, body: Any) -> bytes:
         text = json.dumps(document, separators=(",", ":"), allow_nan=False, default=_fields)
     except (TypeError, ValueError) as error:
         raise StateError(
-            explain(
-                f"The {kind} of batch {batch} cannot be written as JSON",
-                got=error,
-                why="A checkpoint holds nothing that a later version could not read",
-                do="Use only strings, finite numbers, booleans, None, lists and string-keyed mappings",
-            )
+            f"The {kind} of batch {batch} cannot be written as JSON",
+            got=error,
+            why="A checkpoint holds nothing that a later version could not read",
+            do="Use only strings, finite numbers, booleans, None, lists and string-keyed mappings",
         ) from error
     content = text[:-1].encode()
     return content + f',"checksum":"{checksum(content)}"}}\n'.encode()
@@ -74,10 +72,8 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def _damaged(kind: str, batch: int, file: str, found: str) -> StateError:
     return StateError(
-        explain(
-            f"The {kind} of batch {batch} is damaged or of another version: {file}",
-            got=found,
-            why="Going on from it could lose or repeat results",
-            do="Restore the file from a backup, or start with a new checkpoint",
-        )
+        f"The {kind} of batch {batch} is damaged or of another version: {file}",
+        got=found,
+        why="Going on from it could lose or repeat results",
+        do="Restore the file from a backup, or start with a new checkpoint",
     )

@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 
 class Merge(StrEnum):
@@ -94,12 +94,10 @@ def aggregate(name: str, *, decimal: bool = False) -> Aggregate:
     found = DECIMAL_AVERAGE if decimal and name == "avg" else CATALOGUE.get(name)
     if found is None:
         raise FlowError(
-            explain(
-                "This aggregate cannot be computed over windows",
-                got=name,
-                why="It is not known how to merge it from parts, so that each window would need all its rows",
-                do=f"Use one of {', '.join(CATALOGUE)}; or tg.udaf, which can keep a window's rows",
-            )
+            "This aggregate cannot be computed over windows",
+            got=name,
+            why="It is not known how to merge it from parts, so that each window would need all its rows",
+            do=f"Use one of {', '.join(CATALOGUE)}; or tg.udaf, which can keep a window's rows",
         )
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,18 +25,14 @@ class Column:
         decimal = self.values.dtype == np.uint64 and self.values.ndim == 2 and self.values.shape[1] == 2
         if not decimal and self.values.dtype not in (np.int64, np.float64, np.bool_):
             raise StateError(
-                explain(
-                    "A column of partials holds int64, float64, bool, or decimals as two words",
-                    got=f"{self.values.dtype} of shape {self.values.shape}",
-                    do="Widen shorter numbers; merge other types by their rank, or by position",
-                )
+                "A column of partials holds int64, float64, bool, or decimals as two words",
+                got=f"{self.values.dtype} of shape {self.values.shape}",
+                do="Widen shorter numbers; merge other types by their rank, or by position",
             )
         if self.valid is not None and self.valid.shape != self.values.shape[:1]:
             raise StateError(
-                explain(
-                    "Values and their validity differ in length",
-                    got=f"{len(self.values)} values, {len(self.valid)} flags",
-                )
+                "Values and their validity differ in length",
+                got=f"{len(self.values)} values, {len(self.valid)} flags",
             )
 
     @property

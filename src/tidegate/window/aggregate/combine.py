@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, StateError, explain
+from tidegate.errors import FlowError, StateError
 from tidegate.window.aggregate.aggregates import Merge
 from tidegate.window.aggregate.chosen import first_rows
 from tidegate.window.aggregate.columns import Column
@@ -46,11 +46,9 @@ def combine(
             return (_chosen(columns[0], columns[1], stretches, last=merge is Merge.LAST),)
         case Merge.CONCAT | Merge.UNION | Merge.DISTINCT | Merge.QUANTILES | Merge.ROWS | Merge.STATES:
             raise FlowError(
-                explain(
-                    "Lists, sketches and states are not columns of numbers",
-                    got=merge.value,
-                    do="Merge lists by `lists.py`, all else by `fold.py`",
-                )
+                "Lists, sketches and states are not columns of numbers",
+                got=merge.value,
+                do="Merge lists by `lists.py`, all else by `fold.py`",
             )
         case _:
             return tuple(_alone(merge, column, stretches, ansi) for column in columns)
@@ -61,11 +59,9 @@ def _check(columns: Sequence[Column], stretches: Stretches) -> None:
     rows = int(stretches.end[-1]) if stretches.count else 0
     if any(len(column.values) < rows for column in columns):
         raise StateError(
-            explain(
-                "Windows reach beyond the rows of a column",
-                got=f"{rows} rows in windows, {[len(column.values) for column in columns]} in columns",
-                do="Bring columns into merged order first",
-            )
+            "Windows reach beyond the rows of a column",
+            got=f"{rows} rows in windows, {[len(column.values) for column in columns]} in columns",
+            do="Bring columns into merged order first",
         )
 
 

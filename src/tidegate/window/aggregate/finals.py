@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import BatchFailed, explain
+from tidegate.errors import BatchFailed
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.sums import decimal_words, unscaled
 
@@ -50,11 +50,9 @@ def _decimal_averages(sums: Column, counts: Column, digits: int) -> Column:
     ]
     if any(abs(quotient) >= 10**38 for quotient in quotients):
         raise BatchFailed(
-            explain(
-                "An average does not fit into 38 digits",
-                why="What is left of it in 128 bits would be a wrong number",
-                do="Cast the argument to a decimal of fewer digits, or to double",
-            )
+            "An average does not fit into 38 digits",
+            why="What is left of it in 128 bits would be a wrong number",
+            do="Cast the argument to a decimal of fewer digits, or to double",
         )
     valid = counts.values > 0
     return Column(decimal_words(quotients), None if valid.all() else valid)

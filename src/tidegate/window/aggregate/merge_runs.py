@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import StateError, explain
+from tidegate.errors import StateError
 from tidegate.window.kernel_types import (
     INTEGERS,
     KEYS,
@@ -62,7 +62,7 @@ class Run:
         columns = [column for column in (self.code, self.check, self.at, self.tie) if column is not None]
         if len({column.size for column in columns}) > 1:
             raise StateError(
-                explain("The key columns of a run differ in length", got=[column.size for column in columns])
+                "The key columns of a run differ in length", got=[column.size for column in columns]
             )
 
     @property
@@ -112,11 +112,9 @@ def merge_runs(runs: Sequence[Run], low: int = LOWEST, high: int = HIGHEST) -> M
 def _check(runs: Sequence[Run]) -> None:
     if len({(run.check is None, run.tie is None) for run in runs}) > 1:
         raise StateError(
-            explain(
-                "Either all runs have check codes (and ties), or none",
-                got=[f"check: {run.check is not None}, tie: {run.tie is not None}" for run in runs],
-                why="Their rows could not be put into one order",
-            )
+            "Either all runs have check codes (and ties), or none",
+            got=[f"check: {run.check is not None}, tie: {run.tie is not None}" for run in runs],
+            why="Their rows could not be put into one order",
         )
 
 

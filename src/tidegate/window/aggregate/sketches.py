@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 
 #: Spark's defaults.
 RSD_DEFAULT, ACCURACY_DEFAULT = 0.05, 10_000
@@ -26,11 +26,9 @@ def hll_size(rsd: float = RSD_DEFAULT) -> int:
     least = 1.04 / math.sqrt(2**_REGISTERS_MAX)
     if not least <= rsd < 1:
         raise FlowError(
-            explain(
-                "approx_count_distinct cannot be as exact as this, or needs no sketch",
-                got=f"rsd={rsd}",
-                do=f"Give a relative standard deviation from {least:.4f} to 1",
-            )
+            "approx_count_distinct cannot be as exact as this, or needs no sketch",
+            got=f"rsd={rsd}",
+            do=f"Give a relative standard deviation from {least:.4f} to 1",
         )
     return max(_REGISTERS_MIN, math.ceil(math.log2((1.04 / rsd) ** 2)))
 
@@ -40,11 +38,9 @@ def kll_size(accuracy: float = ACCURACY_DEFAULT) -> int:
     best = int(_KLL_MAX**_KLL_POWER / _KLL_FACTOR)
     if not 1 <= accuracy <= best:
         raise FlowError(
-            explain(
-                "approx_percentile cannot be as exact as this over windows",
-                got=f"accuracy={accuracy}",
-                why="The error in rank is 1 / accuracy",
-                do=f"Give an accuracy from 1 to {best}",
-            )
+            "approx_percentile cannot be as exact as this over windows",
+            got=f"accuracy={accuracy}",
+            why="The error in rank is 1 / accuracy",
+            do=f"Give an accuracy from 1 to {best}",
         )
     return max(_KLL_MIN, math.ceil(math.pow(_KLL_FACTOR * accuracy, 1 / _KLL_POWER)))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import BatchFailed, explain
+from tidegate.errors import BatchFailed
 from tidegate.window.aggregate.sliding import slide_integers, slide_reals
 from tidegate.window.kernel_types import KEYS, kernel
 
@@ -85,12 +85,10 @@ def _refuse(off: NDArray[np.bool_], stretches: Stretches, room: str, do: str) ->
     if off.any():
         k = int(np.flatnonzero(off)[0])
         raise BatchFailed(
-            explain(
-                f"A sum does not fit into {room}",
-                got=f"window number {int(stretches.at[k])}, and {int(off.sum()) - 1} more of this batch",
-                why="A sum that wrapped around would be a wrong number",
-                do=do,
-            )
+            f"A sum does not fit into {room}",
+            got=f"window number {int(stretches.at[k])}, and {int(off.sum()) - 1} more of this batch",
+            why="A sum that wrapped around would be a wrong number",
+            do=do,
         )
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from tidegate.errors import BatchFailed, FlowError, explain
+from tidegate.errors import BatchFailed, FlowError
 from tidegate.window.aggregate.fold import fold
 
 if TYPE_CHECKING:
@@ -54,16 +54,12 @@ class Udaf:
             functions["merge"] = self.merge
         for role, function in functions.items():
             if not callable(function):
-                raise FlowError(
-                    explain(f"{role} of the aggregate {self.name} must be a function", got=repr(function))
-                )
+                raise FlowError(f"{role} of the aggregate {self.name} must be a function", got=repr(function))
         if not self.fields:
             raise FlowError(
-                explain(
-                    f"The aggregate {self.name} has a state without fields",
-                    why="Nothing of a window's rows could be remembered",
-                    do="Declare the state as in state='n long, s double'",
-                )
+                f"The aggregate {self.name} has a state without fields",
+                why="Nothing of a window's rows could be remembered",
+                do="Declare the state as in state='n long, s double'",
             )
 
 
@@ -78,11 +74,9 @@ def merged_states(
     """The state of every stretch, given the states of panes in merged order."""
     if udaf.merge is None:
         raise FlowError(
-            explain(
-                f"The aggregate {udaf.name} has no merge",
-                why="Its states cannot be put together from those of panes",
-                do="Keep the rows of windows, or give it a merge",
-            )
+            f"The aggregate {udaf.name} has no merge",
+            why="Its states cannot be put together from those of panes",
+            do="Keep the rows of windows, or give it a merge",
         )
     merged = fold(udaf.merge, states, stretches)
     for k in range(stretches.count):
@@ -116,12 +110,10 @@ def finish_rows(udaf: Udaf, columns: Sequence[Any], windows: Stretches, naming: 
 def failure(udaf: Udaf, role: str, about: str, got: str, do: str) -> BatchFailed:
     """The error of a batch in which a function of the user did not do its part."""
     return BatchFailed(
-        explain(
-            f"The user-defined aggregate {udaf.name} failed in {role}, for {about}",
-            got=got,
-            why="The batch was given up; stored state is as it was before it",
-            do=f"{do} and start the query again",
-        )
+        f"The user-defined aggregate {udaf.name} failed in {role}, for {about}",
+        got=got,
+        why="The batch was given up; stored state is as it was before it",
+        do=f"{do} and start the query again",
     )
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.window.drop.drop_window import DropWindow
 from tidegate.window.drop.window_drop import share_max
 from tidegate.window.spec import UNIT_US
@@ -49,7 +49,7 @@ class Costs:
 
     def __post_init__(self) -> None:
         if min(getattr(self, name) for name in self.__dataclass_fields__) < 0:
-            raise FlowError(explain("Costs and numbers of rows are zero or more", got=self))
+            raise FlowError("Costs and numbers of rows are zero or more", got=self)
 
     @property
     def behind_per_row(self) -> float:

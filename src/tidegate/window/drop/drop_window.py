@@ -32,7 +32,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.window.spec import UNIT_US, WindowSpec
 
 
@@ -49,10 +49,8 @@ class DropWindow:
     def __post_init__(self) -> None:
         if self.size_us <= 0 or self.slide_us <= 0 or self.lead_us < 0 or self.max_gap < 0:
             raise FlowError(
-                explain(
-                    "A logical window has a size and a slide above zero, a gap and a lead of zero or more",
-                    got=f"{self.size_us=}, {self.slide_us=}, {self.max_gap=}, {self.lead_us=}",
-                )
+                "A logical window has a size and a slide above zero, a gap and a lead of zero or more",
+                got=f"{self.size_us=}, {self.slide_us=}, {self.max_gap=}, {self.lead_us=}",
             )
 
     @property
@@ -65,12 +63,10 @@ def result(spec: WindowSpec, max_gap: int) -> DropWindow:
     """Behind the last window: its results, one row (and group) each."""
     if max_gap < 1:
         raise FlowError(
-            explain(
-                "The longest gap of an output must be at least one window",
-                got=f"max_gap {max_gap}",
-                why="With none, no window could ever be dropped",
-                do="Give max_gap=1 or more, or leave the output out of shedding",
-            )
+            "The longest gap of an output must be at least one window",
+            got=f"max_gap {max_gap}",
+            why="With none, no window could ever be dropped",
+            do="Give max_gap=1 or more, or leave the output out of shedding",
         )
     return DropWindow(UNIT_US, spec.slide_us, max_gap)
 

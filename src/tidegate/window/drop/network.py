@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.window.drop.source_range import JoinReach, Step
 from tidegate.window.spec import UNIT_US, RowsSpec, WindowSpec
 
@@ -81,10 +81,8 @@ class Join:
     def __post_init__(self) -> None:
         if self.left_us < 0 or self.right_us < 0:
             raise FlowError(
-                explain(
-                    f"The windows of the join {self.name!r} must be zero or more",
-                    got=f"{self.left_us} and {self.right_us} microseconds",
-                )
+                f"The windows of the join {self.name!r} must be zero or more",
+                got=f"{self.left_us} and {self.right_us} microseconds",
             )
 
     @property
@@ -113,12 +111,10 @@ class Output:
     def __post_init__(self) -> None:
         if self.max_gap is not None and self.max_gap < 1:
             raise FlowError(
-                explain(
-                    f"The longest gap of the output {self.name!r} is less than a window",
-                    got=f"max_gap {self.max_gap}",
-                    why="With none, no window could ever be dropped",
-                    do="Give max_gap=1 or more, or None if nothing may be missing",
-                )
+                f"The longest gap of the output {self.name!r} is less than a window",
+                got=f"max_gap {self.max_gap}",
+                why="With none, no window could ever be dropped",
+                do="Give max_gap=1 or more, or None if nothing may be missing",
             )
 
     @property
@@ -154,10 +150,8 @@ class Network:
             missing = [parent for parent in node.parents if parent not in known]
             if missing or node.name in known:
                 raise FlowError(
-                    explain(
-                        "A network has nodes of different names, each behind its parents",
-                        got=f"{node.name!r} with parents {list(node.parents)} behind {sorted(known)}",
-                    )
+                    "A network has nodes of different names, each behind its parents",
+                    got=f"{node.name!r} with parents {list(node.parents)} behind {sorted(known)}",
                 )
             known.add(node.name)
 

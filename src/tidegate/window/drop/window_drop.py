@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.window.drop.decisions import Decisions
 
 if TYPE_CHECKING:
@@ -52,12 +52,10 @@ def gap_in_windows(longest_us: int, slide_us: int) -> int:
     gap = longest_us // slide_us - 1
     if gap < 1:
         raise FlowError(
-            explain(
-                "The longest gap of an output leaves no window out",
-                got=f"{longest_us} microseconds, and windows start every {slide_us}",
-                why="Results come once a slide; dropping one of them doubles the time between two",
-                do="Allow at least two slides between results, or leave the output out of shedding",
-            )
+            "The longest gap of an output leaves no window out",
+            got=f"{longest_us} microseconds, and windows start every {slide_us}",
+            why="Results come once a slide; dropping one of them doubles the time between two",
+            do="Allow at least two slides between results, or leave the output out of shedding",
         )
     return gap
 
@@ -75,19 +73,15 @@ class WindowDrop:
     def __post_init__(self) -> None:
         if self.slide_us <= 0 or self.max_gap < 1:
             raise FlowError(
-                explain(
-                    "A window drop needs a slide above zero and a longest gap of at least one window",
-                    got=f"slide {self.slide_us} microseconds, max_gap {self.max_gap}",
-                    why="With a gap of none, no window could ever be dropped",
-                    do="Give max_gap=1 or more, or leave the output out of shedding",
-                )
+                "A window drop needs a slide above zero and a longest gap of at least one window",
+                got=f"slide {self.slide_us} microseconds, max_gap {self.max_gap}",
+                why="With a gap of none, no window could ever be dropped",
+                do="Give max_gap=1 or more, or leave the output out of shedding",
             )
         if not 0 <= self.per_coin <= self.max_gap:
             raise FlowError(
-                explain(
-                    "A coin decides no more windows than may be missing in a row",
-                    got=f"{self.per_coin} windows per coin, max_gap {self.max_gap}",
-                )
+                "A coin decides no more windows than may be missing in a row",
+                got=f"{self.per_coin} windows per coin, max_gap {self.max_gap}",
             )
 
     def begin(self, from_us: int) -> DropState:
@@ -142,12 +136,10 @@ class WindowDrop:
     def _check(self, p: float) -> None:
         if not 0 <= p <= share_max(self.max_gap):
             raise FlowError(
-                explain(
-                    f"With at most {self.max_gap} windows missing in a row, a share of 0 to "
-                    f"{share_max(self.max_gap):.3f} can be dropped",
-                    got=p,
-                    do="Allow a longer gap, or let admission control shut queries off",
-                )
+                f"With at most {self.max_gap} windows missing in a row, a share of 0 to "
+                f"{share_max(self.max_gap):.3f} can be dropped",
+                got=p,
+                do="Allow a longer gap, or let admission control shut queries off",
             )
 
 

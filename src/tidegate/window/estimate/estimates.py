@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.window.aggregate.aggregates import Aggregate, Merge, Part, aggregate
 
 COUNT, SUM, AVERAGE = "estimated count", "estimated sum", "estimated average"
@@ -42,11 +42,9 @@ def estimated(of: Aggregate) -> Aggregate:
             return replace(of, parts=parts, final=SUM if of.name == "sum" else AVERAGE)
         case _ if of.parts[0].merge in (Merge.CONCAT, Merge.UNION):
             raise FlowError(
-                explain(
-                    f"{of.name} cannot be estimated",
-                    why="A list of the rows that were kept would pass for one of all rows",
-                    do="Put it into a window of its own, without approximate=True",
-                )
+                f"{of.name} cannot be estimated",
+                why="A list of the rows that were kept would pass for one of all rows",
+                do="Put it into a window of its own, without approximate=True",
             )
         case _:
             return replace(of, parts=tuple(weighted(part, "{weight}") for part in of.parts))

@@ -9,10 +9,10 @@ stands for w = 1/π rows. Over the rows that were kept, T̂ = Σ w x is an unbia
 All of these are sums, so they merge over panes, batches and instances, and sliding windows come free. Moments
 are kept about their mean: sums of squares would lose their digits where values are large and alike.
 
-T̂ ± 1.96 √V misses too often where values are skewed: few rows carry much of the total, and where none of them
-was kept, V is too small as well. We take the skewness out by Hall's transformation (Hall, "On the Removal of
-Skewness by Transformation", 1992), with Student's t in the place of 1.96. With γ = Σ w (w − 1) x³ / V^1.5 and
-ω = w − 1, the studentised error has mean −ωγ/2 and skewness −(1 + 2ω)γ to second order, hence
+T̂ ± 1.96 √V misses too often where values are skewed: few rows carry much of the total, and where none of
+them was kept, V is too small as well. We take the skewness out by Hall's transformation (Hall, "On the
+Removal of Skewness by Transformation", 1992), with Student's t in the place of 1.96. With γ = Σ w (w − 1) x³
+/ V^1.5 and ω = w − 1, the studentised error has mean −ωγ/2 and skewness −(1 + 2ω)γ to second order, hence
 
     z = ((1 + a t)³ − 1) / 3a + c      is near normal:  a = (1 + 2ω) γ / 6,  c = (ω − 1) γ / 6
 
@@ -21,11 +21,12 @@ A count has no values whose spread must be learnt, so it does with 1.96.
 Where we say nothing: with fewer than 50 sampled rows, or 10 for a count (weighed unevenly they count as
 fewer); and where the rows that were kept do not differ at all.
 
-Guarantee, measured (`lab/tidegate_lab/simulate/windows/estimated_windows.py`, 4,000 seeded runs in each of 25 settings): from 200 sampled
-rows on 94 to 96 % of intervals hold the truth, for values up to as skewed as exponential or lognormal
-(σ = 0.7) ones, mostly zeros among them; from 50 on 93 to 97 %. A heavier tail (σ = 1) costs averages another
-percent. Where fewer than 20 rows were left out, intervals are too wide rather than too narrow. A window that
-has just too few rows gets an interval only if chance kept many, and then it misses more often.
+Guarantee, measured (`lab/tidegate_lab/simulate/windows/estimated_windows.py`, 4,000 seeded runs in each of 25
+settings): from 200 sampled rows on 94 to 96 % of intervals hold the truth, for values up to as skewed as
+exponential or lognormal (σ = 0.7) ones, mostly zeros among them; from 50 on 93 to 97 %. A heavier tail (σ =
+1) costs averages another percent. Where fewer than 20 rows were left out, intervals are too wide rather than
+too narrow. A window that has just too few rows gets an interval only if chance kept many, and then it misses
+more often.
 """
 
 from __future__ import annotations

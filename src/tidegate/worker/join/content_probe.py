@@ -1,4 +1,5 @@
-"""Lets the new rows of an instance choose by content what they look at; `join/selective/content_choice.py` decides.
+"""Lets the new rows of an instance choose by content what they look at; `join/selective/content_choice.py`
+decides.
 
     new runs ──┐   sizes: stored rows in reach, by row and basic window
                ├─▶ items: how often each occurs in a basic window ─▶ choice ─▶ looks

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.api.join_conditions import OnPairs
-from tidegate.errors import BatchFailed, explain
+from tidegate.errors import BatchFailed
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.probe import Ranges
 from tidegate.worker.join.joined_rows import gather
@@ -110,12 +110,10 @@ class ByFunction:
     def _failed(self, got: str) -> BatchFailed:
         names = ", ".join(sorted({name for pair in self._on.columns for name in pair}))
         return BatchFailed(
-            explain(
-                f"The pairwise function {self._on.name!r} over {names} failed in batch {self._batch}",
-                got=got,
-                why="Nothing of the batch was committed, and nothing stored is lost",
-                do="Let it return one truth value per pair; start again with the same checkpoint",
-            )
+            f"The pairwise function {self._on.name!r} over {names} failed in batch {self._batch}",
+            got=got,
+            why="Nothing of the batch was committed, and nothing stored is lost",
+            do="Let it return one truth value per pair; start again with the same checkpoint",
         )
 
 

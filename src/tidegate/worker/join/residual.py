@@ -1,4 +1,4 @@
-"""The second step of a join with a residual condition: judged pairs come back and unmatched rows are settled."""
+"""The second step of a join with a residual condition: judged pairs come back, unmatched rows settle."""
 
 from __future__ import annotations
 

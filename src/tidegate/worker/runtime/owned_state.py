@@ -4,8 +4,8 @@ Nearly always both are the ranges of its partitions, and nothing has to be opene
 two exceptions. Where the plan cuts a key out of a partition, the rows of the key are searched for and the
 piece is listed anew (every instance that is concerned finds the same ranges, so any of them may report it).
 And rows of a key that stands in a grid are *lent*: seen by all instances of their row or column
-(`model/routing.py`), as files are everybody's to read. Where owed work is made up for, a left row sees all right
-rows of its key.
+(`model/routing.py`), as files are everybody's to read. Where owed work is made up for, a left row sees all
+right rows of its key.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.errors import BatchFailed, explain
+from tidegate.errors import BatchFailed
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.finals import finish
 from tidegate.window.aggregate.sums import decimal_words
@@ -109,9 +109,7 @@ def _decimals(values: Reals, kind: pa.DataType) -> pa.Array:
 
 def _too_large(size: str) -> BatchFailed:
     return BatchFailed(
-        explain(
-            f"An estimated sum does not fit into {size}",
-            why="What is left of it would be a wrong number",
-            do="Cast the argument to double",
-        )
+        f"An estimated sum does not fit into {size}",
+        why="What is left of it would be a wrong number",
+        do="Cast the argument to double",
     )

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from tidegate.control.balance.key_counts import SideCount
 from tidegate.control.balance.skew_scan import load_ahead
-from tidegate.driver.engine import skew_scan
 from tidegate.driver.engine.skew_scan import _added_up
 from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
@@ -20,6 +19,7 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash_routing import partition_of
+from tidegate.worker.runtime import key_scan
 from tidegate.worker.runtime.key_scan import _Counting
 
 SECOND = 1_000_000
@@ -34,7 +34,7 @@ def test_a_task_counts_its_rows_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) 
     batches = [sent.slice(at, 10) for at in range(0, codes.size, 10)]
     told = []
     for rows in (1_000, 20, 1):
-        monkeypatch.setattr(skew_scan, "CHUNK_ROWS", rows)
+        monkeypatch.setattr(key_scan, "CHUNK_ROWS", rows)
         (report,) = _Counting(frozenset({0, 1}), PARTITIONS)(iter(batches))
         told.append(_added_up([json.loads(report.column(0)[0].as_py())], {0, 1}, PARTITIONS))
     for seen in told:

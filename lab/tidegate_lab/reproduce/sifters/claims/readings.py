@@ -1,9 +1,9 @@
 """The two readings of "normals within hot spots", under which the same claims and bars are judged.
 
-`lab/tidegate_lab/workloads/hot_spots.py` says what the readings are, and why skewed points lie within the hot spots by default.
-What is measured like that has the plain names; what is measured with whole normals has names that say so, in
-lines, in ids of bars and in pictures, and comes second. Targets are the same for both. Where nothing is
-skewed the readings are one, and it is told once.
+`lab/tidegate_lab/workloads/hot_spots.py` says what the readings are, and why skewed points lie within the hot
+spots by default. What is measured like that has the plain names; what is measured with whole normals has
+names that say so, in lines, in ids of bars and in pictures, and comes second. Targets are the same for both.
+Where nothing is skewed the readings are one, and it is told once.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError, explain
+from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
@@ -58,7 +58,7 @@ class Pickups:
         )
         if self.queries not in CENTRES:
             raise FlowError(
-                explain("Unknown centres of queries", got=self.queries, do="Use one of " + ", ".join(CENTRES))
+                "Unknown centres of queries", got=self.queries, do="Use one of " + ", ".join(CENTRES)
             )
 
 
