@@ -28,7 +28,7 @@ from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.operators.join import join_batch
 from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -72,7 +72,7 @@ def measured(sets: bool, rows: int, keys: int) -> tuple[float, float, float]:
     """Median seconds of a batch: without counting, with counting, and of the controller."""
     random = np.random.default_rng(7)
     shape = layout(sets)
-    operators = {"join1": Operator("join1", ("a", "b"), WITHIN, (False, False), (False, False))}
+    operators = {"join1": OperatorTraits("join1", ("a", "b"), WITHIN, (False, False), (False, False))}
     store = MemoryStore(f"overhead-{uuid.uuid4().hex}")
     settings = OverloadSettings(Shed(), ("join1",), 1.0, 1.0)
     routing = first_routing([Assignment(1, first_table(8, 1))])
@@ -109,7 +109,7 @@ def report_in(last: pa.RecordBatch) -> TaskReport:
 
 
 def after_batch(
-    before: Manifest, plan: Plan, reports: list[TaskReport], operators: dict[str, Operator]
+    before: Manifest, plan: Plan, reports: list[TaskReport], operators: dict[str, OperatorTraits]
 ) -> Manifest:
     clocks = {name: ClockSettings(0, None) for name in ("a", "b")}
     return manifest_after(before, plan, reports, newest_seen(reports, operators), clocks, operators)

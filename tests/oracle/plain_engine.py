@@ -33,7 +33,7 @@ from tidegate.control.repair import repair
 from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.operators.join import join_batch
 from tidegate.model.debts import Payment
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -80,7 +80,7 @@ class PlainEngine:
         first: Sequence[Assignment] | None = None,
         balance: BalanceSettings | None = None,
         idle_timeout: Mapping[str, int | None] | None = None,
-        others: Mapping[str, Operator] | None = None,
+        others: Mapping[str, OperatorTraits] | None = None,
     ):
         self.joins, self.partitions = list(joins), partitions
         idle = idle_timeout or {}

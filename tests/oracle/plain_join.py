@@ -16,7 +16,7 @@ import xxhash
 
 from tidegate.api.join_conditions import Condition as OnCondition
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import (
     CODE,
@@ -86,8 +86,8 @@ class PlainJoin:
         """Columns of the joined row, without key and time."""
         return self.left_columns + (() if self.how in ("left_semi", "left_anti") else self.right_columns)
 
-    def operator(self) -> Operator:
-        return Operator(
+    def operator(self) -> OperatorTraits:
+        return OperatorTraits(
             self.name, (self.left, self.right), self.within, self.layout(1).tracked, self.layout(1).preserved
         )
 

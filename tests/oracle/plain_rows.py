@@ -13,7 +13,7 @@ import xxhash
 from tests.oracle.plain_aggregates import Row
 from tests.oracle.plain_window import PlainWindow
 
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.window.lifetime import RowsLifetime
 from tidegate.window.spec import END, START, RowsSpec
 from tidegate.worker.runtime.layout import PANE, ROW, TIME
@@ -36,8 +36,10 @@ class PlainRows(PlainWindow):
     single: bool = True
     task: ClassVar[type[WindowInstance]] = CountWindowInstance
 
-    def operator(self) -> Operator:
-        return Operator(self.name, (self.source, self.source), RowsLifetime(), (True, False), (True, False))
+    def operator(self) -> OperatorTraits:
+        return OperatorTraits(
+            self.name, (self.source, self.source), RowsLifetime(), (True, False), (True, False)
+        )
 
     def partials(self, rows: Sequence[Row], work: WindowBatch) -> pa.Table:
         """A partial for every row, with the hash of the row in place of a pane."""

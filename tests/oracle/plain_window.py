@@ -12,7 +12,7 @@ import pyarrow as pa
 import xxhash
 from tests.oracle.plain_aggregates import KINDS, USERS, PlainAggregate, Row
 
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.window.aggregate.aggregates import CONSTANTS
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes
@@ -63,9 +63,9 @@ class PlainWindow:
     #: What runs it.
     task: ClassVar[type[WindowInstance]] = WindowInstance
 
-    def operator(self) -> Operator:
+    def operator(self) -> OperatorTraits:
         both = (self.source, self.source)
-        return Operator(self.name, both, Lifetime(self.spec), (True, False), (True, False))
+        return OperatorTraits(self.name, both, Lifetime(self.spec), (True, False), (True, False))
 
     def layout(self, partitions: int, streams: Mapping[str, int]) -> WindowLayout:
         stream = self.source if self.source in streams else None

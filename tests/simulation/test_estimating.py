@@ -15,7 +15,7 @@ from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -28,7 +28,7 @@ from tidegate.window.spec import WindowSpec
 SECOND = 1_000_000
 SPEC = WindowSpec(4 * SECOND, 4 * SECOND)
 NETWORK = Network((Source("s"), Window("w", "s", SPEC), Output("out", "w")))
-OPERATORS = {"w": Operator("w", ("s", "s"), Lifetime(SPEC), (True, False), (True, False))}
+OPERATORS = {"w": OperatorTraits("w", ("s", "s"), Lifetime(SPEC), (True, False), (True, False))}
 #: A few strata have most of the rows, as groups do.
 POPULAR = 1 / np.arange(1, STRATA + 1)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tidegate.errors import FlowError
 from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
@@ -27,6 +27,8 @@ INDEXES = ("auto", "time", "identifier", "none")
 @dataclass(frozen=True)
 class OnSets:
     """Sets of items, one column on each side."""
+
+    holds_sets: ClassVar[bool] = True
 
     left: str
     right: str
@@ -57,6 +59,8 @@ class OnSets:
 @dataclass(frozen=True)
 class OnPairs:
     """A function of pairs, and the columns that it is given."""
+
+    holds_sets: ClassVar[bool] = False
 
     function: Callable[[Any, Any], Any]
     columns: tuple[tuple[str, str], ...]

@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from tidegate.api.join_conditions import Condition
 from tidegate.api.range_queries import Query
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.window.spec import RowsSpec, WindowSpec
 
-if TYPE_CHECKING:
-    pass
+#: Joins for which fewer input rows mean fewer, still correct, output rows.
+MAY_LOSE = ("inner", "left_semi")
+
+
+class OperatorNode(ABC):
+    """An operator of a flow: what it reads, and the traits that checks go by (`model/graph.FlowTraits`)."""
+
+    #: Its name is made of this and a number.
+    label: ClassVar[str] = "operator"
+    #: What it may leave out: "pairs", "rows" in front of it, "windows".
+    sheds: ClassVar[str | None] = None
+    #: Rows leave in the batch they came in, with the time they came with.
+    passes_through: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes whose rows it takes."""
+
+    @property
+    def fewer_in_fewer_out(self) -> bool:
+        """Do fewer input rows mean fewer, still correct, output rows?"""
+        return False
+
+    @property
+    def estimates(self) -> bool:
+        """Are its results estimates?"""
+        return False
+
+    @property
+    def repairable(self) -> bool:
+        """May skipped results come in a later batch?"""
+        return False
+
+    @property
+    def filters_behind(self) -> bool:
+        """Does a filter behind the operator judge its rows?"""
+        return False
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class Window(OperatorNode):
     """A stream's windows, the columns that tell groups apart, and named aggregates."""
+
+    label: ClassVar[str] = "window"
+    sheds: ClassVar[str | None] = "windows"
 
     parent: Node
     spec: WindowSpec | RowsSpec
@@ -25,6 +65,14 @@ class Window:
     aggregates: tuple[tuple[str, Any], ...]
     #: Rows may be sampled, and results are estimates with intervals.
     approximate: bool = False
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.parent,)
+
+    @property
+    def estimates(self) -> bool:
+        return self.approximate
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +86,10 @@ class Source:
     idle_timeout_us: int | None
     max_ahead_us: int | None
 
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -49,10 +101,17 @@ class Box:
     #: What a select keeps, where that is nothing but columns by their names; None where nobody knows.
     columns: tuple[str, ...] | None = None
 
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.parent,)
+
 
 @dataclass(frozen=True, eq=False)
-class Join:
-    """Two streams, the keys that must be equal, the time condition, and what becomes of lonely rows."""
+class Join(OperatorNode):
+    """Two streams, the keys that must be equal, the time condition, and what becomes of unmatched rows."""
+
+    label: ClassVar[str] = "join"
+    sheds: ClassVar[str | None] = "pairs"
 
     left: Node
     right: Node
@@ -63,16 +122,46 @@ class Join:
     #: What pairs must meet besides equal keys, which there may be none of.
     condition: Condition | None = None
 
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.left, self.right
+
+    @property
+    def fewer_in_fewer_out(self) -> bool:
+        return self.how in MAY_LOSE
+
+    @property
+    def repairable(self) -> bool:
+        # A left semi join with a condition that only Spark can judge emits its rows in a second step, which
+        # does not know the batch they belong to.
+        return not (self.how == "left_semi" and self.where is not None)
+
+    @property
+    def filters_behind(self) -> bool:
+        return self.how == "inner" and self.where is not None
+
 
 @dataclass(frozen=True, eq=False)
-class Match:
+class Match(OperatorNode):
     """A stream and the continuous queries that its rows are tried against."""
+
+    label: ClassVar[str] = "match"
+    sheds: ClassVar[str | None] = "rows"
+    passes_through: ClassVar[bool] = True
 
     parent: Node
     queries: tuple[Query, ...]
     #: Folder through which sifters go to the sources, and the column in which these mark samples.
     sources: str | None = None
     mark: str | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.parent,)
+
+    @property
+    def fewer_in_fewer_out(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +171,12 @@ class Refused:
     parent: Source
     kind: str
 
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.parent,)
 
-Node = Source | Box | Join | Match | Window | Refused
+
+Node = Source | Box | Refused | OperatorNode
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from tidegate.control.repair.debts import Needs, owed_after
 from tidegate.control.repair.write_off import within_limit, without_given_up
 from tidegate.control.watermarks import ClockSettings, advance
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.plan import Plan
@@ -63,7 +63,7 @@ def _with_bits(piece: Piece, instance: int, blob: ByteRange) -> Piece:
     return replace(piece, matched={**piece.matched, str(instance): blob})
 
 
-def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, Operator]) -> dict[str, int]:
+def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, OperatorTraits]) -> dict[str, int]:
     """The newest time of each stream that the tasks of a pass saw."""
     newest: dict[str, int] = {}
     for report in reports:
@@ -73,7 +73,7 @@ def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, Operator]
     return newest
 
 
-def out_of_reach(plan: Plan, operators: Mapping[str, Operator]) -> Callable[[Piece], bool]:
+def out_of_reach(plan: Plan, operators: Mapping[str, OperatorTraits]) -> Callable[[Piece], bool]:
     """Which pieces hold no row that a later batch can match."""
 
     def is_dead(piece: Piece) -> bool:
@@ -92,7 +92,7 @@ def manifest_after(
     reports: Sequence[TaskReport],
     seen_us: Mapping[str, int | None],
     clocks: Mapping[str, ClockSettings],
-    operators: Mapping[str, Operator],
+    operators: Mapping[str, OperatorTraits],
 ) -> Manifest:
     """The state after a pass that saw these newest times (None: no row of that stream)."""
 

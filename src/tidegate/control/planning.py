@@ -23,14 +23,13 @@ from typing import Any
 from tidegate.control.merging import choose_merges
 from tidegate.control.watermarks import unheard
 from tidegate.model.debts import Payment
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
 from tidegate.model.routing import Cut, Routing
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
-from tidegate.window.lifetime import RowsLifetime
 
 
 def first_manifest(
@@ -52,7 +51,7 @@ def first_manifest(
 def next_plan(
     batch: int,
     manifest: Manifest,
-    operators: Mapping[str, Operator],
+    operators: Mapping[str, OperatorTraits],
     now_us: int,
     *,
     awake_us: int = BEGINNING_US,
@@ -99,7 +98,7 @@ def next_plan(
     )
 
 
-def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator]) -> Plan | None:
+def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, OperatorTraits]) -> Plan | None:
     """The plan of another pass without rows; None when no waiting row can be set free by it."""
     settle_us = _settle(manifest, operators)
     frees = any(_frees(operators[name], manifest, at_us) for name, at_us in settle_us.items())
@@ -111,10 +110,12 @@ def paying_plan(plan: Plan, manifest: Manifest, payments: Mapping[str, tuple[Pay
     return replace(plan, settle_us=dict(manifest.settled_us), merges={}, cuts={}, payments=payments)
 
 
-def output_watermark(operator: Operator, manifest: Manifest, operators: Mapping[str, Operator]) -> int:
+def output_watermark(
+    operator: OperatorTraits, manifest: Manifest, operators: Mapping[str, OperatorTraits]
+) -> int:
     """No row that the operator emits in the next batch is older than this."""
     oldest = [input_watermark(operator, manifest, operators)]
-    if isinstance(operator.within, RowsLifetime):
+    if operator.waits_for_rows:
         # Some rows of a piece may be consumed already: then this is earlier than it need be, never later.
         return min([*oldest, *(piece.first_us for piece in _stored(operator, manifest))])
     settled_us = manifest.settled_us[operator.name]
@@ -124,7 +125,9 @@ def output_watermark(operator: Operator, manifest: Manifest, operators: Mapping[
     return min(oldest)
 
 
-def input_watermark(operator: Operator, manifest: Manifest, operators: Mapping[str, Operator]) -> int:
+def input_watermark(
+    operator: OperatorTraits, manifest: Manifest, operators: Mapping[str, OperatorTraits]
+) -> int:
     """No row that enters the operator in the next batch is older than this."""
     return min(
         output_watermark(operators[name], manifest, operators)
@@ -134,29 +137,29 @@ def input_watermark(operator: Operator, manifest: Manifest, operators: Mapping[s
     )
 
 
-def _settle(manifest: Manifest, operators: Mapping[str, Operator]) -> dict[str, int]:
+def _settle(manifest: Manifest, operators: Mapping[str, OperatorTraits]) -> dict[str, int]:
     return {
         name: max(manifest.settled_us[name], input_watermark(operator, manifest, operators))
         for name, operator in operators.items()
     }
 
 
-def _frees(operator: Operator, manifest: Manifest, settle_us: int) -> bool:
+def _frees(operator: OperatorTraits, manifest: Manifest, settle_us: int) -> bool:
     # Time can move and free nobody: inside a tumbling window, or where rows wait for ever.
     settled_us, dead_before = manifest.settled_us[operator.name], operator.within.dead_before
-    if isinstance(operator.within, RowsLifetime):
+    if operator.waits_for_rows:
         return any(
             max(piece.first_us, settled_us) < min(piece.last_us + 1, settle_us)
             for piece in _stored(operator, manifest)
         )
     return any(
-        operator.lonely[side] and dead_before(side, settle_us) > dead_before(side, settled_us)
+        operator.unmatched[side] and dead_before(side, settle_us) > dead_before(side, settled_us)
         for side in (LEFT, RIGHT)
     )
 
 
 def _merges(
-    operator: Operator, manifest: Manifest, routing: Routing, settle_us: int
+    operator: OperatorTraits, manifest: Manifest, routing: Routing, settle_us: int
 ) -> dict[str, tuple[tuple[str, ...], ...]]:
     within = operator.within
     return choose_merges(
@@ -168,5 +171,5 @@ def _merges(
     )
 
 
-def _stored(operator: Operator, manifest: Manifest) -> list[Piece]:
+def _stored(operator: OperatorTraits, manifest: Manifest) -> list[Piece]:
     return [piece for piece in manifest.pieces if piece.operator == operator.name]

@@ -13,23 +13,19 @@ from tidegate.control.actuators.join_shedding import OverloadSettings
 from tidegate.control.actuators.sampling import EstimateSettings, fixed_share
 from tidegate.control.actuators.sifting import SiftSettings
 from tidegate.control.actuators.window_dropping import DropSettings
-from tidegate.control.balance.balancing import Balanced, BalanceSettings, check
+from tidegate.control.balance.balancing import BalanceSettings, check
 from tidegate.control.goal.goal_step import KeepSettings
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.condition_checks import check_utility
-from tidegate.driver.compile.graph_checks import (
-    joins_by_content,
-    joins_that_may_repair,
-    joins_that_may_skip,
-    matches_that_may_sift,
-)
-from tidegate.driver.compile.lineage import network_of, output_name
+from tidegate.driver.compile.graph_checks import joins_by_content
+from tidegate.driver.compile.lineage import network_of
+from tidegate.driver.frames.drop_frames import output_name
 from tidegate.errors import FlowError
+from tidegate.model.graph import PAIRS
 from tidegate.quantities import duration_us
 from tidegate.window.drop.network import Network
-from tidegate.window.spec import WindowSpec
 
 AVAILABLE_NOW = "available now"
 
@@ -41,15 +37,9 @@ def balance_settings(
     instances: int,
     batch_seconds: float | None = None,
 ) -> BalanceSettings:
-    joins = {
-        join.layout.operator: Balanced(keyed=bool(join.node.keys), scatters=join.candidates is None)
-        for join in compiled.joins
-    }
-    # A group's panes lie together: whole partitions move, and no key is split.
-    joins.update(
-        {window.layout.operator: Balanced(keyed=True, scatters=False) for window in compiled.windows}
-    )
-    settings = BalanceSettings(balance, partitions, joins, batch_seconds)
+    found = {operator.name: operator.balanced() for operator in compiled.operators}
+    balanced = {name: one for name, one in found.items() if one is not None}
+    settings = BalanceSettings(balance, partitions, balanced, batch_seconds)
     check(settings, instances)
     return settings
 
@@ -72,12 +62,12 @@ def goal_settings(
         return None
     names = [output.name for output in compiled.outputs]
     weights, loss_max = goal.weights(names), goal.bounds(names)
-    may_skip, may_sift = joins_that_may_skip(compiled.outputs), matches_that_may_sift(compiled.outputs)
+    may_skip, may_sift = compiled.graph.may_lose(PAIRS), compiled.graph.may_sift()
     if shed.repair is not None and may_skip and shed.join != "none":
         may_skip = _that_may_repair(compiled)
-    joins = tuple(join.layout.operator for join in compiled.joins if id(join.node) in may_skip)
-    matches = {m.layout.operator: m.queries for m in compiled.matches if id(m.node) in may_sift}
-    at_sources = frozenset(m.layout.operator for m in compiled.matches if m.node.sources is not None)
+    joins = tuple(join.name for join in compiled.joins if join.name in may_skip)
+    matches = {match.name: match.queries for match in compiled.matches if match.name in may_sift}
+    at_sources = frozenset(one.name for one in compiled.matches if one.node.sources is not None)
     windows = any(output.max_gap is not None for output in compiled.outputs)
     estimating = estimate_settings(compiled, goal, shed)
     if not joins and not matches and not windows and estimating is None:
@@ -90,7 +80,7 @@ def goal_settings(
             "write_to(…, max_gap=10), or estimated: window(…, approximate=True), or goal=None",
         )
     if shed.utility is not None:
-        check_utility(compiled, shed.utility)
+        check_utility(compiled.spark, compiled.joins, shed.utility)
     each_us = 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
     seconds = goal.batch_seconds(each_us), each_us / 1e6
     cores = compiled.spark.sparkContext.defaultParallelism
@@ -135,13 +125,13 @@ def joins_that_may_lose_rows(
 def estimate_settings(compiled: Compiled, goal: Goal | None, shed: Shed) -> EstimateSettings | None:
     """The approximate windows, and which part of their rows is kept; all of them where there is no goal."""
     approximate = [window.layout for window in compiled.windows if window.layout.approximate]
-    windows = {one.operator: one.spec for one in approximate if isinstance(one.spec, WindowSpec)}
+    windows = {one.operator: one.time_spec for one in approximate if not one.spec.counts_rows}
     return EstimateSettings(windows, 1.0 if goal is None else fixed_share(shed)) if windows else None
 
 
-def _that_may_repair(compiled: Compiled) -> set[int]:
+def _that_may_repair(compiled: Compiled) -> frozenset[str]:
     """With repair only joins leave out work that can make up for it; there must be one."""
-    may_repair = joins_that_may_repair(compiled.outputs)
+    may_repair = compiled.graph.may_repair()
     if not may_repair:
         raise FlowError(
             "Nothing that may be left out here could be repaired",

@@ -19,6 +19,7 @@ from tidegate.driver.goal_settings import (
     goal_settings,
     repair_settings,
 )
+from tidegate.driver.io.sinks import refuse_unknown_formats
 from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import Query
 from tidegate.errors import FlowError, StateError
@@ -60,6 +61,7 @@ def start(
         sifts=goal is not None and shed.sift != "none",
         repairs=goal is not None and shed.repair is not None,
     )
+    refuse_unknown_formats(compiled.spark, compiled.outputs)
     if not compiled.streaming:
         # Everything of a batch run is settled in one pass, which sees no copies of rows.
         balancing = balance_settings(compiled, Balance(strategy="none"), parts, count)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,8 @@ SLOT_OF_NO_WINDOW_US = 1_000_000
 @dataclass(frozen=True)
 class Within:
     """-left_us <= left.ts - right.ts <= right_us."""
+
+    waits_for_rows: ClassVar[bool] = False
 
     left_us: int
     right_us: int
@@ -78,6 +80,11 @@ class Within:
         window_us = self._window_us(side) or self.left_us or self.right_us
         return -(-window_us // SLOTS_PER_WINDOW) or SLOT_OF_NO_WINDOW_US
 
+    @property
+    def reaches_us(self) -> tuple[int, int]:
+        """How far a left row may lie before a right one, and a right row before a left one."""
+        return self.left_us, self.right_us
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": "within", **asdict(self)}
 
@@ -92,6 +99,8 @@ class Within:
 @dataclass(frozen=True)
 class Tumbling:
     """Both rows in the same epoch-aligned window of `size_us`."""
+
+    waits_for_rows: ClassVar[bool] = False
 
     size_us: int
 
@@ -123,6 +132,10 @@ class Tumbling:
         """A slot is a window: it dies as a whole, and rows of different windows never meet."""
         return self.size_us
 
+    @property
+    def reaches_us(self) -> tuple[int, int]:
+        return self.size_us, self.size_us
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": "tumbling", **asdict(self)}
 
@@ -135,6 +148,8 @@ class Tumbling:
 class Unbounded:
     """Any two times: rows are joined with the full history."""
 
+    waits_for_rows: ClassVar[bool] = False
+
     def partner_range(
         self, side: int, times: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -146,6 +161,10 @@ class Unbounded:
     def slot_us(self, side: int) -> int:
         """0: one slot for all time."""
         return 0
+
+    @property
+    def reaches_us(self) -> tuple[int, int]:
+        return END_US, END_US
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "unbounded"}

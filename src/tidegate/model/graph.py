@@ -1,32 +1,152 @@
-"""The flow as control sees it: streams, operators with their traits, readers and outputs."""
+"""The flow as checks, planning and receipts see it: names and traits, no kinds of operators, no Spark.
+
+FlowGraph        what reads what, and what each operator may lose, repair or estimate (made when a query starts)
+OperatorTraits   what planning knows of an operator with state
+Lineage          which reader takes which rows, and what each output writes, for the receipts
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
-from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.times import SIDES
-from tidegate.window.lifetime import Lifetime, RowsLifetime
+
+if TYPE_CHECKING:
+    from tidegate.join.within import Tumbling, Unbounded, Within
+    from tidegate.window.lifetime import Lifetime, RowsLifetime
+
+V = TypeVar("V")
+
+#: What an operator sheds: pairs that it does not probe, rows in front of it, whole windows.
+PAIRS, ROWS, WINDOWS = "pairs", "rows", "windows"
 
 
 @dataclass(frozen=True)
-class Operator:
-    """What planning needs to know of a join, or of a window aggregate: a join with one side to it."""
+class FlowTraits:
+    """What the checks of a flow ask of an operator."""
+
+    #: For messages: "A join takes the results of an approximate window".
+    label: str
+    #: Fewer input rows mean fewer, still correct, output rows.
+    fewer_in_fewer_out: bool = False
+    #: Rows leave in the batch they came in, with the time they came with.
+    passes_through: bool = False
+    #: Results are estimates: an operator that computed with them would have no valid interval.
+    estimates: bool = False
+    #: Results that were skipped may come in a later batch.
+    repairable: bool = False
+    sheds: str | None = None
+
+
+@dataclass(frozen=True)
+class FlowGraph:
+    """Streams, operators and outputs of a flow by name, and what reads what."""
+
+    streams: tuple[str, ...]
+    #: In the order in which their inputs are complete.
+    operators: Mapping[str, FlowTraits]
+    #: By operator: the streams and operators that it reads.
+    inputs: Mapping[str, tuple[str, ...]]
+    #: By output: the stream or operator that it shows.
+    outputs: Mapping[str, str]
+
+    def may_lose(self, sheds: str) -> frozenset[str]:
+        """Operators that may leave out results: fewer of them are fewer, still correct, rows in every output."""
+        allowed = self._against_the_flow(True, lambda traits, below: below and traits.fewer_in_fewer_out)
+        return frozenset(
+            name
+            for name, traits in self.operators.items()
+            if traits.sheds == sheds and traits.fewer_in_fewer_out and all(allowed[name])
+        )
+
+    def may_sift(self) -> frozenset[str]:
+        """Operators in front of which rows of a source may be dropped."""
+        return frozenset(n for n in self.may_lose(ROWS) if set(self.inputs[n]) <= set(self.streams))
+
+    def may_repair(self) -> frozenset[str]:
+        """Operators whose skipped results may come later: nothing behind them depends on the age of a row.
+
+        A join or a window behind them would take such rows for late ones.
+        """
+        straight = self._against_the_flow(True, lambda traits, below: below and traits.passes_through)
+        return frozenset(
+            name for name in self.may_lose(PAIRS) if self.operators[name].repairable and all(straight[name])
+        )
+
+    def needs_time(self) -> frozenset[str]:
+        """Operators whose rows need their event time, because an operator behind them goes by it."""
+        behind = self._against_the_flow(False, lambda traits, below: below or not traits.passes_through)
+        return frozenset(name for name, below in behind.items() if any(below))
+
+    def reader_of_estimates(self) -> str | None:
+        """The label of an operator that computes with estimates of another; None: there is none."""
+        none: str | None = None
+        behind = self._against_the_flow(
+            none, lambda traits, below: below if traits.passes_through else traits.label
+        )
+        for name, traits in self.operators.items():
+            labels = [label for label in behind[name] if label is not None]
+            if traits.estimates and labels:
+                return labels[0]
+        return None
+
+    def outputs_of(self, name: str) -> list[str]:
+        """Names of the outputs that a stream or operator contributes to."""
+        return sorted(output for output, shown in self.outputs.items() if self._reaches(shown, name))
+
+    def read_by_operators(self) -> frozenset[str]:
+        """Streams and operators whose rows an operator reads."""
+        return frozenset(name for names in self.inputs.values() for name in names)
+
+    def time_from(self, name: str) -> str:
+        """The stream or operator that gives the rows of a stream or operator their time."""
+        while name in self.operators and self.operators[name].passes_through:
+            name = self.inputs[name][0]
+        return name
+
+    def _reaches(self, start: str, name: str) -> bool:
+        return start == name or any(self._reaches(one, name) for one in self.inputs.get(start, ()))
+
+    def _against_the_flow(self, at_output: V, through: Callable[[FlowTraits, V], V]) -> dict[str, list[V]]:
+        """By operator: a value for each way from it to an output, carried from the output through operators."""
+        found: dict[str, list[V]] = {name: [] for name in self.operators}
+
+        def visit(name: str, value: V) -> None:
+            if name in self.operators:
+                found[name].append(value)
+                for one in self.inputs[name]:
+                    visit(one, through(self.operators[name], value))
+
+        for shown in self.outputs.values():
+            visit(shown, at_output)
+        return found
+
+
+@dataclass(frozen=True)
+class OperatorTraits:
+    """What planning needs to know of an operator with state; one without a second side is a join with one."""
 
     name: str
-    #: Names of the streams or operators that feed it, left and right.
+    #: Names of the streams or operators that give it time, left and right.
     inputs: tuple[str, str]
+    #: How long stored rows are needed.
     within: Within | Tumbling | Unbounded | Lifetime | RowsLifetime
     #: Per side: do its rows wait in the state before they are emitted on their own?
     waiting: tuple[bool, bool]
-    #: Per side: does the watermark set them free? (Rows of a semi join wait for a partner instead.)
-    lonely: tuple[bool, bool]
+    #: Per side: does the watermark emit them? (Rows of a semi join wait for a match instead.)
+    unmatched: tuple[bool, bool]
+
+    @property
+    def waits_for_rows(self) -> bool:
+        """Stored rows wait for other rows, not for time: the oldest of them holds the output watermark back."""
+        return self.within.waits_for_rows
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Who takes rows in; see the module docstring."""
+    """An input of an operator: a side of a join, a window aggregate, a match; see `control/receipts/ledger.py`."""
 
     operator: str
     side: int
@@ -34,7 +154,7 @@ class Reader:
     source: str
     #: Why rows may be dropped in front of it.
     reason: str
-    #: No box stands between the source and the reader: it is offered every row.
+    #: No stateless step stands between the source and the reader: it is offered every row.
     whole: bool
     #: Are rows with a null key stored, too?
     keeps_keyless: bool = True
@@ -60,12 +180,12 @@ class Outlet:
 
 
 @dataclass(frozen=True)
-class Ways:
-    """The ways of rows through a query: who reads what, in the order of the flow, and what is written."""
+class Lineage:
+    """How rows go through a query: readers in the order of the flow, and what is written."""
 
     streams: tuple[str, ...]
     readers: tuple[Reader, ...]
     outputs: tuple[Outlet, ...]
-    operators: Mapping[str, Operator]
-    #: Joins whose results are pairs, so that their recall is that of pairs.
+    operators: Mapping[str, OperatorTraits]
+    #: Operators whose results are pairs, so that their recall is that of pairs.
     pairing: frozenset[str] = frozenset()

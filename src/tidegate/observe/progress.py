@@ -12,7 +12,6 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.observe.units import iso
-from tidegate.worker.runtime.layout import JoinLayout, WindowLayout
 
 Progress = dict[str, Any]
 #: Keys of an instance that are shown.
@@ -24,7 +23,7 @@ def progress_of(
     after: Manifest,
     reports: Sequence[TaskReport],
     matched: Sequence[MatchReport],
-    layouts: Mapping[str, JoinLayout | WindowLayout],
+    streams: Mapping[str, Sequence[str | None]],
     seen: Mapping[str, Observed],
     late_elsewhere: Mapping[str, int],
 ) -> Progress:
@@ -32,7 +31,7 @@ def progress_of(
 
     `late_elsewhere`: late rows of streams that enter no join.
     """
-    offered, late, rejected = _per_stream(after, reports, layouts, seen)
+    offered, late, rejected = _per_stream(after, reports, streams, seen)
     late.update(late_elsewhere)
     emitted: Counter[str] = Counter()
     for name, rows in [(r.operator, r.emitted) for r in reports] + [(r.operator, r.emitted) for r in matched]:
@@ -88,15 +87,14 @@ def _window(reports: Sequence[TaskReport], name: str, window: int) -> dict[str, 
 def _per_stream(
     after: Manifest,
     reports: Sequence[TaskReport],
-    layouts: Mapping[str, JoinLayout | WindowLayout],
+    streams: Mapping[str, Sequence[str | None]],
     seen: Mapping[str, Observed],
 ) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
     """Rows offered, late and rejected. A stream that feeds several joins is counted at the first."""
     offered, late, rejected = (dict.fromkeys(after.clocks, 0) for _ in range(3))
     counted: dict[str, tuple[str, int]] = {}
     for report in reports:
-        for number, side in enumerate(layouts[report.operator].sides):
-            stream = side.stream
+        for number, stream in enumerate(streams[report.operator]):
             if stream is None or counted.setdefault(stream, (report.operator, number)) != (
                 report.operator,
                 number,

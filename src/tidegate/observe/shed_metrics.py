@@ -13,7 +13,7 @@ import numpy as np
 from tidegate.control.actuators.sifting import CONTROL
 from tidegate.control.outcome import out_of_reach
 from tidegate.model.debts import Debt
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, TaskReport
@@ -64,7 +64,7 @@ def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
 
 
 def debts_told(
-    plan: Plan, after: Manifest, reports: Sequence[TaskReport], operators: Mapping[str, Operator]
+    plan: Plan, after: Manifest, reports: Sequence[TaskReport], operators: Mapping[str, OperatorTraits]
 ) -> dict[str, Any]:
     """`bytes`: what is stored beyond its window, for debts alone. Comparisons and matches are estimates."""
     is_dead = out_of_reach(plan, operators)

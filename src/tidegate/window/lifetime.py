@@ -8,7 +8,7 @@ long it takes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.spec import WindowSpec
@@ -20,6 +20,8 @@ SLOTS_PER_WINDOW = 10
 @dataclass(frozen=True)
 class Lifetime:
     """Of the partials of one kind of window."""
+
+    waits_for_rows: ClassVar[bool] = False
 
     spec: WindowSpec
 
@@ -42,6 +44,8 @@ class Lifetime:
 @dataclass(frozen=True)
 class RowsLifetime:
     """Of rows that wait for the rest of their windows: they leave when windows have consumed them."""
+
+    waits_for_rows: ClassVar[bool] = True
 
     def dead_before(self, side: int, watermark_us: int) -> int:
         """Time alone makes no row needless."""

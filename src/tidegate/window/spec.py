@@ -17,7 +17,7 @@ Windows of so many rows (`RowsSpec`) go by the order of a group's rows instead: 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ SIZE_MAX_ROWS = 2**60
 @dataclass(frozen=True)
 class WindowSpec:
     """Windows of `size_us`, a new one every `slide_us`."""
+
+    counts_rows: ClassVar[bool] = False
 
     size_us: int
     slide_us: int
@@ -86,6 +88,8 @@ class WindowSpec:
 @dataclass(frozen=True)
 class RowsSpec:
     """Windows of `size` rows of a group, a new one every `slide` rows."""
+
+    counts_rows: ClassVar[bool] = True
 
     size: int
     slide: int

@@ -10,7 +10,7 @@ from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.planning import first_manifest, next_plan
 from tidegate.control.watermarks import ClockSettings
 from tidegate.join.within import Within
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -19,8 +19,8 @@ from tidegate.model.times import END_US
 
 NO = (False, False)
 OPERATORS = {
-    "near": Operator("near", ("a", "b"), Within(10, 10), NO, NO),
-    "far": Operator("far", ("near", "a"), Within(10, 10), NO, NO),
+    "near": OperatorTraits("near", ("a", "b"), Within(10, 10), NO, NO),
+    "far": OperatorTraits("far", ("near", "a"), Within(10, 10), NO, NO),
 }
 CLOCKS = {"a": ClockSettings(5, None), "b": ClockSettings(0, None)}
 #: Pieces of the samples lie in partitions 1 and 7.

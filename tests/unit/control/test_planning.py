@@ -22,7 +22,7 @@ from tidegate.control.planning import (
     settle_plan,
 )
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan
 from tidegate.model.routing import together
@@ -32,15 +32,15 @@ from tidegate.window.lifetime import RowsLifetime
 NEITHER, LEFT_ONLY, BOTH = (False, False), (True, False), (True, True)
 
 
-def near(waiting: tuple[bool, bool], within: Within | Tumbling | Unbounded | None = None) -> Operator:
-    return Operator("near", ("a", "b"), within or Within(10, 25), waiting, waiting)
+def near(waiting: tuple[bool, bool], within: Within | Tumbling | Unbounded | None = None) -> OperatorTraits:
+    return OperatorTraits("near", ("a", "b"), within or Within(10, 25), waiting, waiting)
 
 
-def far(waiting: tuple[bool, bool] = NEITHER) -> Operator:
-    return Operator("far", ("near", "c"), Within(100, 100), waiting, waiting)
+def far(waiting: tuple[bool, bool] = NEITHER) -> OperatorTraits:
+    return OperatorTraits("far", ("near", "c"), Within(100, 100), waiting, waiting)
 
 
-def named(*operators: Operator) -> dict[str, Operator]:
+def named(*operators: OperatorTraits) -> dict[str, OperatorTraits]:
     return {operator.name: operator for operator in operators}
 
 
@@ -137,9 +137,9 @@ def test_a_chained_join_waits_for_its_own_stream_too() -> None:
     assert input_watermark(operators["far"], given, operators) == 200
 
 
-def a_count_window(*pieces: tuple[int, int], settled_us: int) -> tuple[dict[str, Operator], Manifest]:
+def a_count_window(*pieces: tuple[int, int], settled_us: int) -> tuple[dict[str, OperatorTraits], Manifest]:
     """Windows of rows over stream a, whose watermark is 300, with pieces from … to …"""
-    operators = named(Operator("near", ("a", "a"), RowsLifetime(), LEFT_ONLY, LEFT_ONLY))
+    operators = named(OperatorTraits("near", ("a", "a"), RowsLifetime(), LEFT_ONLY, LEFT_ONLY))
     stored = tuple(
         replace(a_piece(f"segments/{i}"), operator="near", first_us=first, last_us=last).with_ranges(
             [(0, 0, 5)]
@@ -260,7 +260,7 @@ def test_a_plan_closes_each_side_s_slots_by_their_own_length(side: int, slot: in
 # -- another pass without rows -------------------------------------------------------------------------------
 
 
-def settled_plan(operators: dict[str, Operator], before: Manifest, after: Manifest) -> Plan | None:
+def settled_plan(operators: dict[str, OperatorTraits], before: Manifest, after: Manifest) -> Plan | None:
     return settle_plan(next_plan(3, before, operators, now_us=77, settle_after=True), after, operators)
 
 
@@ -334,7 +334,7 @@ def test_a_chain_is_settled_pass_by_pass_and_then_at_rest() -> None:
 
 
 def test_no_other_pass_for_rows_that_wait_for_a_partner() -> None:
-    semi = Operator("near", ("a", "b"), Within(10, 25), waiting=LEFT_ONLY, lonely=NEITHER)
+    semi = OperatorTraits("near", ("a", "b"), Within(10, 25), waiting=LEFT_ONLY, unmatched=NEITHER)
     before = manifest({"near": 300}, a=300, b=300)
     moved = manifest({"near": 300}, a=500, b=500)
     assert settled_plan(named(semi), before, moved) is None

@@ -15,7 +15,7 @@ from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.rate_model import RateModel, RateModelSettings
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 
@@ -26,7 +26,7 @@ HEADROOM = 0.15
 class JoinShape:
     """The windows of a real join as policies see them (`shedding.Shape`)."""
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: OperatorTraits) -> None:
         within = operator.within
         assert not isinstance(within, (Lifetime, RowsLifetime)), "windows have no pairs to skip"
         self.sides = ages_of(within, LEFT), ages_of(within, RIGHT)

@@ -29,7 +29,7 @@ from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.actuators.state_limit import forget, piece_bytes
 from tidegate.control.actuators.work_ahead import newest, rows_a_second, work_ahead
 from tidegate.join.selective.reach import cell_of, shares_by_age
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
@@ -77,7 +77,7 @@ class BatchTime:
 
 
 def decide(
-    settings: OverloadSettings, manifest: Manifest, operators: Mapping[str, Operator]
+    settings: OverloadSettings, manifest: Manifest, operators: Mapping[str, OperatorTraits]
 ) -> dict[str, Skipping]:
     """What each join leaves out in the batch after this manifest."""
     rule = rate_rule(settings.shed, known_of(settings, manifest, "rate"))
@@ -95,7 +95,7 @@ def _rate(rule: RateRule, name: str, levels: Mapping[str, float]) -> RateRule:
 
 
 def _forgotten(
-    settings: OverloadSettings, manifest: Manifest, operators: Mapping[str, Operator]
+    settings: OverloadSettings, manifest: Manifest, operators: Mapping[str, OperatorTraits]
 ) -> Mapping[str, tuple[int, int]]:
     """Stored rows that are given up because there are more than there may be."""
     if settings.state_bytes is None:
@@ -142,7 +142,7 @@ def learn(
     plan: Plan,
     reports: Sequence[TaskReport],
     after: Manifest,
-    operators: Mapping[str, Operator],
+    operators: Mapping[str, OperatorTraits],
     time: BatchTime,
     worth: Worth | None = None,
     levels: Mapping[str, float] | None = None,
@@ -218,7 +218,7 @@ def _join_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
 def _skipping(
     settings: OverloadSettings,
     rule: RateRule,
-    operator: Operator,
+    operator: OperatorTraits,
     manifest: Manifest,
     forgotten: tuple[int, int] | None,
 ) -> Skipping:

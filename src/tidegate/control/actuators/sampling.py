@@ -31,7 +31,7 @@ from tidegate.api.goal import Shed
 from tidegate.control.actuators.paper_rate import FRACTION_MIN
 from tidegate.control.planning import input_watermark
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -85,7 +85,7 @@ def keep_shares(fraction: float, rows: Reals) -> Reals:
 
 
 def decide(
-    settings: EstimateSettings, manifest: Manifest, operators: Mapping[str, Operator]
+    settings: EstimateSettings, manifest: Manifest, operators: Mapping[str, OperatorTraits]
 ) -> dict[str, Any]:
     """Per approximate window, for the batch after this manifest: π of its strata, and what was left out."""
     known = manifest.control.get(CONTROL, {})

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -57,7 +57,7 @@ def learn(
     plan: Plan,
     reports: Sequence[TaskReport],
     after: Manifest,
-    operators: Mapping[str, Operator],
+    operators: Mapping[str, OperatorTraits],
     joins: Collection[str],
     keep_share: float,
 ) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def decide(manifest: Manifest, now_us: int) -> dict[str, int]:
 def applied(
     skipping: Mapping[str, Skipping],
     fresh_us: Mapping[str, int],
-    operators: Mapping[str, Operator],
+    operators: Mapping[str, OperatorTraits],
     joins: Collection[str],
 ) -> dict[str, Skipping]:
     """What joins leave out, with the rows that are stale."""
@@ -183,7 +183,7 @@ def _learnt(
 
 
 def _readers(
-    operators: Mapping[str, Operator], joins: Collection[str], streams: Collection[str]
+    operators: Mapping[str, OperatorTraits], joins: Collection[str], streams: Collection[str]
 ) -> dict[str, tuple[str, int]]:
     """By stream: the first side of a join that takes its rows."""
     found: dict[str, tuple[str, int]] = {}

@@ -36,7 +36,7 @@ from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, 
 from tidegate.control.goal.level_controller import OneGoal
 from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
 from tidegate.control.goal.work_forecast import Prospects, efforts_of
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -61,7 +61,7 @@ def learn(
     plan: Plan,
     ran: Ran,
     after: Manifest,
-    operators: Mapping[str, Operator],
+    operators: Mapping[str, OperatorTraits],
 ) -> dict[str, Any]:
     """What all controllers know after a batch: goes into its manifest."""
     step = Step(settings, before, plan, ran, after, operators)

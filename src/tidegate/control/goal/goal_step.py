@@ -11,7 +11,7 @@ from tidegate.control.actuators.sifting import SiftSettings
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.control.goal.backpressure import Taken
 from tidegate.control.goal.goal_values import GoalSettings
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, TaskReport
@@ -70,4 +70,4 @@ class Step:
     plan: Plan
     ran: Ran
     after: Manifest
-    operators: Mapping[str, Operator]
+    operators: Mapping[str, OperatorTraits]

@@ -44,7 +44,7 @@ from tidegate.control.goal.shed_options import (
     shut_offer,
     windows_offer,
 )
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -81,7 +81,7 @@ def foreseen(
     plan: Plan,
     reports: Sequence[TaskReport],
     after: Manifest,
-    operators: Mapping[str, Operator],
+    operators: Mapping[str, OperatorTraits],
     growth: float,
 ) -> dict[str, Foreseen]:
     """By join that may skip work: the next batch in full."""

@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, STALE, WINDOW_DROP, Line
-from tidegate.model.graph import Operator, Reader
+from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -58,7 +58,7 @@ def losses_of(
     after: Manifest,
     reports: Sequence[TaskReport],
     lines: Mapping[Reader, Line],
-    operators: Mapping[str, Operator],
+    operators: Mapping[str, OperatorTraits],
     estimated: Collection[str] = (),
 ) -> Losses:
     """What a batch lacks. Readers are given in the order of the flow, so upstream comes first.
@@ -99,7 +99,7 @@ def _left_out(name: str, plan: Plan, reports: Sequence[TaskReport]) -> set[str]:
     return found | ({WINDOW_REDUCTION} if max(skipping.forget_us) > BEGINNING_US else set())
 
 
-def _is_open(operator: Operator, settle_us: int, gap_us: int) -> bool:
+def _is_open(operator: OperatorTraits, settle_us: int, gap_us: int) -> bool:
     """Could a row of that time still be met?"""
     if gap_us == BEGINNING_US:
         return False

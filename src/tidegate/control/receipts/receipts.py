@@ -49,7 +49,7 @@ from tidegate.control.receipts.recall import Estimate, Recall, found_shares, rec
 from tidegate.errors import explain
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
-from tidegate.model.graph import Outlet, Reader, Ways
+from tidegate.model.graph import Lineage, Outlet, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, TaskReport
@@ -81,7 +81,7 @@ class Told:
     estimated: Collection[str] = ()
 
 
-def receipt_of(ways: Ways, told: Told) -> tuple[Row, dict[str, int]]:
+def receipt_of(ways: Lineage, told: Told) -> tuple[Row, dict[str, int]]:
     """The receipt of a batch, and what its manifest must remember (under `completeness.CONTROL`)."""
     lines = lines_of(ways.readers, told.reports, told.matched, told.counted)
     losses = losses_of(
@@ -101,7 +101,7 @@ def receipt_of(ways: Ways, told: Told) -> tuple[Row, dict[str, int]]:
     return receipt, dict(losses.gaps_us)
 
 
-def _stream(name: str, ways: Ways, told: Told, lines: Mapping[Reader, Line]) -> Row:
+def _stream(name: str, ways: Lineage, told: Told, lines: Mapping[Reader, Line]) -> Row:
     line, readers = of_stream(name, lines, told.counted)
     gone = sum(_given_up(reader, ways, told) for reader in ways.readers if reader.source == name)
     return {
@@ -115,7 +115,7 @@ def _stream(name: str, ways: Ways, told: Told, lines: Mapping[Reader, Line]) -> 
     }
 
 
-def _warnings(name: str, ways: Ways, told: Told) -> list[str]:
+def _warnings(name: str, ways: Lineage, told: Told) -> list[str]:
     """Rows of a stream that are lost because nothing else that could be left out was enough."""
     said = []
     for reader in ways.readers:
@@ -136,7 +136,7 @@ def _warnings(name: str, ways: Ways, told: Told) -> list[str]:
     return said
 
 
-def _given_up(reader: Reader, ways: Ways, told: Told) -> int:
+def _given_up(reader: Reader, ways: Lineage, told: Told) -> int:
     if reader.operator not in told.plan.skipping:
         return 0
     within, settle_us = ways.operators[reader.operator].within, told.plan.settle_us[reader.operator]
@@ -176,7 +176,7 @@ def _debts(name: str, told: Told) -> Row:
     return {"debt": round(sum(owed)), "paid": paid, "forgiven": round(sum(forgiven))}
 
 
-def _found(name: str, ways: Ways, told: Told, losses: Losses) -> Row:
+def _found(name: str, ways: Lineage, told: Told, losses: Losses) -> Row:
     """How much of the result of an operator, or stream, was found; nothing where nobody can tell."""
     mine = [report for report in told.reports if report.operator == name]
     if name in losses.estimated:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidegate.model.debts import Debt, OwedCell, Payment
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
@@ -46,7 +46,7 @@ class Ledger:
 
 
 def owed_after(
-    before: Manifest, plan: Plan, reports: Sequence[TaskReport], operators: Mapping[str, Operator]
+    before: Manifest, plan: Plan, reports: Sequence[TaskReport], operators: Mapping[str, OperatorTraits]
 ) -> Ledger:
     """The ledger with what a pass paid and what it left out; nothing is owed where nothing is repaired."""
     forgiven = before.forgiven if before.batch == plan.batch else ()
@@ -64,7 +64,7 @@ def owed_after(
 
 def recorded(
     plan: Plan,
-    operator: Operator,
+    operator: OperatorTraits,
     skipping: Skipping,
     reports: Sequence[TaskReport],
     stored: Sequence[Piece],
@@ -107,7 +107,7 @@ def _cells(skipping: Skipping, reports: Sequence[TaskReport]) -> tuple[OwedCell,
 
 
 def _spans(
-    operator: Operator, new: Sequence[Piece], stored: Sequence[Piece], forget_us: tuple[int, int]
+    operator: OperatorTraits, new: Sequence[Piece], stored: Sequence[Piece], forget_us: tuple[int, int]
 ) -> tuple[Span, Span]:
     """Per side: times of the rows that came, and of all that they have in reach and that were there."""
     within = operator.within

@@ -5,35 +5,38 @@ What a pair is worth: checked before the query starts, so that no batch fails be
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.join_conditions import Condition, OnPairs, OnSets
 from tidegate.api.nodes import Join
 from tidegate.api.streams import HIDDEN
-from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.expression_checks import check_sendable, understood
 from tidegate.driver.compile.keys import is_binary, quoted, type_of
 from tidegate.driver.sql_text import condition
 from tidegate.errors import FlowError
 from tidegate.worker.runtime.layout import TIME
 
+if TYPE_CHECKING:
+    from tidegate.driver.operators.join import JoinOperator
 
-def check_utility(compiled: Compiled, utility: Any) -> None:
+
+def check_utility(spark: SparkSession, joins: Sequence[JoinOperator], utility: Any) -> None:
     """It must be a number, made of the columns of every inner join."""
-    valued = [join for join in compiled.joins if join.layout.cells]
+    valued = [join for join in joins if join.layout.cells]
     if not valued:
         raise FlowError(
             "A utility values the pairs of inner joins", got="a flow without one", do="Leave it out"
         )
     for join in valued:
-        empty = compiled.spark.createDataFrame([], join.schema)
+        empty = spark.createDataFrame([], join.schema)
         known = ", ".join(column.name for column in join.layout.output)
         with understood(
-            f"The utility does not fit the rows of {join.layout.operator}",
+            f"The utility does not fit the rows of {join.name}",
             do=f"Use columns of the joined row: {known}",
         ):
             kind = empty.select(condition(utility)).schema.fields[0].dataType
@@ -58,16 +61,19 @@ _ITEMS = (
 
 def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> None:
     """The columns are there, of types that can be compared, and a function can go to the workers."""
-    if isinstance(condition, OnPairs):
-        check_sendable(f"The pairwise function {condition.name!r}", condition.function)
+    if not condition.holds_sets:
+        check_sendable(
+            f"The pairwise function {cast(OnPairs, condition).name!r}", cast(OnPairs, condition).function
+        )
     for names in condition.columns:
         kinds = [
             type_of(frame, name, side, "column")
             for frame, name, side in zip((left, right), names, ("left", "right"), strict=True)
         ]
-        if isinstance(condition, OnSets):
+        if condition.holds_sets:
             one, other = (
-                _items_of(kind, name, condition.weighted) for kind, name in zip(kinds, names, strict=True)
+                _items_of(kind, name, cast(OnSets, condition).weighted)
+                for kind, name in zip(kinds, names, strict=True)
             )
             if one != other:
                 raise FlowError(
@@ -90,7 +96,7 @@ def check_where(where: Any, joined: DataFrame, operator: str) -> None:
 
 def is_null(condition: Condition | None, side: int) -> Column:
     """Rows that can never match: their set is null."""
-    if not isinstance(condition, OnSets):
+    if condition is None or not condition.holds_sets:
         return F.lit(False)
     return F.col(quoted(condition.columns[0][side])).isNull()
 

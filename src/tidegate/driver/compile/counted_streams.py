@@ -7,38 +7,35 @@ tasks, too, by the clock of the plan; Spark's own clock is part of the code that
 
 from __future__ import annotations
 
-from tidegate.api.nodes import Node, Refused, Source
+from tidegate.api.nodes import Node, Source
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.compiled import Compiled
+from tidegate.model.graph import ROWS
 
 
 def observed_streams(compiled: Compiled, sifts: bool) -> set[str]:
     """Streams that no operator sees in full; `sifts`: rows may be dropped in front of matches."""
-    readers: list[tuple[Node, bool]] = [(side.node, False) for join in compiled.joins for side in join.inputs]
-    readers += [(window.node.parent, False) for window in compiled.windows]
-    readers += [(match.node.parent, sifts) for match in compiled.matches]
     seen_whole: set[str] = set()
     dropped: set[str] = set()
-    for node, sifted in readers:
-        base, boxes = ports.boxes_of(node)
-        if isinstance(base, Source):
-            (dropped if ports.may_drop(boxes) or sifted else seen_whole).add(base.name)
+    for operator in compiled.operators:
+        sifted = sifts and operator.node.sheds == ROWS
+        for node in operator.node.inputs:
+            base, steps = ports.boxes_of(node)
+            if isinstance(base, Source):
+                (dropped if ports.may_drop(steps) or sifted else seen_whole).add(base.name)
     return set(compiled.sources) - (seen_whole - dropped)
 
 
 def judged_by_spark(compiled: Compiled) -> set[str]:
     """Streams whose times Spark must judge: observed ones whose tasks do not, and all that are tapped."""
-    return (compiled.observed - _judged_by_matches(compiled)) | _tapped(compiled)
-
-
-def _judged_by_matches(compiled: Compiled) -> set[str]:
-    """Streams that matches read, and no join: their tasks find times too far ahead, as those of joins do."""
-    joined = {side.port.stream for join in compiled.joins for side in join.inputs}
-    return {match.tap.stream for match in compiled.matches if match.tap is not None} - joined
+    operators = compiled.operators
+    by_tasks = {stream for one in operators if one.judges_observed for stream in one.streams}
+    by_tasks -= {stream for one in operators if one.needs_judged for stream in one.streams}
+    return (compiled.observed - by_tasks) | _tapped(compiled)
 
 
 def _tapped(compiled: Compiled) -> set[str]:
     """Streams with rows that go straight to an output."""
-    bases = [ports.boxes_of(output.node)[0] for output in compiled.outputs]
-    sources = [base.parent if isinstance(base, Refused) else base for base in bases]
-    return {source.name for source in sources if isinstance(source, Source)}
+    bases: list[Node] = [ports.boxes_of(output.node)[0] for output in compiled.outputs]
+    straight = [base for base in bases if compiled.operator_of(base) is None]
+    return {compiled.feeding(base) for base in straight}

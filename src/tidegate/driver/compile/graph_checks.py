@@ -10,18 +10,16 @@ stays as it is: another run on the checkpoint may select others.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import types as T
 
 from tidegate.api.goal import Shed
-from tidegate.api.join_conditions import OnSets
-from tidegate.api.nodes import Box, Join, Match, Node, Output, Source, Window
+from tidegate.api.nodes import Box, Join, Node, OperatorNode, Output, Source
 from tidegate.driver.compile import ports
 from tidegate.errors import FlowError
+from tidegate.model.graph import FlowGraph, FlowTraits
 from tidegate.model.times import LEFT
 from tidegate.worker.runtime.layout import JoinLayout
 
@@ -39,22 +37,14 @@ def selected(outputs: Sequence[Output], join: Join) -> tuple[str, ...] | None:
 
 
 def _readers(outputs: Sequence[Output], join: Join) -> Iterator[Output | Node]:
-    """Who takes the rows of a join; the same one may come several times."""
+    """What takes the rows of a join; the same reader may come several times."""
     waiting: list[Output | Node] = list(outputs)
     while waiting:
         reader = waiting.pop()
-        parents = _parents(reader)
+        parents = (reader.node,) if isinstance(reader, Output) else reader.inputs
         waiting += parents
         if any(parent is join for parent in parents):
             yield reader
-
-
-def _parents(reader: Output | Node) -> list[Node]:
-    if isinstance(reader, Output):
-        return [reader.node]
-    if isinstance(reader, Join):
-        return [reader.left, reader.right]
-    return [reader.parent] if isinstance(reader, Box | Match | Window) else []
 
 
 def check_outputs(outputs: Sequence[Output]) -> None:
@@ -86,11 +76,8 @@ def sources_of(outputs: Sequence[Output]) -> list[Source]:
     def visit(node: Node) -> None:
         if isinstance(node, Source):
             found.setdefault(id(node), node)
-        elif isinstance(node, Join):
-            visit(node.left)
-            visit(node.right)
-        else:
-            visit(node.parent)
+        for parent in node.inputs:
+            visit(parent)
 
     for output in outputs:
         visit(output.node)
@@ -101,24 +88,56 @@ def sources_of(outputs: Sequence[Output]) -> list[Source]:
     return list(found.values())
 
 
-def outputs_behind(outputs: Sequence[Output], node: Node) -> list[str]:
-    """Names of the outputs that a node contributes to."""
+def graph_of(outputs: Sequence[Output]) -> tuple[FlowGraph, dict[int, str]]:
+    """The flow by name, and by identity of a node the name of its operator.
 
-    def reaches(start: Node) -> bool:
-        if start is node or isinstance(start, Source):
-            return start is node
-        if isinstance(start, Join):
-            return reaches(start.left) or reaches(start.right)
-        return reaches(start.parent)
+    Operators are numbered by kind, in the order in which outputs need them.
+    """
+    names: dict[int, str] = {}
+    numbers: Counter[str] = Counter()
+    streams: dict[str, None] = {}
+    operators: dict[str, FlowTraits] = {}
+    inputs: dict[str, tuple[str, ...]] = {}
 
-    return sorted(output.name for output in outputs if reaches(output.node))
+    def visit(node: Node) -> str:
+        base, _ = ports.boxes_of(node)
+        if id(base) in names:
+            return names[id(base)]
+        read = tuple(visit(parent) for parent in base.inputs)
+        if isinstance(base, Source):
+            streams[base.name] = None
+            return base.name
+        if not isinstance(base, OperatorNode):
+            return read[0]
+        numbers[base.label] += 1
+        name = names[id(base)] = f"{base.label}{numbers[base.label]}"
+        operators[name], inputs[name] = _traits(base), read
+        return name
+
+    shown = {output.name: visit(output.node) for output in outputs}
+    return FlowGraph(tuple(streams), operators, inputs, shown), names
 
 
-def alike(described: Mapping[str, Any]) -> list[str]:
-    """Names of operators whose descriptions are those of others, too."""
-    texts = {name: json.dumps(one, sort_keys=True) for name, one in described.items()}
-    counts = Counter(texts.values())
-    return [name for name, text in texts.items() if counts[text] > 1]
+def _traits(node: OperatorNode) -> FlowTraits:
+    return FlowTraits(
+        node.label,
+        node.fewer_in_fewer_out,
+        node.passes_through,
+        node.estimates,
+        node.repairable,
+        node.sheds,
+    )
+
+
+def check_estimates(graph: FlowGraph) -> None:
+    """What is estimated goes to outputs, past no operator that computes with it."""
+    reader = graph.reader_of_estimates()
+    if reader is not None:
+        raise FlowError(
+            f"A {reader} takes the results of an approximate window",
+            why="An estimate of estimates has no valid interval, and groups that were not seen would be missing",
+            do="Write the results out, or leave out approximate=True: exact windows may feed others",
+        )
 
 
 def all_streaming_or_none(sources: Sequence[Source]) -> bool:
@@ -144,32 +163,6 @@ def same_time_type(left: T.DataType, right: T.DataType) -> None:
         )
 
 
-#: Joins for which fewer input rows mean fewer, still correct, output rows.
-MAY_LOSE = ("inner", "left_semi")
-
-
-def joins_that_may_skip(outputs: Sequence[Output]) -> set[int]:
-    """Joins that may leave out results: a lonely row must never come out for want of a partner."""
-    may_skip: dict[int, bool] = {}
-
-    def visit(node: Node, below: bool) -> None:
-        base, _ = ports.boxes_of(node)
-        if isinstance(base, Join):
-            allowed = below and base.how in MAY_LOSE
-            may_skip[id(base)] = may_skip.get(id(base), True) and allowed
-            visit(base.left, allowed)
-            visit(base.right, allowed)
-        elif isinstance(base, Match):
-            visit(base.parent, below)
-        elif isinstance(base, Window):
-            # A window of fewer rows would be wrong, not missing.
-            visit(base.parent, False)
-
-    for output in outputs:
-        visit(output.node, True)
-    return {join for join, allowed in may_skip.items() if allowed}
-
-
 def joins_by_content(layouts: Sequence[JoinLayout], shed: Shed) -> tuple[str, ...]:
     """Names of the joins whose rows may choose what they look at by what they carry.
 
@@ -182,98 +175,5 @@ def joins_by_content(layouts: Sequence[JoinLayout], shed: Shed) -> tuple[str, ..
     return tuple(
         one.operator
         for one in layouts
-        if one.spread and isinstance(one.condition, OnSets) and one.within.slot_us(LEFT)
+        if one.spread and one.condition is not None and one.condition.holds_sets and one.within.slot_us(LEFT)
     )
-
-
-def joins_that_may_repair(outputs: Sequence[Output]) -> set[int]:
-    """Joins whose left out results may come later: nothing behind them minds how old a row is.
-
-    A join or a window behind them would take such rows for late ones. A left semi join with a condition that
-    only Spark can judge emits its rows in a second step, which does not know what batch they belong to.
-    """
-    may_skip = joins_that_may_skip(outputs)
-    straight: dict[int, bool] = {}
-
-    def visit(node: Node, to_an_output: bool) -> None:
-        base, _ = ports.boxes_of(node)
-        if isinstance(base, Join):
-            judged_later = base.how == "left_semi" and base.where is not None
-            straight[id(base)] = straight.get(id(base), True) and to_an_output and not judged_later
-            visit(base.left, False)
-            visit(base.right, False)
-        elif isinstance(base, Match):
-            visit(base.parent, to_an_output)
-        elif isinstance(base, Window):
-            visit(base.parent, False)
-
-    for output in outputs:
-        visit(output.node, True)
-    return {join for join, allowed in straight.items() if allowed and join in may_skip}
-
-
-def matches_that_may_sift(outputs: Sequence[Output]) -> set[int]:
-    """Matches of a source whose rows may be dropped: nothing behind shows a lonely row for want of them."""
-    may_sift: dict[int, bool] = {}
-
-    def visit(node: Node, below: bool) -> None:
-        base, _ = ports.boxes_of(node)
-        if isinstance(base, Join):
-            allowed = below and base.how in MAY_LOSE
-            visit(base.left, allowed)
-            visit(base.right, allowed)
-        elif isinstance(base, Match):
-            from_source = isinstance(ports.boxes_of(base.parent)[0], Source)
-            may_sift[id(base)] = may_sift.get(id(base), from_source) and below
-            visit(base.parent, below)
-        elif isinstance(base, Window):
-            visit(base.parent, False)
-
-    for output in outputs:
-        visit(output.node, True)
-    return {match for match, allowed in may_sift.items() if allowed}
-
-
-def check_estimates(outputs: Sequence[Output]) -> None:
-    """What is estimated goes to outputs, past no operator that computes with it."""
-
-    def visit(node: Node, taken_by: str | None) -> None:
-        base, _ = ports.boxes_of(node)
-        if isinstance(base, Window) and base.approximate and taken_by is not None:
-            raise FlowError(
-                f"A {taken_by} takes the results of an approximate window",
-                why="An estimate of estimates has no valid interval, and groups that were not seen would "
-                "be missing",
-                do="Write the results out, or leave out approximate=True: exact windows may feed others",
-            )
-        if isinstance(base, Join):
-            visit(base.left, "join")
-            visit(base.right, "join")
-        elif isinstance(base, Match):
-            visit(base.parent, taken_by)
-        elif isinstance(base, Window):
-            visit(base.parent, "window")
-
-    for output in outputs:
-        visit(output.node, None)
-
-
-def operators_whose_time_counts(outputs: Sequence[Output]) -> set[int]:
-    """Operators whose rows need their event time, because a join or a window takes them."""
-    feeding: set[int] = set()
-
-    def visit(node: Node, below_a_join: bool) -> None:
-        base, _ = ports.boxes_of(node)
-        if isinstance(base, (Join, Match, Window)) and below_a_join:
-            feeding.add(id(base))
-        if isinstance(base, Join):
-            visit(base.left, True)
-            visit(base.right, True)
-        elif isinstance(base, Match):
-            visit(base.parent, below_a_join)
-        elif isinstance(base, Window):
-            visit(base.parent, True)
-
-    for output in outputs:
-        visit(output.node, False)
-    return feeding

@@ -9,13 +9,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Window
-from tidegate.driver.compile.compiled import CompiledWindow
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary
 from tidegate.driver.compile.window_aggregates import Taken
 from tidegate.errors import FlowError
-from tidegate.window.spec import END, HIGH, LOW, START, RowsSpec
-from tidegate.worker.runtime.layout import REPORT, TIME
+from tidegate.window.spec import END, HIGH, LOW, START
+from tidegate.worker.runtime.layout import REPORT, TIME, WindowLayout
 
 _PLAIN = (T.IntegralType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
 
@@ -31,7 +30,7 @@ def check_by(node: Window, frame: DataFrame) -> None:
             do="Name columns as they are, or add them with with_column",
         )
     unclear = [name for name in node.by if not _equal_where_hashes_are(frame.schema[name].dataType)]
-    if unclear and (node.approximate or isinstance(node.spec, RowsSpec)):
+    if unclear and (node.approximate or node.spec.counts_rows):
         which = "Approximate windows" if node.approximate else "Windows of rows"
         raise FlowError(
             f"{which} cannot group by columns of this type",
@@ -43,7 +42,7 @@ def check_by(node: Window, frame: DataFrame) -> None:
 
 def check_rows(node: Window, taken: Taken) -> None:
     """Windows of rows are made of single rows, so there must be every partial of such."""
-    if isinstance(node.spec, RowsSpec) and not taken.may_go_by_row:
+    if node.spec.counts_rows and not taken.may_go_by_row:
         raise FlowError(
             "Windows of rows cannot have approximate aggregates",
             got=", ".join(taken.sketched),
@@ -57,7 +56,7 @@ def columns_read(node: Window, taken: Taken) -> set[str] | None:
 
     Rows that are chosen or put in order by a hash of the row are looked at as a whole.
     """
-    if node.approximate or isinstance(node.spec, RowsSpec):
+    if node.approximate or node.spec.counts_rows:
         return None
     return {*node.by, *taken.reads}
 
@@ -101,17 +100,17 @@ def bound_type(kind: T.DataType) -> T.DataType:
     return T.DoubleType() if isinstance(kind, T.NumericType) else kind
 
 
-def window_fingerprint(window: CompiledWindow) -> dict[str, Any]:
+def window_fingerprint(layout: WindowLayout, taken: Taken, schema: T.StructType) -> dict[str, Any]:
     """What must not change between two runs on one checkpoint: stored partials depend on it."""
     return {
-        **asdict(window.layout.spec),
-        "stream": window.layout.stream,
-        "by": list(window.layout.by),
-        "arguments": window.taken.described,
-        "partials": [text for _, text in window.taken.partials],
+        **asdict(layout.spec),
+        "stream": layout.stream,
+        "by": list(layout.by),
+        "arguments": taken.described,
+        "partials": [text for _, text in taken.partials],
         "udafs": {
-            name: {"state": layout.declared, "merge": layout.udaf.merge is not None}
-            for name, layout in window.layout.udafs.items()
+            name: {"state": udaf.declared, "merge": udaf.udaf.merge is not None}
+            for name, udaf in layout.udafs.items()
         },
-        "output": window.schema.simpleString(),
+        "output": schema.simpleString(),
     }

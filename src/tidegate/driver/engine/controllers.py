@@ -24,13 +24,13 @@ from tidegate.control.receipts import completeness
 from tidegate.control.receipts.receipts import Told, receipt_of
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
-from tidegate.driver.compile.lineage import ways_of
+from tidegate.driver.compile.lineage import lineage_of
 from tidegate.driver.engine.batch import BatchDone, Timings
 from tidegate.driver.engine.match_counts import Matching, counted
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.frames.drop_frames import Dropping
 from tidegate.driver.frames.sample_frames import Estimating
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.skip_plan import Skipping
@@ -56,22 +56,22 @@ class Moment:
 class Controllers:
     """Of one query, for the life of a run."""
 
-    def __init__(self, compiled: Compiled, settings: Settings, operators: Mapping[str, Operator]):
+    def __init__(self, compiled: Compiled, settings: Settings, operators: Mapping[str, OperatorTraits]):
         self.settings, self._operators = settings, dict(operators)
         self.matching = Matching(compiled, settings.sifting)
         self.dropping = Dropping(settings.dropping)
         self.estimating = Estimating(settings.estimating)
-        self._ways = ways_of(compiled, self._operators, settings.dropping)
+        self._lineage = lineage_of(compiled, self._operators, settings.dropping)
         #: Windows that may take rows as they are, and those whose partials are as large as rows.
-        self._plain_windows = [window.layout.operator for window in compiled.windows if window.plain]
-        self._row_windows = [w.layout.operator for w in compiled.windows if w.taken.keeps_rows]
+        self._plain_windows = [window.name for window in compiled.windows if window.plain]
+        self._row_windows = [w.name for w in compiled.windows if w.taken.keeps_rows]
         #: How many instances the next batch is to have, and what those of the last one did.
         self.instances = settings.instances
         self._loads: dict[str, tuple[Load, ...]] | None = None
         #: Do tasks tell which keys make their work?
         self.watching = settings.balance.moves
         #: By join: how far apart the times of a pair may lie.
-        self._withins = {join.layout.operator: join.layout.within for join in compiled.joins}
+        self._withins = {join.name: join.layout.within for join in compiled.joins}
         #: The query is about to stop: the next batch pays all that is owed.
         self.closing = False
 
@@ -200,7 +200,7 @@ class Controllers:
         estimated = self.estimating.estimated(done.plan, done.before, done.after)
         rows = counted(done.raw, done.entered, done.late)
         told = Told(done.plan, done.before, done.after, done.settled, done.matched, rows, missing, estimated)
-        receipt, gaps_us = receipt_of(self._ways, told)
+        receipt, gaps_us = receipt_of(self._lineage, told)
         self._remember(done, {completeness.CONTROL: gaps_us})
         return receipt
 

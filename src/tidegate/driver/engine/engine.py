@@ -21,21 +21,20 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tidegate.api.nodes import Join, Match, Node, Output, Window
+from tidegate.api.nodes import Output
 from tidegate.control import planning
 from tidegate.control.balance import balancing
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import Taken
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
-from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledWindow
-from tidegate.driver.compile.lineage import emits_every_row, feeding, operators_of
-from tidegate.driver.compile.ports import boxes_of
+from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.compile.lineage import emits_every_row, traits_of
 from tidegate.driver.engine.batch import BatchDone, Timings
 from tidegate.driver.engine.controllers import Controllers, Moment
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.engine.skew_scan import FirstLook
-from tidegate.driver.engine.work_orders import Tasks
+from tidegate.driver.engine.work_orders import WorkOrders
 from tidegate.driver.frames import observed
 from tidegate.driver.frames.frame_cache import Known
 from tidegate.driver.frames.pass_frames import build_pass
@@ -87,9 +86,8 @@ class Engine:
         #: Called at each step of a batch with its name and the batch: where tests crash on purpose.
         self.on_step: Callable[[str, int], None] = lambda step, batch: None
         self._on_progress, self._clock = on_progress, clock
-        stateful: list[CompiledJoin | CompiledWindow] = [*compiled.joins, *compiled.windows]
-        self._layouts = {operator.layout.operator: operator.layout for operator in stateful}
-        self._operators = operators_of(compiled)
+        self._operators = traits_of(compiled)
+        self._streams = {operator.name: operator.streams for operator in compiled.operators}
         self.manifest = self._recover()
         self.controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
@@ -100,7 +98,7 @@ class Engine:
         self._awake_us = self._now_us()
         self._known = Known()
         self._staging = Staging.of(compiled, checkpoint.store)
-        self._tasks = Tasks(compiled, checkpoint.store.url, self._staging)
+        self._work_orders = WorkOrders(compiled, checkpoint.store.url, self._staging)
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
@@ -167,7 +165,7 @@ class Engine:
 
     def close(self) -> None:
         """Give back what workers were sent for the life of the query; no batch may follow."""
-        self._tasks.close()
+        self._work_orders.close()
 
     def _plan(self, frame: DataFrame, batch: int, flush: bool) -> Plan:
         known = self.checkpoint.plans.read(batch)
@@ -226,7 +224,7 @@ class Engine:
     def _commit(self, done: BatchDone, started: float) -> Progress:
         """Learn from the batch, tell of it, and make it done."""
         progress = progress_of(
-            done.batch, done.after, done.settled, done.matched, self._layouts, done.seen, done.late
+            done.batch, done.after, done.settled, done.matched, self._streams, done.seen, done.late
         )
         progress["started"] = started
         progress["output_rows"] = self._output_rows(done.all_reports)
@@ -276,10 +274,10 @@ class Engine:
 
     def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._times.timed("build"):
-            lonely = any(any(operator.lonely) for operator in self._operators.values())
-            again = plan.pay_all or (plan.settle_after and lonely)
+            waits = any(any(operator.unmatched) for operator in self._operators.values())
+            again = plan.pay_all or (plan.settle_after and waits)
             passing = self.controllers.dropping.passing(plan)
-            works = self._tasks.works(plan, before, passing, self.controllers.watching)
+            works = self._work_orders.of(plan, before, passing, self.controllers.watching)
             one = build_pass(self.compiled, frame, works, again, self._known)
         passes.append(one)
         with self._times.timed("run"):
@@ -300,10 +298,10 @@ class Engine:
     ) -> None:
         passing = self.controllers.dropping.passing(plan)
         for output in self.compiled.outputs:
-            if sinks.may_skip(output, batch) and self._is_empty(output.node, reports):
+            if sinks.may_skip(output, batch) and self._is_empty(output, reports):
                 continue
             self._step(f"sink {output.name}", batch)
-            gaps = passing.before(feeding(self.compiled, output.node), output)
+            gaps = passing.before(self.compiled.feeding(output.node), output)
             folder = self._staging.linked.get(output.name) if gaps is None else None
             files = self._staged(passes, output)
             if files and folder is not None and linked_output.publish(files, folder, batch):
@@ -318,31 +316,31 @@ class Engine:
 
     def _staged(self, passes: list[Pass], output: Output) -> list[str]:
         """The files with the rows of an output."""
-        operator = self.compiled.feeding(output)
-        return [file for one in passes for file in one.staged.get(str(operator), ())]
+        operator = self.compiled.feeding(output.node)
+        return [file for one in passes for file in one.staged.get(operator, ())]
 
     def _output_rows(self, reports: list[TaskReport | MatchReport]) -> dict[str, int]:
         """Rows per output, where nothing behind the operator can have changed their number."""
         rows = {}
         for output in self.compiled.outputs:
-            base, _ = boxes_of(output.node)
-            if isinstance(base, (Join, Match, Window)) and emits_every_row(output.node):
-                name = self.compiled.operator_of(base).layout.operator
-                rows[output.name] = sum(r.emitted for r in reports if r.operator == name)
+            operator = self.compiled.shown_by(output)
+            if operator is not None and emits_every_row(output.node):
+                rows[output.name] = _emitted(operator.name, reports)
         return rows
 
-    def _is_empty(self, node: Node, reports: list[TaskReport | MatchReport]) -> bool:
-        base, _ = boxes_of(node)
-        if not isinstance(base, (Join, Match, Window)):
-            return False
-        name = self.compiled.operator_of(base).layout.operator
-        return not any(report.emitted for report in reports if report.operator == name)
+    def _is_empty(self, output: Output, reports: list[TaskReport | MatchReport]) -> bool:
+        operator = self.compiled.shown_by(output)
+        return operator is not None and not _emitted(operator.name, reports)
 
     def _step(self, name: str, batch: int) -> None:
         self.on_step(name, batch)
 
     def _now_us(self) -> int:
         return int(self._clock() * 1_000_000)
+
+
+def _emitted(operator: str, reports: list[TaskReport | MatchReport]) -> int:
+    return sum(report.emitted for report in reports if report.operator == operator)
 
 
 def _check_complete(reports: list[TaskReport], plan: Plan) -> None:

@@ -39,7 +39,7 @@ class Matching:
 
     def __init__(self, compiled: Compiled, settings: SiftSettings | None):
         self._compiled, self._settings = compiled, settings
-        self._streams = {match.layout.operator: match.layout.stream for match in compiled.matches}
+        self._streams = {match.name: match.layout.stream for match in compiled.matches}
         self._sources = SourceSifters(compiled.matches)
 
     def sifters(self, manifest: Manifest) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Matching:
             if stream is None:
                 continue
             if stream in seen:
-                newest_us = self._compiled.newest_us(stream, plan.now_us)
+                newest_us = self._compiled.newest_us(stream, plan)
                 found[stream] = observed.judged(seen[stream], mine, newest_us)
             elif stream not in elsewhere:
                 found[stream] = observed.counted_by(mine)
@@ -85,8 +85,8 @@ class Matching:
 
     def _seen_elsewhere(self) -> set[str | None]:
         """Streams whose rows the tasks of joins or windows count."""
-        joined = {side.port.stream for join in self._compiled.joins for side in join.inputs}
-        return joined | {window.layout.stream for window in self._compiled.windows}
+        operators = self._compiled.operators
+        return {stream for one in operators if one.stateful for stream in one.streams}
 
     def late(self, reports: Sequence[MatchReport]) -> dict[str, int]:
         """Late rows of streams that only matches count; each stream is counted at one of them."""

@@ -33,7 +33,7 @@ class FirstLook:
         self._settings = settings
         #: By join: the tags of its two ports.
         self._ports = {
-            join.layout.operator: tuple(side.port.tag for side in join.inputs)
+            join.name: tuple(side.port.tag for side in join.inputs)
             for join in compiled.joins
             if compiled.streaming and all(side.from_source for side in join.inputs)
         }

@@ -17,7 +17,6 @@ from typing import Any
 from tidegate.api.nodes import Output
 from tidegate.control.actuators import window_dropping
 from tidegate.control.actuators.window_dropping import DropSettings
-from tidegate.driver.compile.lineage import output_name, plain_name
 from tidegate.driver.sql_text import data, literal
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -27,6 +26,19 @@ from tidegate.window.drop.gap_table import NO_GAPS, GapTable, gap_table
 from tidegate.window.drop.intervals import Intervals, union
 from tidegate.window.drop.kept_arrows import Arrow
 from tidegate.worker.runtime.layout import TIME
+
+#: Outputs may have the names of streams or operators.
+_OUTPUT = "output "
+
+
+def output_name(name: str) -> str:
+    """The name of an output in the network of windows."""
+    return _OUTPUT + name
+
+
+def plain_name(name: str) -> str:
+    """The name that the user knows an output by."""
+    return name.removeprefix(_OUTPUT)
 
 
 class Passing:

@@ -1,7 +1,4 @@
-"""One pass over all operators: its one action, what it reports, and the rows that it has for outputs.
-
-The rows behind an operator, or of a source's port, out of the frames of a pass.
-"""
+"""One pass over all operators: its one action, what it reports, and the rows that it has for outputs."""
 
 from __future__ import annotations
 
@@ -13,44 +10,21 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.api.nodes import Join, Match, Node, Refused, Window
+from tidegate.api.nodes import Node, Refused
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledOperator, Tap
+from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames import observed
 from tidegate.driver.frames.drop_frames import in_gap
+from tidegate.driver.frames.pass_input import result
 from tidegate.driver.io.staging import read_staged
-from tidegate.driver.sql_text import condition
+from tidegate.driver.operators.protocol import Operator
+from tidegate.driver.operators.tap import Tap
 from tidegate.model.reports import Entered, MatchReport, TaskReport, is_match_report
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
-
-
-def result(operator: CompiledOperator, results: Mapping[str, DataFrame], staged: bool = False) -> DataFrame:
-    """The rows alone: no reports, and for an inner join only those that its condition lets through.
-
-    `staged`: they were read back from files, which hold no reports.
-    """
-    frame = results[operator.layout.operator]
-    if not staged:
-        frame = frame.where(f"{REPORT} IS NULL").drop(REPORT)
-    if not isinstance(operator, CompiledJoin):
-        return frame
-    if operator.node.where is not None and operator.candidates is None:
-        # Behind the reports, not beside them: a condition in Python must never see a row of nulls.
-        frame = frame.where(condition(operator.node.where))
-    return frame
-
-
-def entering(frame: DataFrame, tap: Tap, usable_only: bool = True) -> DataFrame:
-    """Rows of one port with the columns of its stream and their time, on time or not."""
-    columns = zip(tap.port.lanes, tap.port.columns, strict=True)
-    mine = f"{TAG} = {tap.port.tag}"
-    if usable_only:
-        mine += f" AND {TIME} != {BEGINNING_US}L"
-    return frame.where(mine).selectExpr(*[f"{lane} AS {quoted(name)}" for lane, name in columns], TIME)
 
 
 def tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> DataFrame:
@@ -129,9 +103,9 @@ class Pass:
         `gaps`: starts of windows that this output does not show.
         """
         base, boxes = ports.boxes_of(node)
-        if isinstance(base, (Join, Match, Window)):
-            operator = self.compiled.operator_of(base)
-            if operator.layout.operator not in self.results:
+        operator = self.compiled.operator_of(base)
+        if operator is not None:
+            if operator.name not in self.results:
                 return None
             frame = self._result(operator)
             if gaps is not None:
@@ -158,33 +132,31 @@ class Pass:
             rows = (
                 self._result(join).where(F.col(CELL) >= 0).groupBy(CELL).agg(worth.alias("worth")).collect()
             )
-            found[join.layout.operator] = {row[CELL]: float(row["worth"] or 0.0) for row in rows}
+            found[join.name] = {row[CELL]: float(row["worth"] or 0.0) for row in rows}
         return found
 
     def late(self, late_before_us: Mapping[str, int]) -> dict[str, int]:
         """Late rows of streams that enter no operator, where no task counts them."""
-        joined = {side.port.stream for join in self.compiled.joins for side in join.inputs}
-        joined |= {match.layout.stream for match in self.compiled.matches}
-        joined |= {window.layout.stream for window in self.compiled.windows}
+        counted = {stream for operator in self.compiled.operators for stream in operator.streams}
         # Refused rows are tapped in front of all boxes, so where there is such a tap it has the last word.
         taps = sorted(self.compiled.taps.values(), key=lambda tap: tap.kind != "rows")
-        chosen = {tap.stream: tap for tap in taps if tap.stream not in joined}
+        chosen = {tap.stream: tap for tap in taps if tap.stream not in counted}
         if self.input is None or not chosen:
             return {}
         counts = [F.count_if(is_late(tap, late_before_us)).alias(name) for name, tap in chosen.items()]
         row = self.input.agg(*counts).collect()[0]
         return {name: int(row[name]) for name in chosen}
 
-    def _result(self, operator: CompiledOperator) -> DataFrame:
+    def _result(self, operator: Operator) -> DataFrame:
         """The rows of an operator, read back where its tasks staged them."""
-        name = operator.layout.operator
+        name = operator.name
         staged = name in self.staging
         if staged and name not in self._read_back:
             session = self.results[name].sparkSession
             listed = self.staging[name].listed
             self.results[name] = read_staged(session, self.staged[name], operator.schema, listed)
             self._read_back.add(name)
-        return result(operator, self.results, staged)
+        return result(operator, self.results[name], staged)
 
     def release(self) -> None:
         for frame in self.held:

@@ -16,57 +16,28 @@ Inner joins do not need this: for them the condition is a filter behind the join
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, islice
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.driver.compile.compiled import CompiledJoin
 from tidegate.driver.sql_text import condition
-from tidegate.worker.join.residual import Handover, SettleInstance
-from tidegate.worker.join.task import JoinInstance, instance_in
+from tidegate.worker.join.residual import find_candidates, settle_judged
 from tidegate.worker.join.work import JoinBatch
-from tidegate.worker.runtime.layout import OK, REPORT
+from tidegate.worker.runtime.layout import OK
+
+if TYPE_CHECKING:
+    from tidegate.driver.operators.join import JoinOperator
 
 
-def judged(rows: DataFrame, join: CompiledJoin, work: JoinBatch) -> DataFrame:
+def judged(rows: DataFrame, join: JoinOperator, work: JoinBatch) -> DataFrame:
     """Run a join with a residual condition over rows that lie at their instances."""
-    if join.candidates is None or join.candidates_schema is None:
+    if join.candidates is None:
         return rows
-    finding = replace(work, layout=join.candidates)
-
-    def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        received = list(batches)
-        context = TaskContext.get()
-        task = context.partitionId() if context is not None else 0
-        number = instance_in(received, task)
-        handover = Handover(work, _attempt(context))
-        handover.tell("instance", str(number))
-        for result in JoinInstance(finding, number, uuid.uuid4().hex[:12]).run(iter(received)):
-            texts = result.column(REPORT)
-            if texts.null_count:
-                yield result
-            else:
-                handover.tell("report", texts[0].as_py())
-
-    def settle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        handover = Handover(work, _attempt(TaskContext.get()))
-        # The first rows, or their end, mean that the first step has begun, and has said who it is.
-        rows = chain(list(islice(batches, 1)), batches)
-        number = int(handover.heard("instance"))
-        settling = SettleInstance(work, number, uuid.uuid4().hex[:12])
-        yield from settling.run(rows, lambda: handover.heard("report"))
-
-    candidates = rows.mapInArrow(find, join.candidates_schema)
+    layout, schema = join.candidates
+    finding = replace(work, layout=layout)
+    candidates = rows.mapInArrow(find_candidates(work, finding, TaskContext.get), schema)
     marked = candidates.withColumn(OK, F.coalesce(condition(join.node.where), F.lit(False)))
-    return marked.mapInArrow(settle, join.schema)
-
-
-def _attempt(context: TaskContext | None) -> int:
-    """What both steps know and no other attempt of the task does."""
-    return 0 if context is None else context.taskAttemptId()
+    return marked.mapInArrow(settle_judged(work, TaskContext.get), join.schema)

@@ -25,7 +25,7 @@ from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.sql_text import data, literal, told_apart
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -57,7 +57,7 @@ class Estimating:
     def __init__(self, settings: EstimateSettings | None):
         self._settings = settings
 
-    def decide(self, manifest: Manifest, operators: dict[str, Operator]) -> dict[str, Any]:
+    def decide(self, manifest: Manifest, operators: dict[str, OperatorTraits]) -> dict[str, Any]:
         """For the plan after this manifest."""
         return {} if self._settings is None else sampling.decide(self._settings, manifest, operators)
 

@@ -14,12 +14,12 @@ shuffle, rows that are dropped do not reach it: Spark counts all rows as they go
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.driver.compile.compiled import CompiledWindow
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames.drop_frames import in_gap
@@ -30,7 +30,7 @@ from tidegate.driver.sql_text import data, told_apart
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.panes import Panes
-from tidegate.window.spec import RowsSpec, WindowSpec
+from tidegate.window.spec import WindowSpec
 from tidegate.worker.runtime.layout import (
     CHECK,
     CODE,
@@ -46,11 +46,14 @@ from tidegate.worker.runtime.layout import (
 )
 from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
 
+if TYPE_CHECKING:
+    from tidegate.driver.operators.window import WindowOperator
+
 #: Tells the second code of a group from the first.
 _SALT = 977
 
 
-def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
+def partials(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: Known) -> DataFrame:
     """Partials of the rows, at the instances that they belong to, with a marker for every instance."""
     single = _single(work)
     made = (_of_rows if single else _added_up)(rows, window, work, known)
@@ -63,7 +66,7 @@ def partials(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: 
     )
 
 
-def only_markers(spark: SparkSession, window: CompiledWindow, work: WindowBatch) -> DataFrame:
+def only_markers(spark: SparkSession, window: WindowOperator, work: WindowBatch) -> DataFrame:
     """A pass without rows: instances that only close windows."""
     kinds = {TAG: T.ShortType(), CODE: T.LongType(), ROWS: T.LongType(), CHECK: T.LongType()}
     empty = spark.createDataFrame([], T.StructType([T.StructField(*one) for one in kinds.items()]))
@@ -87,12 +90,12 @@ def _gaps(work: WindowBatch) -> GapTable | None:
     return work.gaps if work.gaps is not None and any(work.gaps.cells) else None
 
 
-def _of_rows(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
+def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: Known) -> DataFrame:
     """Rows as they are: where groups are as many as rows, adding up before the shuffle is a waste."""
 
     def made() -> list[Column]:
         taken = window.taken
-        place = [ROW] if isinstance(work.layout.spec, RowsSpec) else []
+        place = [ROW] if work.layout.spec.counts_rows else []
         sent = [(name, text) for name, text in taken.of_rows if taken.carried[name] == name]
         return [
             *[F.col(name) for name in (TAG, *place, *map(quoted, work.layout.by))],
@@ -111,7 +114,7 @@ def _counted(rows: DataFrame, work: WindowBatch) -> DataFrame:
     return rows.observe(count_name(work.layout.operator), F.count(F.lit(1)).alias("rows"), seen)
 
 
-def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
+def _added_up(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: Known) -> DataFrame:
     """A partial per group and pane."""
 
     def made() -> list[Column]:
@@ -129,7 +132,7 @@ def _added_up(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known:
     return judged.groupBy(*keys).agg(*known.get(("added up", name), made)).drop(*weight)
 
 
-def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: Known) -> DataFrame:
+def _judged(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: Known) -> DataFrame:
     """Rows with what becomes of them, their pane or hash, their key, and the arguments of all aggregates."""
     if counts_dropped(work):
         rows = _counted(rows, work)
@@ -154,16 +157,16 @@ def _judged(rows: DataFrame, window: CompiledWindow, work: WindowBatch, known: K
     return judged.select(TAG, TIME, *needed)
 
 
-def _needed(rows: DataFrame, window: CompiledWindow, single: bool, weighed: bool) -> list[Column]:
+def _needed(rows: DataFrame, window: WindowOperator, single: bool, weighed: bool) -> list[Column]:
     """Of judged rows: pane or hash, key, weight, and the arguments of all aggregates."""
     used = F.col(TAG) == F.lit(ON_TIME)
     spec = window.layout.spec
     keys = [(name, F.expr(_canonical(rows.schema[name]))) for name in window.layout.by]
-    made = [F.expr(row_sql(rows)).alias(ROW)] if isinstance(spec, RowsSpec) else []
-    if not single and isinstance(spec, WindowSpec):
+    made = [F.expr(row_sql(rows)).alias(ROW)] if spec.counts_rows else []
+    if not single and not spec.counts_rows:
         # Rows that no window sees are added up together.
         keys = [(name, F.when(used, key)) for name, key in keys]
-        made = [F.when(used, F.expr(pane_sql(spec))).alias(PANE)]
+        made = [F.when(used, F.expr(pane_sql(window.layout.time_spec))).alias(PANE)]
     if weighed:
         made.append(F.when(used, 1 / F.col(SHARE)).alias(WEIGHT))
     named = [*keys, *window.taken.arguments]
@@ -172,7 +175,7 @@ def _needed(rows: DataFrame, window: CompiledWindow, single: bool, weighed: bool
 
 def _single(work: WindowBatch) -> bool:
     """Do rows go one by one?"""
-    return work.by_row or isinstance(work.layout.spec, RowsSpec)
+    return work.by_row or work.layout.spec.counts_rows
 
 
 def _canonical(field: T.StructField) -> str:
@@ -183,7 +186,7 @@ def _canonical(field: T.StructField) -> str:
     return f"{column} + CAST(0 AS {kind.simpleString()})"
 
 
-def _codes(frame: DataFrame, window: CompiledWindow) -> list[Column]:
+def _codes(frame: DataFrame, window: WindowOperator) -> list[Column]:
     """The codes of groups, which are hashed after Spark has told equal keys from others."""
     by = set(window.layout.by)
     keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]

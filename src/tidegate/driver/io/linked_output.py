@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 
 from pyspark.sql import SparkSession
 
-from tidegate.api.nodes import Join, Match, Node, Output, Window
+from tidegate.api.nodes import Output
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.ports import boxes_of
 
@@ -37,7 +37,7 @@ def linked_outputs(compiled: Compiled, staged: Collection[str]) -> dict[str, str
     folders = {
         output.name: _folder(compiled, output)
         for output in compiled.outputs
-        if compiled.feeding(output) in staged
+        if compiled.feeding(output.node) in staged
     }
     return {name: folder for name, folder in folders.items() if folder is not None}
 
@@ -66,23 +66,15 @@ def _show(draft: str, target: str) -> None:
     os.rename(draft, target)
 
 
-def _as_made(compiled: Compiled, node: Node) -> bool:
-    """Are the rows of a node just those that tasks make?"""
-    base, boxes = boxes_of(node)
-    if isinstance(base, Join) and base.where is None:
-        made = tuple(column.name for column in compiled.join_of(base).layout.output)
-        return all(box.columns == made for box in boxes)
-    return isinstance(node, (Match, Window))
+def _as_made(compiled: Compiled, output: Output) -> bool:
+    """Are the rows of an output just those that tasks make?"""
+    operator = compiled.shown_by(output)
+    return operator is not None and operator.as_made(boxes_of(output.node)[1])
 
 
 def _folder(compiled: Compiled, output: Output) -> str | None:
     spark = compiled.spark
-    if (
-        not _as_made(compiled, output.node)
-        or output.format != "parquet"
-        or output.path is None
-        or output.options
-    ):
+    if not _as_made(compiled, output) or output.format != "parquet" or output.path is None or output.options:
         return None
     if spark._jvm is None:
         return None

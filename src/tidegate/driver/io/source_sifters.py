@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.driver.compile.compiled import CompiledMatch
+from tidegate.driver.operators.match import MatchOperator
 from tidegate.edge.sifter_folder import offered, publish
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -21,7 +21,7 @@ CONTROL, DROPPED = "sources", "sources_dropped"
 class SourceSifters:
     """The folders of all matches of a query that have one."""
 
-    def __init__(self, matches: list[CompiledMatch]):
+    def __init__(self, matches: list[MatchOperator]):
         self._folders = {m.layout.operator: m.node.sources for m in matches if m.node.sources is not None}
         self._published: dict[str, int] = {}
 

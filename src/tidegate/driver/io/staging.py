@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from tidegate.driver.compile.compiled import Compiled, CompiledJoin, CompiledOperator
+from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.keys import is_binary, quoted
 from tidegate.driver.io import linked_output
 from tidegate.state.store.local import LocalStore
@@ -58,24 +58,16 @@ class Staging:
         """Operators that outputs alone read, in a stream whose state is on a local disk."""
         if not compiled.streaming or not isinstance(store, LocalStore):
             return cls()
-        read = compiled.read_by_operators
-        staged = [one for one in compiled.operators if one.layout.operator not in read and _stages(one)]
+        read = compiled.graph.read_by_operators()
+        staged = [
+            one for one in compiled.operators if one.name not in read and one.stages and can_stage(one.schema)
+        ]
         codec = linked_output.codec_of(compiled.spark)
-        plain = {one.layout.operator for one in staged if codec is not None and not _carries_more(one)}
+        plain = {one.name for one in staged if codec is not None and not one.hides_columns}
         folders = linked_output.linked_outputs(compiled, plain)
-        kept = {compiled.feeding(output) for output in compiled.outputs if output.name in folders}
-        names = [one.layout.operator for one in staged]
+        kept = {compiled.feeding(output.node) for output in compiled.outputs if output.name in folders}
+        names = [one.name for one in staged]
         return cls(store.root, {name: codec if name in kept else None for name in names}, folders)
-
-
-def _stages(operator: CompiledOperator) -> bool:
-    judged = isinstance(operator, CompiledJoin) and operator.candidates is not None
-    return not judged and can_stage(operator.schema)
-
-
-def _carries_more(operator: CompiledOperator) -> bool:
-    """Do rows hold a column that outputs do not show?"""
-    return isinstance(operator, CompiledJoin) and operator.layout.cells
 
 
 def can_stage(schema: T.StructType) -> bool:

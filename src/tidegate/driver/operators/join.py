@@ -1,13 +1,244 @@
-"""Joins behind the operator protocol."""
+"""Joins behind the operator protocol: compiled from `on`, `within` and `where`, one shuffle by instance."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidegate.api.nodes import Box, Join, Node
+from tidegate.control.balance.balancing import Balanced
+from tidegate.control.receipts.ledger import RANDOM_DROP, WINDOW_DROP
 from tidegate.control.repair.debts import Needs
+from tidegate.driver.compile import ports
+from tidegate.driver.compile.condition_checks import check_condition, check_where, is_null, spreading_code
+from tidegate.driver.compile.graph_checks import same_time_type, selected
+from tidegate.driver.compile.join_columns import (
+    arrow_schema,
+    compared,
+    only_wanted,
+    output_columns,
+    spark_schema,
+    stored_columns,
+    time_name,
+    with_repaired_batch,
+)
+from tidegate.driver.compile.keys import Keys, match_keys
+from tidegate.driver.compile.ports import Lanes, Port
+from tidegate.driver.frames import residual_frames
+from tidegate.driver.frames.pass_input import PassInput
+from tidegate.driver.frames.routing_frames import routed
+from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
+from tidegate.driver.operators.tap import PortInput
+from tidegate.driver.sql_text import condition
+from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
+from tidegate.window.drop import network
+from tidegate.window.spec import SIZE_MAX_US
+from tidegate.worker.join.task import JoinInstance
 from tidegate.worker.join.work import JoinBatch
-from tidegate.worker.runtime.layout import JoinLayout
+from tidegate.worker.runtime.layout import CODE, MARKER, TAG, TIME, JoinLayout, SideLayout
+from tidegate.worker.runtime.task_runner import by_instance
+
+
+class JoinOperator(Operator):
+    """A join of two streams."""
+
+    node: Join
+    needs_judged = True
+
+    def __init__(
+        self,
+        node: Join,
+        layout: JoinLayout,
+        inputs: tuple[PortInput, PortInput],
+        schema: T.StructType,
+        whole: T.StructType,
+        candidates: tuple[JoinLayout, T.StructType] | None = None,
+    ):
+        super().__init__(layout.operator, node, schema)
+        self.layout, self.inputs = layout, inputs
+        #: The schema with all columns there are, also those that nobody asks for in this run.
+        self.whole = whole
+        #: Where a residual condition is judged between two steps: what the first step returns.
+        self.candidates = candidates
+
+    # -- what the compiler asks ----------------------------------------------------------------------
+
+    @property
+    def streams(self) -> tuple[str | None, ...]:
+        return tuple(side.port.stream for side in self.inputs)
+
+    def fingerprint(self) -> dict[str, Any]:
+        node, layout = self.node, self.layout
+        return {
+            "how": layout.how,
+            "within": layout.within.to_json(),
+            "keys": [list(pair) for pair in node.keys],
+            "where": None if node.where is None else str(node.where),
+            **({} if node.condition is None else {"condition": node.condition.describe()}),
+            "left": {"stream": layout.left.stream, "columns": list(layout.left.columns)},
+            "right": {"stream": layout.right.stream, "columns": list(layout.right.columns)},
+            # What is added or left out for this run alone may differ in the next.
+            "output": self.whole.simpleString(),
+        }
+
+    def traits(self, time_from: Sequence[str]) -> OperatorTraits:
+        left, right = time_from
+        layout = self.layout
+        return OperatorTraits(self.name, (left, right), layout.within, layout.tracked, layout.preserved)
+
+    def balanced(self) -> Balanced:
+        return Balanced(keyed=bool(self.node.keys), scatters=self.candidates is None)
+
+    def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
+        for side, (source, whole) in enumerate(sources):
+            # A join below windows that may be dropped never skips work itself.
+            reason = WINDOW_DROP if drops else RANDOM_DROP
+            yield Reader(self.name, side, source, reason, whole, self.layout.preserved[side], joins=True)
+
+    def drop_node(self, sources: Sequence[str]) -> network.Node:
+        left, right = sources
+        back, ahead = (min(reach_us, SIZE_MAX_US) for reach_us in self.node.within.reaches_us)
+        return network.Join(self.name, left, right, back, ahead, inner=self.node.how == "inner")
+
+    # -- what a batch asks ---------------------------------------------------------------------------
+
+    def work(self, order: BatchOrder, feeding: Sequence[str]) -> JoinBatch:
+        left, right = (order.newest_us(side.stream, order.plan) for side in self.layout.sides)
+        first, second = (order.passing.along(parent, self.name) for parent in feeding)
+        return replace(
+            join_batch(self.layout, order.plan, order.before, order.store_url),
+            newest_us=(left, right),
+            run=order.run,
+            **order.staging(self.name),
+            watch_keys=order.watch_keys,
+            needed=(first, second),
+        )
+
+    def frame(self, rows: PassInput, work: JoinBatch) -> DataFrame:
+        """One shuffle by instance number, then the kernels."""
+        placed = routed(self._entering(rows, work.routing.instances), work)
+        if self.candidates is not None:
+            return residual_frames.judged(placed, self, work)
+        schema = self.schema if work.stage_root is None else REPORTS
+        return placed.mapInArrow(by_instance(JoinInstance, work, TaskContext.get), schema)
+
+    def shown(self, results: DataFrame) -> DataFrame:
+        if self.node.where is None or self.candidates is not None:
+            return results
+        return results.where(condition(self.node.where))
+
+    def _entering(self, rows: PassInput, instances: int) -> DataFrame:
+        """All rows that enter the join in this pass, in the shared layout.
+
+        Where frames of several operators or passes are put together, the number of Spark's task no longer
+        tells the instance, so markers do.
+        """
+        lanes = sorted({lane for side in self.inputs for lane in side.port.lanes}, key=lambda n: int(n[1:]))
+        columns = [TAG, TIME, CODE, *lanes]
+        frames = []
+        alone = rows.one_reader
+        from_sources = [side.port.tag for side in self.inputs if side.from_source]
+        if rows.given is not None and from_sources:
+            tags = [tag + keyless for tag in from_sources for keyless in (0, 1)]
+            # Each step on a data frame costs its analysis in every batch: none that changes nothing.
+            mine = f"{TAG} IN ({', '.join(map(str, tags))})"
+            frames.append(rows.given if alone else rows.given.where(mine).selectExpr(*columns))
+        for side in self.inputs:
+            upstream = rows.upstream(side.node, timed=True)
+            if upstream is not None:
+                frames.append(side.project(upstream).select(*columns))
+        if not (frames and alone and not rows.again):
+            session = frames[0].sparkSession if frames else rows.spark
+            key = ("markers", self.name, instances, bool(frames))
+            all_lanes = rows.compiled.lanes
+            frames.append(rows.cache.get(key, lambda: _markers(session, all_lanes, columns, instances)))
+        return ports.union(frames)
+
+    # -- what sinks ask ------------------------------------------------------------------------------
+
+    @property
+    def stages(self) -> bool:
+        return self.candidates is None
+
+    @property
+    def hides_columns(self) -> bool:
+        return self.layout.cells
+
+    def as_made(self, steps: Sequence[Box]) -> bool:
+        made = tuple(column.name for column in self.layout.output)
+        return self.node.where is None and all(step.columns == made for step in steps)
+
+
+def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
+    """Check a join and work out its columns, keys and layout."""
+    left, right = builder.frame(node.left), builder.frame(node.right)
+    same_time_type(builder.time_type(node.left), builder.time_type(node.right))
+    keys = match_keys(left, right, node.keys)
+    if node.condition is not None:
+        check_condition(node.condition, left, right)
+    columns = output_columns(node, left, right, keys, timed=builder.needs_time(name))
+    sides = (
+        _input(node, node.left, left, keys, LEFT, builder),
+        _input(node, node.right, right, keys, RIGHT, builder),
+    )
+    shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
+    whole = spark_schema(shown)
+    if node.where is not None:
+        check_where(node.where, builder.spark.createDataFrame([], spark_schema(columns)), name)
+    if not builder.cells:
+        # What pairs are worth may be said of any column.
+        shown = only_wanted(shown, selected(builder.outputs, node))
+    if builder.repairs(name):
+        shown = with_repaired_batch(shown)
+    cells = builder.cells and node.how == "inner"
+    schema = spark_schema(shown, cells=cells)
+    layout = JoinLayout(
+        operator=name,
+        how=node.how,
+        within=node.within,
+        partitions=builder.partitions,
+        left=_side(sides[0].port),
+        right=_side(sides[1].port),
+        verify=compared(keys.verify, time_name(node.left), time_name(node.right)),
+        output=tuple(column for column, _ in shown),
+        schema=arrow_schema(schema, name),
+        condition=node.condition,
+        spread=not node.keys and node.how == "inner",
+        cells=cells,
+    )
+    if node.where is None or node.how == "inner":
+        return JoinOperator(node, layout, sides, schema, whole)
+    wide = spark_schema(columns, references=True)
+    candidates = replace(
+        layout, output=tuple(column for column, _ in columns), schema=arrow_schema(wide, name), residual=True
+    )
+    return JoinOperator(node, layout, sides, schema, whole, (candidates, wide))
+
+
+def _input(join: Join, node: Node, frame: DataFrame, keys: Keys, side: int, builder: Builder) -> PortInput:
+    stored = stored_columns(frame, time_name(node), keys, side)
+    code = keys.code(side) if join.keys else spreading_code(join, frame)
+    return builder.port(node, stored, code, keys.is_null(side) | is_null(join.condition, side))
+
+
+def _side(port: Port) -> SideLayout:
+    return SideLayout(port.tag, port.stream, port.columns, port.lanes)
+
+
+def _markers(session: SparkSession, lanes: Lanes, columns: list[str], instances: int) -> DataFrame:
+    """One row per instance that tells its task who it is, also where no other row comes."""
+    numbers = session.range(0, instances, 1, 1).withColumn(TIME, F.lit(BEGINNING_US))
+    nothing = Port(MARKER, None, (), ())
+    return ports.project(numbers, nothing, lanes, (), F.col("id"), F.lit(False)).select(*columns)
 
 
 def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,58 @@ from tidegate.state.store.paths import segment_path
 from tidegate.state.store.store import open_store
 from tidegate.worker.join.joined_rows import Assembler
 from tidegate.worker.join.settle import Settling
-from tidegate.worker.join.task import report_json
+from tidegate.worker.join.task import JoinInstance, report_json
 from tidegate.worker.join.work import JoinBatch
-from tidegate.worker.runtime.layout import LEFT_ROW, LEFT_RUN, OK, RIGHT_ROW, RIGHT_RUN
+from tidegate.worker.runtime.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
 from tidegate.worker.runtime.owned_state import Held
 from tidegate.worker.runtime.runs import NewRun, StoredRun
+from tidegate.worker.runtime.task_runner import (
+    ArrowFunction,
+    Context,
+    SparkTask,
+    attempt,
+    instance_in,
+    partition_of,
+)
+
+
+def find_candidates(work: JoinBatch, finding: JoinBatch, context: Context) -> ArrowFunction:
+    """The first step: candidate pairs go on to Spark, the report goes to the second step through a file."""
+
+    def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        received = list(batches)
+        task = context()
+        number = instance_in(received, partition_of(task))
+        handover = Handover(work, _attempt(task))
+        handover.tell("instance", str(number))
+        for result in JoinInstance(finding, number, attempt()).run(iter(received)):
+            texts = result.column(REPORT)
+            if texts.null_count:
+                yield result
+            else:
+                handover.tell("report", texts[0].as_py())
+
+    return find
+
+
+def settle_judged(work: JoinBatch, context: Context) -> ArrowFunction:
+    """The second step: judged pairs set bits and come out, and what the watermark frees is settled."""
+
+    def settle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        handover = Handover(work, _attempt(context()))
+        # The first rows, or their end, mean that the first step has begun, and has said who it is.
+        rows = chain(list(islice(batches, 1)), batches)
+        settling = SettleInstance(work, int(handover.heard("instance")), attempt())
+        yield from settling.run(rows, lambda: handover.heard("report"))
+
+    return settle
+
+
+def _attempt(task: SparkTask | None) -> int:
+    """What both steps know and no other attempt of the task does."""
+    return 0 if task is None else task.taskAttemptId()
+
+
 from tidegate.worker.runtime.worker_cache import worker_cache
 
 

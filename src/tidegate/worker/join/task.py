@@ -38,7 +38,7 @@ from tidegate.worker.join.pair_finder import Finder
 from tidegate.worker.join.repair import Payer
 from tidegate.worker.join.settle import Settling
 from tidegate.worker.join.work import KEEPING, LOOKING, PAYING, Counts, JoinBatch
-from tidegate.worker.runtime.layout import CODE, MARKER, REPORT, ROLE, TAG, TIME
+from tidegate.worker.runtime.layout import CODE, REPORT, ROLE, TAG, TIME
 from tidegate.worker.runtime.memory import keep_freed_memory
 from tidegate.worker.runtime.owned_state import Held
 from tidegate.worker.runtime.runs import NewRun, in_slots, new_runs, write_run
@@ -349,19 +349,6 @@ class References:
             pa.array(np.concatenate(right_runs)),
             pa.array(np.concatenate([p.right for p in parts])),
         ]
-
-
-def instance_in(received: Sequence[pa.RecordBatch], task: int) -> int:
-    """The number of the instance whose rows these are.
-
-    A marker says it, where there is one; otherwise the join stands alone, and it is the number of Spark's
-    task.
-    """
-    for batch in received:
-        marked = np.flatnonzero(batch.column(TAG).to_numpy() == MARKER)
-        if len(marked):
-            return int(batch.column(CODE)[int(marked[0])].as_py())
-    return task
 
 
 def _column(table: pa.Table, name: str) -> NDArray[Any]:

@@ -28,6 +28,7 @@ from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import Matches, QueryIndex
 from tidegate.sift.queries.axes import places
+from tidegate.state.store.paths import stage_path
 from tidegate.worker.match.coordinates import coordinates_of
 from tidegate.worker.runtime.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.worker.runtime.memory import keep_freed_memory
@@ -271,3 +272,8 @@ def scaled(sifter: Sifter) -> NDArray[np.float64]:
 def _with_nan(numbers: NDArray[np.float64], null: NDArray[np.bool_] | None) -> NDArray[np.float64]:
     """Coordinates for regions, which know no difference between a null and a NaN."""
     return numbers if null is None else np.where(null, np.nan, numbers)
+
+
+def match_task(work: MatchBatch, task: int, attempt: str) -> MatchTask:
+    """The task of one partition of Spark, with a place for what it stages."""
+    return MatchTask(work, stage_path(work.layout.operator, work.batch, task, attempt))

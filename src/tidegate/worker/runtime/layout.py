@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from tidegate.api.join_conditions import Condition
 from tidegate.join.within import Tumbling, Unbounded, Within
@@ -143,6 +144,11 @@ class WindowLayout:
     #: that are not named travel as themselves.
     carried: Mapping[str, str | int] = field(default_factory=dict)
     how: str = "window"
+
+    @property
+    def time_spec(self) -> WindowSpec:
+        """Its windows of time, where it has such."""
+        return cast(WindowSpec, self.spec)
 
     @property
     def partials(self) -> tuple[str, ...]:

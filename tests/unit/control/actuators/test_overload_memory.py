@@ -12,14 +12,14 @@ from tidegate.control import planning
 from tidegate.control.actuators.join_policies import JoinShape, kind_of
 from tidegate.control.actuators.join_shedding import OverloadSettings, decide
 from tidegate.join.within import Within
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.times import BEGINNING_US
 
 SECOND = 1_000_000
 WITHIN = Within(10 * SECOND, 10 * SECOND)
-NEAR = Operator("near", ("a", "b"), WITHIN, (False, False), (False, False))
+NEAR = OperatorTraits("near", ("a", "b"), WITHIN, (False, False), (False, False))
 SHED, SLOTS = Shed(), 10
 
 

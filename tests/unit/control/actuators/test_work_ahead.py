@@ -10,7 +10,7 @@ from tidegate.control import planning
 from tidegate.control.actuators.join_policies import JoinShape
 from tidegate.control.actuators.work_ahead import rows_ahead, work_ahead
 from tidegate.join.within import TimeCondition, Unbounded, Within
-from tidegate.model.graph import Operator
+from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.reports import Looks, TaskReport
@@ -20,7 +20,7 @@ SECOND = 1_000_000
 
 
 def shape_of(within: TimeCondition) -> JoinShape:
-    return JoinShape(Operator("near", ("a", "b"), within, (False, False), (False, False)))
+    return JoinShape(OperatorTraits("near", ("a", "b"), within, (False, False), (False, False)))
 
 
 def manifest(*pieces: tuple[int, int, int, int]) -> Manifest:

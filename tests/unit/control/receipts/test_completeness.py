@@ -19,7 +19,7 @@ from tidegate.control.receipts.completeness import (
 )
 from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, Line
 from tidegate.join.within import Unbounded, Within
-from tidegate.model.graph import Operator, Reader
+from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping
@@ -27,8 +27,8 @@ from tidegate.model.times import BEGINNING_US
 
 NO = (False, False)
 OPERATORS = {
-    "near": Operator("near", ("a", "b"), Within(10, 10), NO, NO),
-    "far": Operator("far", ("near", "b"), Within(100, 100), NO, NO),
+    "near": OperatorTraits("near", ("a", "b"), Within(10, 10), NO, NO),
+    "far": OperatorTraits("far", ("near", "b"), Within(100, 100), NO, NO),
 }
 READERS = (
     Reader("match", 0, "a", SIFTER, whole=True),
@@ -52,7 +52,7 @@ def lost(
     before: Manifest | None = None,
     settle_us: int = 1000,
     shed: dict[Reader, dict[str, int]] | None = None,
-    operators: dict[str, Operator] = OPERATORS,
+    operators: dict[str, OperatorTraits] = OPERATORS,
     estimated: tuple[str, ...] = (),
 ) -> Losses:
     before = before or state()

@@ -18,7 +18,7 @@ from tidegate.join.selective.reach import ages_of
 from tidegate.join.selective.selection import GROUPS
 from tidegate.join.within import Within
 from tidegate.model.debts import Debt, OwedCell
-from tidegate.model.graph import Operator, Outlet, Reader, Ways
+from tidegate.model.graph import Lineage, OperatorTraits, Outlet, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.reports import Looks, Paid, TaskReport
@@ -27,7 +27,7 @@ from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US
 
 NEAR = {"join1": replace(OPERATORS["near"], name="join1")}
-WAYS = Ways(
+WAYS = Lineage(
     ("a", "b", "c"),
     (
         Reader("join1", 0, "a", RANDOM_DROP, True, False, joins=True),
@@ -60,7 +60,7 @@ def told(skipping: Skipping | None = None, *reports: TaskReport, manifest: Manif
     return Told(plan, known, known, reports, counted=COUNTED)
 
 
-def rows_of(given: Told, ways: Ways = WAYS) -> dict[str, Any]:
+def rows_of(given: Told, ways: Lineage = WAYS) -> dict[str, Any]:
     receipt, _ = receipt_of(ways, given)
     assert json.loads(json.dumps(receipt)) == receipt
     assert (receipt["batch"], receipt["planned_us"]) == (4, 77)
@@ -182,9 +182,10 @@ def test_estimates_are_no_subset_and_have_no_recall() -> None:
 def test_ten_outputs_cost_little() -> None:
     names = [f"join{number}" for number in range(10)]
     operators = {
-        name: Operator(name, ("a", "b"), Within(10, 10), (False, False), (False, False)) for name in names
+        name: OperatorTraits(name, ("a", "b"), Within(10, 10), (False, False), (False, False))
+        for name in names
     }
-    ways = Ways(
+    ways = Lineage(
         ("a", "b"),
         tuple(Reader(n, side, "ab"[side], RANDOM_DROP, True, joins=True) for n in names for side in (0, 1)),
         tuple(Outlet(name, name) for name in names),

@@ -8,15 +8,10 @@ from tests.oracle.plain_join import PlainJoin
 import tidegate as tg
 from tidegate.api.range_queries import Query
 from tidegate.api.streams import Stream, stream
-from tidegate.driver.compile.graph_checks import (
-    alike,
-    check_outputs,
-    joins_by_content,
-    joins_that_may_repair,
-    joins_that_may_skip,
-    outputs_behind,
-)
+from tidegate.driver.compile.compiler import alike
+from tidegate.driver.compile.graph_checks import check_estimates, check_outputs, graph_of, joins_by_content
 from tidegate.join.within import Unbounded, Within
+from tidegate.model.graph import PAIRS, FlowGraph
 
 
 @dataclass
@@ -34,8 +29,12 @@ def joined(left: Stream, right: Stream, how: str) -> Stream:
     return left.join(right, on="k", within="1 second", how=how)
 
 
+def graph(*streams: Stream) -> FlowGraph:
+    return graph_of([one.write_to("noop", name=f"o{i}") for i, one in enumerate(streams)])[0]
+
+
 def allowed(*streams: Stream) -> int:
-    return len(joins_that_may_skip([one.write_to("noop", name=f"o{i}") for i, one in enumerate(streams)]))
+    return len(graph(*streams).may_lose(PAIRS))
 
 
 def test_two_outputs_do_not_share_a_name_or_a_path() -> None:
@@ -56,9 +55,10 @@ def test_a_node_is_behind_every_output_that_it_contributes_to() -> None:
         busy.write_to("noop", name="busy"),
         a.write_to("noop", name="a"),
     ]
-    assert outputs_behind(outputs, outputs[0].node) == ["busy", "near"]
-    assert outputs_behind(outputs, outputs[1].node) == ["busy"]
-    assert outputs_behind(outputs, outputs[2].node) == ["a", "busy", "near"]
+    flow, _ = graph_of(outputs)
+    assert flow.outputs_of("join1") == ["busy", "near"]
+    assert flow.outputs_of("window1") == ["busy"]
+    assert flow.outputs_of("a") == ["a", "busy", "near"]
 
 
 def test_operators_are_alike_where_all_that_is_known_of_them_is_equal() -> None:
@@ -85,7 +85,7 @@ def test_one_reader_that_would_be_wrong_is_enough() -> None:
 
 
 def repaired(*streams: Stream) -> int:
-    return len(joins_that_may_repair([one.write_to("noop", name=f"o{i}") for i, one in enumerate(streams)]))
+    return len(graph(*streams).may_repair())
 
 
 def test_only_joins_whose_results_go_straight_to_outputs_may_repair() -> None:
@@ -99,6 +99,34 @@ def test_only_joins_whose_results_go_straight_to_outputs_may_repair() -> None:
     assert repaired(joined(source("a"), source("b"), "left")) == 0
     where = source("a").join(source("b"), on="k", within="1 second", how="left_semi", where="k > 0")
     assert repaired(where) == 0
+
+
+def test_rows_of_a_source_may_be_sifted_unless_a_row_behind_would_be_wrong() -> None:
+    asked = [Query("all", where="k > 0")]
+    hits = source("a").match(asked)
+    assert graph(hits).may_sift() == {"match1"}
+    assert graph(joined(hits, source("b"), "inner")).may_sift() == {"match1"}
+    assert graph(joined(hits, source("b"), "left")).may_sift() == set()
+    assert graph(joined(source("a"), source("b"), "inner").match(asked)).may_sift() == set()
+
+
+def test_estimates_go_to_outputs_past_no_operator_that_computes_with_them() -> None:
+    about = source("a").window("1 second", approximate=True).agg(n=1)
+    check_estimates(graph(about, about.filter("n > 0")))
+    with pytest.raises(tg.FlowError, match="A window takes the results of an approximate window"):
+        check_estimates(graph(about.window("2 seconds").agg(n=1)))
+    with pytest.raises(tg.FlowError, match="A join takes the results"):
+        check_estimates(graph(joined(about, source("b"), "inner")))
+
+
+def test_time_is_needed_below_operators_that_go_by_it_and_passes_through_matches() -> None:
+    near = joined(source("a"), source("b"), "inner")
+    hits = near.match([Query("all", where="k > 0")])
+    assert graph(hits).needs_time() == set()
+    flow = graph(hits.window("1 second").agg(n=1))
+    assert flow.needs_time() == {"join1", "match1"}
+    assert flow.time_from("match1") == "join1"
+    assert flow.read_by_operators() == {"a", "b", "join1", "match1"}
 
 
 @pytest.mark.parametrize(

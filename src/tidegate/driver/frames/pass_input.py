@@ -1,0 +1,84 @@
+"""What one pass gives to its operators: the rows of the batch, and the results of operators before them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate.api.nodes import Node
+from tidegate.driver.compile import ports
+from tidegate.driver.compile.keys import quoted
+from tidegate.driver.frames.frame_cache import Known
+from tidegate.model.times import BEGINNING_US
+from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
+
+if TYPE_CHECKING:
+    from tidegate.driver.compile.compiled import Compiled
+    from tidegate.driver.operators.protocol import Operator
+    from tidegate.driver.operators.tap import Tap
+
+
+@dataclass
+class PassInput:
+    """Grows with the operators of a pass."""
+
+    compiled: Compiled
+    #: The rows of the batch in the shared layout; None in a pass that only settles.
+    given: DataFrame | None
+    #: More passes may follow, so that operators must know their instances by markers.
+    again: bool
+    cache: Known
+    #: By operator that has run: its results and reports.
+    results: dict[str, DataFrame] = field(default_factory=dict)
+    #: By operator whose dropped rows come to no task: the name of Spark's count of all its rows.
+    counted: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.compiled.spark
+
+    @property
+    def one_reader(self) -> bool:
+        """Does one operator alone read the rows of the batch?"""
+        return len(self.compiled.operators) == 1 and not self.compiled.taps
+
+    def entering(self, tap: Tap, usable_only: bool) -> DataFrame | None:
+        """Rows of a tap in this pass, on time or not; None in a pass without new rows."""
+        return None if self.given is None else entering(self.given, tap, usable_only)
+
+    def upstream(self, node: Node, timed: bool = False) -> DataFrame | None:
+        """The rows of an operator behind its stateless steps; None where it has none in this pass.
+
+        `timed`: the steps must keep the event time.
+        """
+        base, steps = ports.boxes_of(node)
+        operator = self.compiled.operator_of(base)
+        if operator is None or operator.name not in self.results:
+            return None
+        frame = result(operator, self.results[operator.name]).drop(CELL)
+        if timed:
+            return ports.apply_boxes(frame, steps, "an operator")
+        for step in steps:
+            frame = step.apply(frame)
+        return frame
+
+
+def result(operator: Operator, results: DataFrame, staged: bool = False) -> DataFrame:
+    """The rows alone: no reports, and only those that a condition behind the operator lets through.
+
+    `staged`: they were read back from files, which hold no reports.
+    """
+    rows = results if staged else results.where(f"{REPORT} IS NULL").drop(REPORT)
+    # Behind the reports, not beside them: a condition in Python must never see a row of nulls.
+    return operator.shown(rows)
+
+
+def entering(frame: DataFrame, tap: Tap, usable_only: bool = True) -> DataFrame:
+    """Rows of one port with the columns of its stream and their time, on time or not."""
+    columns = zip(tap.port.lanes, tap.port.columns, strict=True)
+    mine = f"{TAG} = {tap.port.tag}"
+    if usable_only:
+        mine += f" AND {TIME} != {BEGINNING_US}L"
+    return frame.where(mine).selectExpr(*[f"{lane} AS {quoted(name)}" for lane, name in columns], TIME)

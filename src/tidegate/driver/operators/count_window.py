@@ -1,0 +1,21 @@
+"""Windows of a number of rows behind the operator protocol: as windows of time, but for what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate.driver.operators.window import WindowOperator
+from tidegate.window.lifetime import RowsLifetime
+from tidegate.worker.runtime.task_runner import Task
+from tidegate.worker.window.count_task import CountWindowInstance
+from tidegate.worker.window.work import WindowBatch
+
+
+class CountWindowOperator(WindowOperator):
+    """Windows of a number of rows."""
+
+    def _tasks(self) -> Callable[[WindowBatch, int, str], Task]:
+        return CountWindowInstance
+
+    def _lifetime(self) -> RowsLifetime:
+        return RowsLifetime()

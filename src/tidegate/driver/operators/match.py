@@ -1,0 +1,121 @@
+"""Matches behind the operator protocol: rows tried against range queries, without state and without a shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import Broadcast, SparkContext, TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tidegate.api.nodes import Match
+from tidegate.control.receipts.ledger import SIFTER
+from tidegate.driver.compile.join_columns import arrow_schema, time_name, visible
+from tidegate.driver.compile.match_columns import check_mark, kinds_of, match_schema
+from tidegate.driver.frames.pass_input import PassInput
+from tidegate.driver.frames.sifter_frames import marked, sifted
+from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
+from tidegate.driver.operators.tap import Tap
+from tidegate.model.graph import Reader
+from tidegate.sift.filter.sifter import Sifter
+from tidegate.sift.index.query_index import QueryIndex
+from tidegate.sift.queries.query_set import QuerySet
+from tidegate.worker.match.task import MatchBatch, Queries, match_task
+from tidegate.worker.runtime.layout import QUERY_ID, MatchLayout
+from tidegate.worker.runtime.task_runner import by_partition
+
+
+class MatchOperator(Operator):
+    """Continuous range queries over one stream."""
+
+    node: Match
+    stateful = False
+    judges_observed = True
+
+    def __init__(
+        self,
+        node: Match,
+        layout: MatchLayout,
+        tap: Tap | None,
+        queries: QuerySet,
+        schema: T.StructType,
+        context: SparkContext,
+    ):
+        super().__init__(layout.operator, node, schema)
+        #: Where its rows enter; None where another operator feeds it.
+        self.layout, self.tap, self.queries = layout, tap, queries
+        self._context = context
+        self._broadcast: Broadcast[Queries] | None = None
+
+    @property
+    def streams(self) -> tuple[str | None, ...]:
+        return (self.layout.stream,)
+
+    def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
+        ((source, whole),) = sources
+        yield Reader(self.name, 0, source, SIFTER, whole)
+
+    def work(self, order: BatchOrder, feeding: Sequence[str]) -> MatchBatch:
+        planned = order.plan.sifters.get(self.name)
+        sifter = None if planned is None else Sifter.from_json(planned)
+        # A replay with other queries, over other columns: the sifter of the first try knows nothing of them.
+        fits = sifter is not None and sifter.axes == self.layout.axes
+        return MatchBatch(
+            self.layout,
+            self._sent(),
+            order.plan.batch,
+            late_before_us=order.late_before_us(self.layout.stream),
+            newest_us=order.newest_us(self.layout.stream, order.plan),
+            sifter=sifter if fits else None,
+            seed=order.plan.seed,
+            **order.staging(self.name),
+        )
+
+    def frame(self, rows: PassInput, work: MatchBatch) -> DataFrame | None:
+        """No shuffle: tasks take the rows as they come."""
+        tried = self._entering(rows)
+        if tried is None:
+            return None
+        if work.sifter is not None:
+            tried = sifted(tried, work) if self.node.mark is None else marked(tried, self.node.mark)
+        schema = self.schema if work.stage_root is None else REPORTS
+        return tried.mapInArrow(by_partition(match_task, work, TaskContext.get), schema)
+
+    def _entering(self, rows: PassInput) -> DataFrame | None:
+        """The rows that are tried; None in a pass without new rows, where a stream feeds it."""
+        if self.tap is None:
+            return rows.upstream(self.node.parent)
+        # Where Spark has not counted rows without a time, the tasks do.
+        return rows.entering(self.tap, usable_only=self.tap.stream in rows.compiled.observed)
+
+    def listed(self, work: MatchBatch) -> str | None:
+        return QUERY_ID if work.lists_queries else None
+
+    def close(self) -> None:
+        if self._broadcast is not None:
+            # Where Spark itself has been stopped there is nothing left to give back.
+            with suppress(Py4JError):
+                self._broadcast.destroy()
+
+    def _sent(self) -> Broadcast[Queries]:
+        """Sent once for the life of the query: workers keep what was broadcast to them."""
+        if self._broadcast is None:
+            names = pa.array(self.queries.names, pa.string())
+            self._broadcast = self._context.broadcast(Queries(QueryIndex.of(self.queries.boxes), names))
+        return self._broadcast
+
+
+def build_match(node: Match, name: str, builder: Builder) -> MatchOperator:
+    """Check the queries of a match against the columns of its stream."""
+    frame = builder.frame(node.parent)
+    time = time_name(node.parent)
+    tap = builder.tap(node.parent, observed_as=name, without=time)
+    queries = QuerySet.of(node.queries, kinds_of(T.StructType(visible(frame))))
+    check_mark(node, frame)
+    schema = match_schema(frame, timed=builder.needs_time(name))
+    stream = tap.stream if tap is not None else None
+    layout = MatchLayout(name, stream, queries.boxes.axes, arrow_schema(schema, name), time)
+    return MatchOperator(node, layout, tap, queries, schema, builder.spark.sparkContext)

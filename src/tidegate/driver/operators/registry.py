@@ -1,0 +1,34 @@
+"""Which builder makes the operator of a node: the one place where kinds of operators are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tidegate.api.nodes import Join, Match, OperatorNode, Window
+from tidegate.driver.operators.count_window import CountWindowOperator
+from tidegate.driver.operators.join import build_join
+from tidegate.driver.operators.match import build_match
+from tidegate.driver.operators.protocol import Builder, Operator
+from tidegate.driver.operators.window import WindowOperator, build_window
+
+#: From node, name and compiler to the operator.
+Build = Callable[[Any, str, Builder], Operator]
+
+
+def _build_window(node: Window, name: str, builder: Builder) -> WindowOperator:
+    kind = CountWindowOperator if node.spec.counts_rows else WindowOperator
+    return build_window(node, name, builder, kind)
+
+
+_BUILDERS: dict[type[OperatorNode], Build] = {Join: build_join, Match: build_match, Window: _build_window}
+
+
+def register(node: type[OperatorNode], build: Build) -> None:
+    """Let flows hold nodes of another kind."""
+    _BUILDERS[node] = build
+
+
+def build(node: OperatorNode, name: str, builder: Builder) -> Operator:
+    """Make the operator of a node."""
+    return _BUILDERS[type(node)](node, name, builder)

@@ -1,0 +1,171 @@
+"""Window aggregates behind the operator protocol: partials by Spark, one shuffle by instance, then the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from tidegate.api.nodes import Window
+from tidegate.control.actuators.sampling import left_out
+from tidegate.control.balance.balancing import Balanced
+from tidegate.control.receipts.ledger import SAMPLING, WINDOW_DROP
+from tidegate.driver.compile.join_columns import arrow_schema
+from tidegate.driver.compile.window_aggregates import Taken, taken_apart
+from tidegate.driver.compile.window_schema import (
+    check_by,
+    check_rows,
+    columns_read,
+    plain_keys,
+    window_fingerprint,
+    window_schema,
+)
+from tidegate.driver.frames.pass_input import PassInput
+from tidegate.driver.frames.window_frames import count_name, counts_dropped, only_markers, partials
+from tidegate.driver.operators.protocol import REPORTS, BatchOrder, Builder, Operator
+from tidegate.driver.operators.tap import Tap
+from tidegate.model.graph import OperatorTraits, Reader
+from tidegate.window.drop import network
+from tidegate.window.estimate.strata import NOTHING_LEFT_OUT
+from tidegate.window.lifetime import Lifetime, RowsLifetime
+from tidegate.worker.runtime.layout import WindowLayout
+from tidegate.worker.runtime.task_runner import Task, by_instance
+from tidegate.worker.window.task import WindowInstance
+from tidegate.worker.window.work import WindowBatch
+
+
+class WindowOperator(Operator):
+    """Windows of time."""
+
+    node: Window
+
+    def __init__(
+        self,
+        node: Window,
+        layout: WindowLayout,
+        tap: Tap | None,
+        taken: Taken,
+        schema: T.StructType,
+        plain: bool = False,
+    ):
+        super().__init__(layout.operator, node, schema)
+        #: Where its rows enter; None where another operator feeds it.
+        self.layout, self.tap, self.taken = layout, tap, taken
+        #: Are keys equal just where their hashes are, so that tasks may tell groups apart by themselves? And
+        #: can they make every partial?
+        self.plain = plain
+
+    # -- what the compiler asks ----------------------------------------------------------------------
+
+    @property
+    def streams(self) -> tuple[str | None, ...]:
+        return (self.layout.stream,)
+
+    def fingerprint(self) -> dict[str, Any]:
+        return window_fingerprint(self.layout, self.taken, self.schema)
+
+    def traits(self, time_from: Sequence[str]) -> OperatorTraits:
+        # Windows wait in the state, and time sets them free, as it does unmatched rows. There is no other side.
+        (name,) = time_from
+        return OperatorTraits(self.name, (name, name), self._lifetime(), (True, False), (True, False))
+
+    def _lifetime(self) -> Lifetime | RowsLifetime:
+        """How long partials are needed."""
+        return Lifetime(self.layout.time_spec)
+
+    def balanced(self) -> Balanced:
+        # A group's panes lie together: whole partitions move, and no key is split.
+        return Balanced(keyed=True, scatters=False)
+
+    def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
+        ((source, whole),) = sources
+        # Windows that may be missing are never approximate.
+        reason = SAMPLING if self.layout.approximate else WINDOW_DROP
+        yield Reader(self.name, 0, source, reason, whole)
+
+    def drop_node(self, sources: Sequence[str]) -> network.Node:
+        return network.Window(self.name, sources[0], self.node.spec, self.node.by)
+
+    # -- what a batch asks ---------------------------------------------------------------------------
+
+    def work(self, order: BatchOrder, feeding: Sequence[str]) -> WindowBatch:
+        plan, before, name = order.plan, order.before, self.name
+        late_before_us = order.late_before_us(self.layout.stream)
+        sampling = plan.estimating.get(name)
+        return WindowBatch(
+            layout=self.layout,
+            store_url=order.store_url,
+            batch=plan.batch,
+            settle_us=plan.settle_us[name],
+            settled_us=before.settled_us[name],
+            routing=plan.routing[name],
+            pieces=tuple(piece for piece in before.pieces if piece.operator == name),
+            merges=tuple(plan.merges.get(name, {}).items()),
+            cuts=plan.cuts.get(name, ()),
+            flush=plan.flush,
+            late_before_us=late_before_us,
+            newest_us=order.newest_us(self.layout.stream, plan),
+            by_row=name in plan.by_row,
+            gaps=order.passing.into(feeding[0], name, late_before_us),
+            kept=order.passing.out_of(name),
+            shares=None if sampling is None else tuple(sampling["shares"]),
+            seed=plan.seed,
+            left_out=NOTHING_LEFT_OUT if sampling is None else left_out(sampling),
+            run=order.run,
+            **order.staging(name),
+        )
+
+    def frame(self, rows: PassInput, work: WindowBatch) -> DataFrame:
+        """Partials by Spark, one shuffle by instance number, then the kernels."""
+        taken = self._entering(rows)
+        if taken is not None and counts_dropped(work):
+            rows.counted[self.name] = count_name(self.name)
+        placed = (
+            partials(taken, self, work, rows.cache)
+            if taken is not None
+            else only_markers(rows.spark, self, work)
+        )
+        schema = self.schema if work.stage_root is None else REPORTS
+        return placed.mapInArrow(by_instance(self._tasks(), work, TaskContext.get), schema)
+
+    def _tasks(self) -> Callable[[WindowBatch, int, str], Task]:
+        """What makes a task, from work order, instance and attempt."""
+        return WindowInstance
+
+    def _entering(self, rows: PassInput) -> DataFrame | None:
+        """The rows that the window gets; None in a pass that brings none."""
+        if self.tap is None:
+            return rows.upstream(self.node.parent)
+        return rows.entering(self.tap, usable_only=False)
+
+
+def build_window(
+    node: Window, name: str, builder: Builder, kind: type[WindowOperator] = WindowOperator
+) -> WindowOperator:
+    """Check a window aggregate and take its aggregates apart into partials."""
+    frame = builder.frame(node.parent)
+    check_by(node, frame)
+    taken = taken_apart(frame, node.aggregates, approximate=node.approximate)
+    check_rows(node, taken)
+    tap = builder.tap(node.parent, only=columns_read(node, taken))
+    time_type = builder.time_type(node.parent)
+    schema = window_schema(node, frame, taken, time_type, timed=builder.needs_time(name))
+    layout = WindowLayout(
+        name,
+        tap.stream if tap is not None else None,
+        node.spec,
+        node.by,
+        tuple(taken.parts),
+        tuple(result for result, _ in taken.results),
+        builder.partitions,
+        arrow_schema(schema, name),
+        taken.udafs,
+        node.approximate,
+        taken.carried,
+    )
+    # Rows of windows of rows are never added up, so there is nothing to choose.
+    plain = not node.spec.counts_rows and plain_keys(node, frame) and taken.may_go_by_row
+    return kind(node, layout, tap, taken, schema, plain)

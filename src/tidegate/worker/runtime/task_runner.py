@@ -1,0 +1,95 @@
+"""Where rows enter a worker: the function that Spark calls with the Arrow batches of one partition.
+
+    driver ──▶ mapInArrow(by_instance(…)) ──▶ [worker] batches ──▶ Task.run ──▶ batches, the report last
+
+The driver hands in `TaskContext.get`, so that nothing here imports pyspark. Each attempt of a task gets a name
+that no other attempt has: retries and speculation never write to one file.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.worker.runtime.layout import CODE, MARKER, TAG
+
+
+class WorkOrder(Protocol):
+    """What one batch asks of the tasks of an operator: a picklable value that travels to the workers."""
+
+    @property
+    def stage_root(self) -> str | None:
+        """Folder of the state on this machine, where results are staged; None: they go back through Spark."""
+        ...
+
+    @property
+    def kept_as(self) -> str | None:
+        """Compression of staged files that stay as an output; None: they are read once and deleted."""
+        ...
+
+
+class Task(Protocol):
+    """One task of an operator in one batch."""
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All result batches, the report last."""
+        ...
+
+
+class SparkTask(Protocol):
+    """As much of Spark's TaskContext as tasks ask for."""
+
+    def partitionId(self) -> int: ...  # noqa: N802
+
+    def taskAttemptId(self) -> int: ...  # noqa: N802
+
+
+W = TypeVar("W")
+#: Gives the context of the running task; None outside of Spark.
+Context = Callable[[], SparkTask | None]
+ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) -> ArrowFunction:
+    """Tasks of an operator with state: one per instance. `make`: from work order, instance and attempt."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        received = list(batches)
+        return make(work, instance_in(received, partition_of(context())), attempt()).run(iter(received))
+
+    return run
+
+
+def by_partition(make: Callable[[W, int, str], Task], work: W, context: Context) -> ArrowFunction:
+    """Tasks of an operator without state: one per partition of Spark. `make` as above, with its number."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return make(work, partition_of(context()), attempt()).run(batches)
+
+    return run
+
+
+def partition_of(task: SparkTask | None) -> int:
+    return 0 if task is None else task.partitionId()
+
+
+def attempt() -> str:
+    """A name that no other attempt has."""
+    return uuid.uuid4().hex[:12]
+
+
+def instance_in(received: Sequence[pa.RecordBatch], task: int) -> int:
+    """The number of the instance whose rows these are.
+
+    A marker says it, where there is one; otherwise the operator stands alone, and it is the number of Spark's
+    task.
+    """
+    for batch in received:
+        marked = np.flatnonzero(batch.column(TAG).to_numpy() == MARKER)
+        if len(marked):
+            return int(batch.column(CODE)[int(marked[0])].as_py())
+    return task
