@@ -25,7 +25,8 @@ from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings
 from tidegate.control.balance.rerouting import first_routing
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.watermarks import ClockSettings
-from tidegate.driver.operators.join import join_batch
+from tidegate.driver.operators.join import join_work
+from tidegate.driver.operators.protocol import state_order
 from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
@@ -87,7 +88,7 @@ def measured(sets: bool, rows: int, keys: int) -> tuple[float, float, float]:
         plan = planning.next_plan(batch, manifest, operators, batch * SECOND, skipping=skipping)
         reports: list[TaskReport] = []
         for counts in ((False, True), (True, False))[batch % 2]:
-            work = join_batch(shape, plan, manifest, store.url)
+            work = join_work(shape, plan, manifest, state_order(shape.operator, plan, manifest, store.url))
             work = work if counts else replace(work, skipping=None)
             began = time.process_time()
             *_, last = JoinInstance(work, 0, uuid.uuid4().hex[:12]).run(iter([given]))

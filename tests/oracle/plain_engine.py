@@ -31,7 +31,8 @@ from tidegate.control.balance.rerouting import first_routing, rerouted
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.control.watermarks import ClockSettings
-from tidegate.driver.operators.join import join_batch
+from tidegate.driver.operators.join import join_work
+from tidegate.driver.operators.protocol import state_order
 from tidegate.model.debts import Payment
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
@@ -272,7 +273,7 @@ class PlainEngine:
         self, join: PlainJoin, plan: Plan, before: Manifest, instance: int, rows: list[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         layout = self._layouts[join.name]
-        work = join_batch(layout, plan, before, self.store.url)
+        work = join_work(layout, plan, before, state_order(join.name, plan, before, self.store.url))
         work = replace(work, watch_keys=self._balance is not None)
         if join.where is None:
             yield from JoinInstance(work, instance, uuid.uuid4().hex[:12]).run(iter(rows))

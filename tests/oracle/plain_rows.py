@@ -19,7 +19,7 @@ from tidegate.window.spec import END, START, RowsSpec
 from tidegate.worker.runtime.layout import PANE, ROW, TIME
 from tidegate.worker.window.count_task import CountWindowInstance
 from tidegate.worker.window.task import WindowInstance
-from tidegate.worker.window.work import LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.worker.window.work import LATE, ON_TIME, REJECTED, WindowWork
 
 
 def hash_of(row: Row) -> int:
@@ -41,7 +41,7 @@ class PlainRows(PlainWindow):
             self.name, (self.source, self.source), RowsLifetime(), (True, False), (True, False)
         )
 
-    def partials(self, rows: Sequence[Row], work: WindowBatch) -> pa.Table:
+    def partials(self, rows: Sequence[Row], work: WindowWork) -> pa.Table:
         """A partial for every row, with the hash of the row in place of a pane."""
         marked = super().partials((), work)
         lines = [
@@ -53,7 +53,7 @@ class PlainRows(PlainWindow):
         ]
         return pa.concat_tables([pa.Table.from_pylist(lines, marked.schema), marked])
 
-    def _cell(self, row: Row, work: WindowBatch) -> tuple[Any, ...]:
+    def _cell(self, row: Row, work: WindowWork) -> tuple[Any, ...]:
         time = row["time"]
         fate = REJECTED if time is None else LATE if time < work.late_before_us else ON_TIME
         return (fate, None, *(row[name] if fate == ON_TIME else None for name in self.by))

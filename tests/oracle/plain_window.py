@@ -31,7 +31,7 @@ from tidegate.worker.runtime.layout import (
     WindowResult,
 )
 from tidegate.worker.window.task import WindowInstance
-from tidegate.worker.window.work import LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.worker.window.work import LATE, ON_TIME, REJECTED, WindowWork
 
 Codes = tuple[int, int]
 
@@ -114,7 +114,7 @@ class PlainWindow:
         fields += [(one.name, one.result_kind) for one in self.aggregates]
         return pa.schema([*fields, (TIME, pa.int64()), (REPORT, pa.string())])
 
-    def partials(self, rows: Sequence[Row], work: WindowBatch) -> pa.Table:
+    def partials(self, rows: Sequence[Row], work: WindowWork) -> pa.Table:
         """What `window_frames.partials` makes of rows, with a marker for every instance."""
         together: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for number, row in enumerate(rows):
@@ -123,7 +123,7 @@ class PlainWindow:
         blank = dict.fromkeys(self._columns(), None)
         lines += [
             {**blank, TAG: MARKER, CODE: instance, ROWS: 0, CHECK: 0}
-            for instance in range(work.routing.instances)
+            for instance in range(work.state.routing.instances)
         ]
         table = pa.Table.from_pylist(lines, pa.schema(list(self._columns().items())))
         if not self.single:
@@ -132,7 +132,7 @@ class PlainWindow:
         known = [name for name in (ROWS, PANE) if name in table.column_names]
         return table.drop_columns([*known, *(name for name, carrier in carried.items() if carrier != name)])
 
-    def _cell(self, row: Row, work: WindowBatch) -> tuple[Any, ...]:
+    def _cell(self, row: Row, work: WindowWork) -> tuple[Any, ...]:
         """Fate, pane and group of a row."""
         time = row["time"]
         if time is None:

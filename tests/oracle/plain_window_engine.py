@@ -15,6 +15,7 @@ from tests.oracle.plain_engine import Joined, PlainEngine
 from tests.oracle.plain_routing import place_of
 from tests.oracle.plain_window import PlainWindow
 
+from tidegate.driver.operators.protocol import state_order
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -22,7 +23,7 @@ from tidegate.model.routing import Routing
 from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.worker.runtime.layout import CODE, MARKER, REPORT, TAG, TIME
-from tidegate.worker.window.work import WindowBatch
+from tidegate.worker.window.work import WindowWork
 
 
 class PlainWindows(PlainEngine):
@@ -55,7 +56,7 @@ class PlainWindows(PlainEngine):
             work = self._work(window, plan, before)
             given = results.get(window.source, rows.get(window.source, ()))
             closed = results[window.name] = []
-            for instance, mine in self._shares(window.partials(given, work), work.routing):
+            for instance, mine in self._shares(window.partials(given, work), work.state.routing):
                 for batch in window.task(work, instance, uuid.uuid4().hex[:12]).run(iter(mine)):
                     if batch.column(REPORT).null_count < len(batch):
                         (text,) = batch.column(REPORT).to_pylist()
@@ -65,19 +66,11 @@ class PlainWindows(PlainEngine):
             emitted[window.name].update(map(window.shown, closed))
         return reports
 
-    def _work(self, window: PlainWindow, plan: Plan, before: Manifest) -> WindowBatch:
+    def _work(self, window: PlainWindow, plan: Plan, before: Manifest) -> WindowWork:
         name = window.name
-        return WindowBatch(
+        return WindowWork(
             layout=self._window_layouts[name],
-            store_url=self.store.url,
-            batch=plan.batch,
-            settle_us=plan.settle_us[name],
-            settled_us=before.settled_us[name],
-            routing=plan.routing[name],
-            pieces=tuple(piece for piece in before.pieces if piece.operator == name),
-            merges=tuple(plan.merges.get(name, {}).items()),
-            cuts=plan.cuts.get(name, ()),
-            flush=plan.flush,
+            state=state_order(name, plan, before, self.store.url),
             late_before_us=plan.watermarks_us.get(window.source, BEGINNING_US),
         )
 

@@ -20,7 +20,7 @@ from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.regions import Domain, Regions
-from tidegate.worker.match.task import MatchBatch
+from tidegate.worker.match.task import MatchWork
 from tidegate.worker.runtime.layout import HASH, SAMPLE, TIME, MatchLayout
 
 AXES = (Axis("x"), Axis("n", "integer"), Axis("kind", "category", ("bus", "it's", "tram")))
@@ -36,11 +36,11 @@ def random_tree(rng: np.random.Generator, regions: int) -> Regions:
     return Regions(domain, axis.astype(np.int32), at.astype(np.float64), children)
 
 
-def work_of(sifter: Sifter) -> MatchBatch:
+def work_of(sifter: Sifter) -> MatchWork:
     class Nobody:
         value: Any = None
 
-    return MatchBatch(MatchLayout("match1", "s", sifter.axes, b""), Nobody(), 0, sifter=sifter, seed=11)
+    return MatchWork(MatchLayout("match1", "s", sifter.axes, b""), Nobody(), 0, sifter=sifter, seed=11)
 
 
 @pytest.mark.parametrize("regions", [20, 150])

@@ -20,7 +20,7 @@ from tidegate.control.actuators.paper_rate import Load
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_values import BatchSeen, GoalSettings
 from tidegate.control.goal.hysteresis import PatienceSettings
-from tidegate.control.goal.level_controller import OneGoal
+from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import LoadModel, Took
 from tidegate.control.goal.safety_margin import HeadroomSettings
 from tidegate.control.goal.shed_options import rate_offer
@@ -47,7 +47,7 @@ class RateModel:
 
     def __init__(self, settings: RateModelSettings | None = None) -> None:
         self.settings = settings or RateModelSettings()
-        self._goal = OneGoal(self.settings.goal(1.0))
+        self._goal = LevelController(self.settings.goal(1.0))
         self._fraction = 1.0
         self._yield = YieldCurve()
 
@@ -81,5 +81,5 @@ class RateModel:
         restored = cls(settings)
         restored._fraction = raw["fraction"]
         restored._yield = YieldCurve.restore(raw["yield"])
-        restored._goal = OneGoal.restore(raw["goal"], restored.settings.goal(1.0))
+        restored._goal = LevelController.restore(raw["goal"], restored.settings.goal(1.0))
         return restored

@@ -19,7 +19,7 @@ from tidegate.driver.frames.sifter_frames import sifted
 from tidegate.sift.construction import Sample, construct
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.partition.partitioners import partitioner_for
-from tidegate.worker.match.task import MatchBatch, Queries
+from tidegate.worker.match.task import MatchWork, Queries
 from tidegate.worker.runtime.layout import TIME, MatchLayout
 from tidegate_lab.bench.sift.feed import SCHEMA
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
@@ -74,7 +74,7 @@ def scans(
     contenders: dict[str, DataFrame] = {"scan": rows}
     for number in regions:
         sifter = made_sifter(workload, number, sift)
-        work = MatchBatch(MatchLayout("bench", None, sifter.axes, b""), _NOBODY, 0, sifter=sifter)
+        work = MatchWork(MatchLayout("bench", None, sifter.axes, b""), _NOBODY, 0, sifter=sifter)
         timed = rows.withColumn(TIME, F.unix_micros("ts"))
         contenders[f"sift-{number}"] = sifted(timed, work).select(*rows.columns)
     found = {name: Measured(name, count) for name in contenders}

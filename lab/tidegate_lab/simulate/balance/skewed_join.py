@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.balance.key_counts import SideCount, SideSeen
 from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.errors import FlowError
 from tidegate.join.within import Unbounded, Within
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash_routing import partition_of
+from tidegate.route.key_counts import SideCount, SideSeen
 from tidegate.route.load import Load, Work
 from tidegate.route.strategy import Memory, Strategy
 from tidegate_lab.simulate.balance.join_costs import Done, Indexed, JoinCosts

@@ -24,7 +24,7 @@ from tidegate.api.goal import Goal
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.forecast import Arrivals
 from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings
-from tidegate.control.goal.level_controller import OneGoal
+from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, LoadModel, Took
 from tidegate_lab.simulate.goal.goal_network import JOIN, KINDS, ROWS, WINDOWS, GoalNetwork, Operator
 from tidegate_lab.simulate.goal.goal_story import SECONDS, Story
@@ -84,7 +84,7 @@ class Controlled:
             network.weights,
             trigger_seconds=told.trigger_seconds,
         )
-        self.goal = OneGoal(settings)
+        self.goal = LevelController(settings)
         self._arrivals = Arrivals()
         self.levels: Mapping[str, float] = {o.point: o.nothing for o in self._offers}
         self.keep_share = 1.0

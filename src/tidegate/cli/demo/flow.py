@@ -13,9 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import Any
 
 import tidegate as tg
 from tidegate.cli.demo.answers import Stay
@@ -62,7 +60,7 @@ def city_query(
         session.stop()
 
 
-def _flow(session: SparkSession, prepared: Prepared, city: City) -> tuple[tg.Stream, tg.Stream]:
+def _flow(session: Any, prepared: Prepared, city: City) -> tuple[tg.Stream, tg.Stream]:
     orders, tracks = (
         tg.stream(
             _arriving(session, prepared.arrived(name), schema),
@@ -76,8 +74,8 @@ def _flow(session: SparkSession, prepared: Prepared, city: City) -> tuple[tg.Str
     close = tg.pairwise(city.grid, "cell")
     near = orders.join(tracks.filter("not occupied"), on=["district", close], within=within)
     every = orders.window(f"{WINDOW_US} microseconds", by=["district"])
-    return near, every.agg(orders=F.count("*"), fares=F.sum("fare"))
+    return near, every.agg(orders="count(*)", fares="sum(fare)")
 
 
-def _arriving(session: SparkSession, directory: Path, schema: str) -> DataFrame:
+def _arriving(session: Any, directory: Path, schema: str) -> Any:
     return session.readStream.schema(schema).parquet(str(directory))

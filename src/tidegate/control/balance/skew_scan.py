@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.balance.key_counts import SideSeen
 from tidegate.control.balance.loads import of_sides
 from tidegate.join.within import Tumbling, Within
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.hash_routing import partition_of
+from tidegate.route.key_counts import SideSeen
 from tidegate.route.load import Load, Work
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.forecast import Arrivals, Expected
 from tidegate.control.goal.goal_step import KeepSettings, Ran, Step
 from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, state_warnings, warnings
-from tidegate.control.goal.level_controller import OneGoal
+from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
 from tidegate.control.goal.work_forecast import Prospects, efforts_of
 from tidegate.model.graph import OperatorTraits
@@ -66,7 +66,7 @@ def learn(
     """What all controllers know after a batch: goes into its manifest."""
     step = Step(settings, before, plan, ran, after, operators)
     known = before.control.get(CONTROL, {})
-    goal = OneGoal.restore(known["one"], settings.goal) if known else OneGoal(settings.goal)
+    goal = LevelController.restore(known["one"], settings.goal) if known else LevelController(settings.goal)
     coming = _coming(step, known)
     prospects = Prospects(step, coming.growth)
     efforts = {**efforts_of(settings, ran), SOURCES: Effort(coming.rows)}

@@ -58,7 +58,7 @@ _PATIENT = 2
 _REGRET = 0.03
 
 
-class OneGoal:
+class LevelController:
     """Levels of all points, by one model of the load."""
 
     def __init__(self, settings: GoalSettings) -> None:
@@ -237,7 +237,7 @@ class OneGoal:
         }
 
     @classmethod
-    def restore(cls, raw: Mapping[str, Any], settings: GoalSettings) -> OneGoal:
+    def restore(cls, raw: Mapping[str, Any], settings: GoalSettings) -> LevelController:
         restored = cls(settings)
         restored.model = LoadModel.restore(raw["model"], settings.cost)
         restored._headroom = Headroom.restore(raw["headroom"], settings.headroom)

@@ -16,7 +16,6 @@ from tidegate.api.goal import WHEN_IDLE
 from tidegate.control import planning
 from tidegate.control.actuators import join_shedding, partial_aggregation, stale_rows
 from tidegate.control.balance import balancing
-from tidegate.control.balance.key_counts import SideSeen
 from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import Ran
@@ -37,6 +36,7 @@ from tidegate.model.skip_plan import Skipping
 from tidegate.observe.balance_metrics import balance_told
 from tidegate.observe.progress import Progress, shed_of
 from tidegate.observe.shed_metrics import debts_told, sift_told
+from tidegate.route.key_counts import SideSeen
 from tidegate.route.load import Load
 
 

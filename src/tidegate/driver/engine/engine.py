@@ -33,10 +33,10 @@ from tidegate.driver.compile.lineage import emits_every_row, traits_of
 from tidegate.driver.engine.batch import BatchDone, Timings
 from tidegate.driver.engine.controllers import Controllers, Moment
 from tidegate.driver.engine.settings import Settings
-from tidegate.driver.engine.skew_scan import FirstLook
+from tidegate.driver.engine.skew_scan import SkewScan
 from tidegate.driver.engine.work_orders import WorkOrders
 from tidegate.driver.frames import observed
-from tidegate.driver.frames.frame_cache import Known
+from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_frames import build_pass
 from tidegate.driver.frames.passes import Pass, Reports
 from tidegate.driver.io import linked_output, sinks
@@ -96,13 +96,13 @@ class Engine:
         self.sources: ReadLimits | None = None
         self._times = Timings()
         self._awake_us = self._now_us()
-        self._known = Known()
+        self._known = FrameCache()
         self._staging = Staging.of(compiled, checkpoint.store)
         self._work_orders = WorkOrders(compiled, checkpoint.store.url, self._staging)
         #: Time that Spark needs around a batch, and how long the last batch took within.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
-        self._first_look = FirstLook(compiled, settings.balance)
+        self._first_look = SkewScan(compiled, settings.balance)
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()

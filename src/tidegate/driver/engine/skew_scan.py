@@ -2,7 +2,7 @@
 why).
 
 One small job without a shuffle: each task tells how many rows of each port every partition gets, and which
-keys are heavy (`control/balance/key_counts.py`: in chunks, by a sketch). The batch is kept for the pass that
+keys are heavy (`route/key_counts.py`: in chunks, by a sketch). The batch is kept for the pass that
 follows, so that sources are read once and what Spark observes of them is counted once. Only in a query that
 goes on, and only until there were rows: where there is one batch, reading it twice costs more than it can
 save.
@@ -19,14 +19,14 @@ from pyspark.sql import DataFrame
 
 from tidegate.control.balance import balancing
 from tidegate.control.balance.balancing import BalanceSettings
-from tidegate.control.balance.key_counts import SideCount, SideSeen
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.model.manifest import Manifest
-from tidegate.worker.runtime.key_scan import _Counting
+from tidegate.route.key_counts import SideCount, SideSeen
+from tidegate.worker.runtime.key_scan import KeyScan
 from tidegate.worker.runtime.layout import CODE, REPORT, TAG, TIME
 
 
-class FirstLook:
+class SkewScan:
     """At the first batch that has rows, for the joins that sources feed on both sides."""
 
     def __init__(self, compiled: Compiled, settings: BalanceSettings):
@@ -50,7 +50,7 @@ class FirstLook:
         if not tags:
             return {}
         self._kept = given.persist(StorageLevel.MEMORY_AND_DISK)
-        counting = _Counting(frozenset(tags), self._settings.partitions)
+        counting = KeyScan(frozenset(tags), self._settings.partitions)
         told = given.select(TAG, TIME, CODE).mapInArrow(counting, f"{REPORT} string").collect()
         seen = _added_up([json.loads(row[REPORT]) for row in told], tags, self._settings.partitions)
         if any(side.partitions.any() for side in seen.values()):

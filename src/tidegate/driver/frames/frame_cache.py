@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 Made = TypeVar("Made")
 
 
-class Known:
+class FrameCache:
     """Values by key, each made once; what it is made of must be part of the key."""
 
     def __init__(self) -> None:

@@ -20,14 +20,18 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from tidegate.driver.compile.compiled import Compiled
-from tidegate.driver.frames.frame_cache import Known
+from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_input import PassInput
 from tidegate.driver.frames.passes import Pass, Staged
 from tidegate.worker.runtime.task_runner import WorkOrder
 
 
 def build_pass(
-    compiled: Compiled, given: DataFrame | None, works: Mapping[str, WorkOrder], again: bool, known: Known
+    compiled: Compiled,
+    given: DataFrame | None,
+    works: Mapping[str, WorkOrder],
+    again: bool,
+    known: FrameCache,
 ) -> Pass:
     """Frames for one pass over `given` rows (None: only settling); `again`: more passes may follow."""
     held: list[DataFrame] = []

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidegate.api.nodes import Node
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.frames.frame_cache import Known
+from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
 
@@ -29,7 +29,7 @@ class PassInput:
     given: DataFrame | None
     #: More passes may follow, so that operators must know their instances by markers.
     again: bool
-    cache: Known
+    cache: FrameCache
     #: By operator that has run: its results and reports.
     results: dict[str, DataFrame] = field(default_factory=dict)
     #: By operator whose dropped rows come to no task: the name of Spark's count of all its rows.

@@ -25,14 +25,14 @@ from pyspark.sql import functions as F
 
 from tidegate.driver.sql_text import condition
 from tidegate.worker.join.residual import find_candidates, settle_judged
-from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import OK
 
 if TYPE_CHECKING:
     from tidegate.driver.operators.join import JoinOperator
 
 
-def judged(rows: DataFrame, join: JoinOperator, work: JoinBatch) -> DataFrame:
+def judged(rows: DataFrame, join: JoinOperator, work: JoinWork) -> DataFrame:
     """Run a join with a residual condition over rows that lie at their instances."""
     if join.candidates is None:
         return rows

@@ -19,7 +19,7 @@ from tidegate.driver.sql_text import literal, told_apart
 from tidegate.model.routing import Routing
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.targets import STORE, Group, Tables
-from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout
 
 #: Number of a row's place among left and among right rows; where it is stored; one target of it, with its
@@ -29,9 +29,9 @@ _PLACES, _STORE, _TARGET = ("_tidegate_place_l", "_tidegate_place_r"), "_tidegat
 _SHIFT = 3
 
 
-def routed(rows: DataFrame, work: JoinBatch) -> DataFrame:
+def routed(rows: DataFrame, work: JoinWork) -> DataFrame:
     """The rows at the instances that need them."""
-    layout, routing = work.layout, work.routing
+    layout, routing = work.layout, work.state.routing
     if layout.spread:
         every = f"sequence(0, {routing.instances - 1})"
         copies = F.expr(f"explode(if({TAG} = {MARKER}, array(cast({CODE} as int)), {every}))")

@@ -32,7 +32,7 @@ from tidegate.sift.filter.decision import UNIT
 from tidegate.sift.filter.lookup import AxisTable, Lookup
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.regions import Regions
-from tidegate.worker.match.task import MatchBatch, scaled
+from tidegate.worker.match.task import MatchWork, scaled
 from tidegate.worker.runtime.layout import HASH, SAMPLE, TIME
 
 #: Weights of numbers in a hash: powers of what no ratio of usual numbers is near.
@@ -42,7 +42,7 @@ _GOLDEN = 0.6180339887498949
 TREE_MAX = 64
 
 
-def sifted(rows: DataFrame, work: MatchBatch) -> DataFrame:
+def sifted(rows: DataFrame, work: MatchWork) -> DataFrame:
     """The rows that pass, each with SAMPLE; and with HASH where the tasks must decide."""
     sifter = work.sifter
     assert sifter is not None

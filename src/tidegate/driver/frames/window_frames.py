@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.frames.drop_frames import in_gap
-from tidegate.driver.frames.frame_cache import Known
+from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.routing_frames import instance_of
 from tidegate.driver.frames.sample_frames import left_out_sql, share_sql
 from tidegate.driver.sql_text import data, told_apart
@@ -44,7 +44,7 @@ from tidegate.worker.runtime.layout import (
     TIME,
     WEIGHT,
 )
-from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowWork
 
 if TYPE_CHECKING:
     from tidegate.driver.operators.window import WindowOperator
@@ -53,29 +53,29 @@ if TYPE_CHECKING:
 _SALT = 977
 
 
-def partials(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: Known) -> DataFrame:
+def partials(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
     """Partials of the rows, at the instances that they belong to, with a marker for every instance."""
     single = _single(work)
     made = (_of_rows if single else _added_up)(rows, window, work, known)
     shape = (work.layout.operator, single)
     placed = made.select("*", *known.get(("codes", *shape), lambda: _codes(made, window)))
-    instances = work.routing.instances
+    instances = work.state.routing.instances
     markers = known.get(("markers", *shape, instances), lambda: _markers(placed, instances))
     return placed.unionByName(markers).repartitionById(
-        work.routing.instances, instance_of(work.routing, work.layout.partitions)
+        work.state.routing.instances, instance_of(work.state.routing, work.layout.partitions)
     )
 
 
-def only_markers(spark: SparkSession, window: WindowOperator, work: WindowBatch) -> DataFrame:
+def only_markers(spark: SparkSession, window: WindowOperator, work: WindowWork) -> DataFrame:
     """A pass without rows: instances that only close windows."""
     kinds = {TAG: T.ShortType(), CODE: T.LongType(), ROWS: T.LongType(), CHECK: T.LongType()}
     empty = spark.createDataFrame([], T.StructType([T.StructField(*one) for one in kinds.items()]))
-    return _markers(empty, work.routing.instances).repartitionById(
-        work.routing.instances, instance_of(work.routing, work.layout.partitions)
+    return _markers(empty, work.state.routing.instances).repartitionById(
+        work.state.routing.instances, instance_of(work.state.routing, work.layout.partitions)
     )
 
 
-def counts_dropped(work: WindowBatch) -> bool:
+def counts_dropped(work: WindowWork) -> bool:
     """Do dropped rows go in front of the shuffle, so that no task counts them?"""
     return _single(work) and (_gaps(work) is not None or work.shares is not None)
 
@@ -85,12 +85,12 @@ def count_name(operator: str) -> str:
     return f"rows of {operator}"
 
 
-def _gaps(work: WindowBatch) -> GapTable | None:
+def _gaps(work: WindowWork) -> GapTable | None:
     """Times that no kept window needs; None where there are none, so that no row is asked for nothing."""
     return work.gaps if work.gaps is not None and any(work.gaps.cells) else None
 
 
-def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: Known) -> DataFrame:
+def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
     """Rows as they are: where groups are as many as rows, adding up before the shuffle is a waste."""
 
     def made() -> list[Column]:
@@ -107,14 +107,14 @@ def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: 
     return judged.select(*known.get(("of rows", work.layout.operator), made))
 
 
-def _counted(rows: DataFrame, work: WindowBatch) -> DataFrame:
+def _counted(rows: DataFrame, work: WindowWork) -> DataFrame:
     """The same rows; Spark counts them. Telling apart here which ones go would cost each of them twice."""
     usable = F.expr(f"{TIME} <= {data(work.newest_us, 'bigint')}")
     seen = F.max(F.when(usable, F.col(TIME))).alias("seen_us")
     return rows.observe(count_name(work.layout.operator), F.count(F.lit(1)).alias("rows"), seen)
 
 
-def _added_up(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: Known) -> DataFrame:
+def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
     """A partial per group and pane."""
 
     def made() -> list[Column]:
@@ -132,7 +132,7 @@ def _added_up(rows: DataFrame, window: WindowOperator, work: WindowBatch, known:
     return judged.groupBy(*keys).agg(*known.get(("added up", name), made)).drop(*weight)
 
 
-def _judged(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: Known) -> DataFrame:
+def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
     """Rows with what becomes of them, their pane or hash, their key, and the arguments of all aggregates."""
     if counts_dropped(work):
         rows = _counted(rows, work)
@@ -146,7 +146,7 @@ def _judged(rows: DataFrame, window: WindowOperator, work: WindowBatch, known: K
     if work.shares is not None:
         group = [(_canonical(rows.schema[name]), rows.schema[name].dataType) for name in work.layout.by]
         rows = rows.withColumn(SHARE, F.expr(share_sql(work.shares, _code(group))))
-        fate += f"WHEN {left_out_sql(rows, work.seed, work.batch)} THEN {DROPPED} "
+        fate += f"WHEN {left_out_sql(rows, work.seed, work.state.batch)} THEN {DROPPED} "
     fate += f"ELSE {ON_TIME} END"
     judged = rows.withColumn(TAG, F.expr(f"cast({fate} as short)"))
     if counts_dropped(work):
@@ -173,7 +173,7 @@ def _needed(rows: DataFrame, window: WindowOperator, single: bool, weighed: bool
     return [*made, *(column.alias(name) for name, column in named)]
 
 
-def _single(work: WindowBatch) -> bool:
+def _single(work: WindowWork) -> bool:
     """Do rows go one by one?"""
     return work.by_row or work.layout.spec.counts_rows
 

@@ -8,13 +8,13 @@ from tidegate.driver.operators.window import WindowOperator
 from tidegate.window.lifetime import RowsLifetime
 from tidegate.worker.runtime.task_runner import Task
 from tidegate.worker.window.count_task import CountWindowInstance
-from tidegate.worker.window.work import WindowBatch
+from tidegate.worker.window.work import WindowWork
 
 
 class CountWindowOperator(WindowOperator):
     """Windows of a number of rows."""
 
-    def _tasks(self) -> Callable[[WindowBatch, int, str], Task]:
+    def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
         return CountWindowInstance
 
     def _lifetime(self) -> RowsLifetime:

@@ -43,8 +43,9 @@ from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 from tidegate.window.drop import network
 from tidegate.window.spec import SIZE_MAX_US
 from tidegate.worker.join.task import JoinInstance
-from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import CODE, MARKER, TAG, TIME, JoinLayout, SideLayout
+from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import by_instance
 
 
@@ -111,21 +112,20 @@ class JoinOperator(Operator):
 
     # -- what a batch asks ---------------------------------------------------------------------------
 
-    def work(self, order: BatchOrder, feeding: Sequence[str]) -> JoinBatch:
+    def work(self, order: BatchOrder, feeding: Sequence[str]) -> JoinWork:
         left, right = (order.newest_us(side.stream, order.plan) for side in self.layout.sides)
         first, second = (order.passing.along(parent, self.name) for parent in feeding)
         return replace(
-            join_batch(self.layout, order.plan, order.before, order.store_url),
+            join_work(self.layout, order.plan, order.before, order.state(self.name)),
             newest_us=(left, right),
-            run=order.run,
             **order.staging(self.name),
             watch_keys=order.watch_keys,
             needed=(first, second),
         )
 
-    def frame(self, rows: PassInput, work: JoinBatch) -> DataFrame:
+    def frame(self, rows: PassInput, work: JoinWork) -> DataFrame:
         """One shuffle by instance number, then the kernels."""
-        placed = routed(self._entering(rows, work.routing.instances), work)
+        placed = routed(self._entering(rows, work.state.routing.instances), work)
         if self.candidates is not None:
             return residual_frames.judged(placed, self, work)
         schema = self.schema if work.stage_root is None else REPORTS
@@ -241,26 +241,18 @@ def _markers(session: SparkSession, lanes: Lanes, columns: list[str], instances:
     return ports.project(numbers, nothing, lanes, (), F.col("id"), F.lit(False)).select(*columns)
 
 
-def join_batch(layout: JoinLayout, plan: Plan, before: Manifest, store_url: str) -> JoinBatch:
+def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrder) -> JoinWork:
     """What the plan of a batch, on top of what was before it, asks of one join."""
     name = layout.operator
     needs = Needs(before.debts)
     owed = {debt.batch: debt for debt in before.debts if debt.operator == name}
     late = [BEGINNING_US if side.stream is None else plan.watermarks_us[side.stream] for side in layout.sides]
-    return JoinBatch(
+    return JoinWork(
         layout=layout,
-        store_url=store_url,
-        batch=plan.batch,
+        state=state,
         late_before_us=(late[0], late[1]),
-        settle_us=plan.settle_us[name],
-        settled_us=before.settled_us[name],
-        routing=plan.routing[name],
-        pieces=tuple(piece for piece in before.pieces if piece.operator == name),
-        merges=tuple(plan.merges.get(name, {}).items()),
-        flush=plan.flush,
         skipping=plan.skipping.get(name),
         seed=plan.seed,
-        cuts=plan.cuts.get(name, ()),
         payments=tuple((owed[payment.batch], payment) for payment in plan.payments.get(name, ())),
         owed_since_us=(needs.since_us(name, LEFT), needs.since_us(name, RIGHT)),
     )

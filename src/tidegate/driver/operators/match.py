@@ -23,7 +23,7 @@ from tidegate.model.graph import Reader
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import QueryIndex
 from tidegate.sift.queries.query_set import QuerySet
-from tidegate.worker.match.task import MatchBatch, Queries, match_task
+from tidegate.worker.match.task import MatchWork, Queries, match_task
 from tidegate.worker.runtime.layout import QUERY_ID, MatchLayout
 from tidegate.worker.runtime.task_runner import by_partition
 
@@ -58,12 +58,12 @@ class MatchOperator(Operator):
         ((source, whole),) = sources
         yield Reader(self.name, 0, source, SIFTER, whole)
 
-    def work(self, order: BatchOrder, feeding: Sequence[str]) -> MatchBatch:
+    def work(self, order: BatchOrder, feeding: Sequence[str]) -> MatchWork:
         planned = order.plan.sifters.get(self.name)
         sifter = None if planned is None else Sifter.from_json(planned)
         # A replay with other queries, over other columns: the sifter of the first try knows nothing of them.
         fits = sifter is not None and sifter.axes == self.layout.axes
-        return MatchBatch(
+        return MatchWork(
             self.layout,
             self._sent(),
             order.plan.batch,
@@ -74,7 +74,7 @@ class MatchOperator(Operator):
             **order.staging(self.name),
         )
 
-    def frame(self, rows: PassInput, work: MatchBatch) -> DataFrame | None:
+    def frame(self, rows: PassInput, work: MatchWork) -> DataFrame | None:
         """No shuffle: tasks take the rows as they come."""
         tried = self._entering(rows)
         if tried is None:
@@ -91,7 +91,7 @@ class MatchOperator(Operator):
         # Where Spark has not counted rows without a time, the tasks do.
         return rows.entering(self.tap, usable_only=self.tap.stream in rows.compiled.observed)
 
-    def listed(self, work: MatchBatch) -> str | None:
+    def listed(self, work: MatchWork) -> str | None:
         return QUERY_ID if work.lists_queries else None
 
     def close(self) -> None:

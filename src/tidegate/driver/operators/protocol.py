@@ -30,6 +30,7 @@ from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop import network
 from tidegate.worker.runtime.layout import REPORT
+from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import WorkOrder
 
 #: What tasks return that stage their results; as a type, because Spark would parse a text in every batch.
@@ -60,9 +61,29 @@ class BatchOrder:
         root, kept_as = self.staged[operator]
         return {"stage_root": root, "kept_as": kept_as}
 
+    def state(self, operator: str) -> StateOrder:
+        """What the plan asks of the state of an operator."""
+        return state_order(operator, self.plan, self.before, self.store_url, self.run)
+
     def late_before_us(self, stream: str | None) -> int:
         """Rows of a stream below this are late; what operators emit never is."""
         return BEGINNING_US if stream is None else self.plan.watermarks_us[stream]
+
+
+def state_order(operator: str, plan: Plan, before: Manifest, store_url: str, run: str = "") -> StateOrder:
+    """What a plan, on top of what was before it, asks of the state of one operator."""
+    return StateOrder(
+        store_url=store_url,
+        batch=plan.batch,
+        settle_us=plan.settle_us[operator],
+        settled_us=before.settled_us[operator],
+        routing=plan.routing[operator],
+        pieces=tuple(piece for piece in before.pieces if piece.operator == operator),
+        merges=tuple(plan.merges.get(operator, {}).items()),
+        cuts=plan.cuts.get(operator, ()),
+        flush=plan.flush,
+        run=run,
+    )
 
 
 class Operator(ABC):

@@ -34,7 +34,7 @@ from tidegate.window.lifetime import Lifetime, RowsLifetime
 from tidegate.worker.runtime.layout import WindowLayout
 from tidegate.worker.runtime.task_runner import Task, by_instance
 from tidegate.worker.window.task import WindowInstance
-from tidegate.worker.window.work import WindowBatch
+from tidegate.worker.window.work import WindowWork
 
 
 class WindowOperator(Operator):
@@ -91,21 +91,13 @@ class WindowOperator(Operator):
 
     # -- what a batch asks ---------------------------------------------------------------------------
 
-    def work(self, order: BatchOrder, feeding: Sequence[str]) -> WindowBatch:
-        plan, before, name = order.plan, order.before, self.name
+    def work(self, order: BatchOrder, feeding: Sequence[str]) -> WindowWork:
+        plan, name = order.plan, self.name
         late_before_us = order.late_before_us(self.layout.stream)
         sampling = plan.estimating.get(name)
-        return WindowBatch(
+        return WindowWork(
             layout=self.layout,
-            store_url=order.store_url,
-            batch=plan.batch,
-            settle_us=plan.settle_us[name],
-            settled_us=before.settled_us[name],
-            routing=plan.routing[name],
-            pieces=tuple(piece for piece in before.pieces if piece.operator == name),
-            merges=tuple(plan.merges.get(name, {}).items()),
-            cuts=plan.cuts.get(name, ()),
-            flush=plan.flush,
+            state=order.state(name),
             late_before_us=late_before_us,
             newest_us=order.newest_us(self.layout.stream, plan),
             by_row=name in plan.by_row,
@@ -114,11 +106,10 @@ class WindowOperator(Operator):
             shares=None if sampling is None else tuple(sampling["shares"]),
             seed=plan.seed,
             left_out=NOTHING_LEFT_OUT if sampling is None else left_out(sampling),
-            run=order.run,
             **order.staging(name),
         )
 
-    def frame(self, rows: PassInput, work: WindowBatch) -> DataFrame:
+    def frame(self, rows: PassInput, work: WindowWork) -> DataFrame:
         """Partials by Spark, one shuffle by instance number, then the kernels."""
         taken = self._entering(rows)
         if taken is not None and counts_dropped(work):
@@ -131,7 +122,7 @@ class WindowOperator(Operator):
         schema = self.schema if work.stage_root is None else REPORTS
         return placed.mapInArrow(by_instance(self._tasks(), work, TaskContext.get), schema)
 
-    def _tasks(self) -> Callable[[WindowBatch, int, str], Task]:
+    def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
         """What makes a task, from work order, instance and attempt."""
         return WindowInstance
 

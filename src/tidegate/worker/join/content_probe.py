@@ -24,7 +24,7 @@ import numpy as np
 from tidegate.join.selective.content_choice import Direction, StoredItems, choose_by_content
 from tidegate.join.selective.reach import Look, looks
 from tidegate.worker.join.item_columns import SetColumn
-from tidegate.worker.join.matcher import Meeting
+from tidegate.worker.join.matcher import Matcher
 from tidegate.worker.join.probing import Probing
 from tidegate.worker.join.set_predicates import BySets, SetView
 from tidegate.worker.join.work import LookCounts
@@ -43,7 +43,7 @@ class Chosen:
         probings: Sequence[Probing],
         opposite: Opposite,
         counts: Sequence[LookCounts],
-        meeting: Meeting,
+        meeting: Matcher,
         stored_rows: int,
     ) -> None:
         assert isinstance(meeting.judge, BySets), "only sets know what a comparison is worth"

@@ -18,7 +18,7 @@ from tidegate.model.reports import KeyLoad
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.frequent_keys import FrequentKeys
 from tidegate.route.targets import STORE
-from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.runs import NewRun, StoredRun
 
 #: A key with less of the work of an instance (its rows and comparisons together) is not worth a word.
@@ -29,7 +29,7 @@ _LG_SIZE = 12
 
 
 def key_loads(
-    work: JoinBatch, instance: int, stored: Sequence[StoredRun], new: Sequence[NewRun]
+    work: JoinWork, instance: int, stored: Sequence[StoredRun], new: Sequence[NewRun]
 ) -> tuple[KeyLoad, ...]:
     """The keys that matter, by code; none where nobody asks."""
     if not work.watch_keys:
@@ -75,11 +75,11 @@ def _heaviest(runs: Sequence[NewRun], work: int) -> NDArray[np.uint64]:
     return keys.heaviest(SHARE * work, KEYS_MAX)[0]
 
 
-def _placed(work: JoinBatch, instance: int) -> NDArray[np.uint64]:
+def _placed(work: JoinWork, instance: int) -> NDArray[np.uint64]:
     """Keys with a place of their own on this instance."""
     codes = [
         code
-        for placement in {id(one): one for one in work.routing.sides}.values()
+        for placement in {id(one): one for one in work.state.routing.sides}.values()
         for code, place in placement.keys.items()
         if instance in placement.on(place)
     ]

@@ -19,14 +19,14 @@ from tidegate.model.times import LEFT
 from tidegate.worker.join.joined_rows import Pairs, same_keys
 from tidegate.worker.join.positions import Places
 from tidegate.worker.join.predicates import by_time, judge_of, places_of
-from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.runs import Run, StoredRun
 
 
-class Meeting:
+class Matcher:
     """What the runs of one join have in common, with what was prepared of them; see the module docstring."""
 
-    def __init__(self, work: JoinBatch, by_time: dict[int, Places] | None = None) -> None:
+    def __init__(self, work: JoinWork, by_time: dict[int, Places] | None = None) -> None:
         self._layout, self.judge = work.layout, judge_of(work)
         self._by_time = {} if by_time is None else by_time
         #: Looks of rows at stored runs that certainly do not have their key: not even searched for.

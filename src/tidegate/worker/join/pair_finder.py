@@ -23,9 +23,9 @@ from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.worker.join.joined_rows import Pairs
-from tidegate.worker.join.matcher import Meeting, chunks
+from tidegate.worker.join.matcher import Matcher, chunks
 from tidegate.worker.join.probing import Probing, Together
-from tidegate.worker.join.work import KEEPING, LOOKING, Counts, JoinBatch
+from tidegate.worker.join.work import KEEPING, LOOKING, Counts, JoinWork
 from tidegate.worker.runtime.runs import NewRun, Run, StoredRun
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ class Finder:
 
     def __init__(
         self,
-        work: JoinBatch,
+        work: JoinWork,
         stored: Sequence[StoredRun],
         new: Sequence[NewRun],
         counts: Counts,
         together: bool = False,
     ) -> None:
         """`together`: new rows of a side look around at once, whatever else is done with them."""
-        self._work, self._layout, self._meeting = work, work.layout, Meeting(work)
+        self._work, self._layout, self._meeting = work, work.layout, Matcher(work)
         self._stored, self._new, self._counts = stored, new, counts
         #: New rows that look for partners, and those that are met by them.
         self._looking = [run for run in new if run.role & PROBE and not run.keyless]
@@ -82,7 +82,7 @@ class Finder:
     def _probing(self, run: NewRun) -> Probing:
         low, high = self._layout.within.partner_range(run.side, run.times)
         rows = told = NewRows(run.times, low, high, run.first_us, run.last_us)
-        skipping, seed, batch = self._work.skipping, self._work.seed, self._work.batch
+        skipping, seed, batch = self._work.skipping, self._work.seed, self._work.state.batch
         if skipping is not None:
             told = planned(rows, run.codes, 1 - run.side, skipping, seed, batch)
         slot_us = self._counts.looks[1 - run.side].ages.slot_us

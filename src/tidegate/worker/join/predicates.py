@@ -24,7 +24,7 @@ from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.probe import Ranges
 from tidegate.worker.join.joined_rows import gather
 from tidegate.worker.join.positions import Places, Positions
-from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.runs import Run
 
 #: Candidates that a user's function is given at once: enough to be vectorised, few enough to fit anywhere.
@@ -125,13 +125,13 @@ def _without_missing(answer: NDArray[Any]) -> NDArray[Any]:
     return told.astype(np.bool_) if pd.api.types.infer_dtype(told) == "boolean" else told
 
 
-def judge_of(work: JoinBatch) -> Judge:
+def judge_of(work: JoinWork) -> Judge:
     """Who picks the pairs of this join."""
     on = work.layout.condition
     if on is None:
         return EveryPair()
     if isinstance(on, OnPairs):
-        return ByFunction(on, work.batch)
+        return ByFunction(on, work.state.batch)
     # Only here: its compiled loops take a while to load, and most joins do without them.
     from tidegate.worker.join.set_predicates import BySets
 

@@ -30,11 +30,11 @@ from tidegate.model.times import LEFT, RIGHT
 from tidegate.state.segments import SegmentCache
 from tidegate.worker.join import pair_finder
 from tidegate.worker.join.joined_rows import Pairs
-from tidegate.worker.join.matcher import Meeting, chunks
+from tidegate.worker.join.matcher import Matcher, chunks
 from tidegate.worker.join.positions import Places
-from tidegate.worker.join.work import Counts, JoinBatch
+from tidegate.worker.join.work import Counts, JoinWork
 from tidegate.worker.runtime.layout import BATCH
-from tidegate.worker.runtime.owned_state import Held, partly_here
+from tidegate.worker.runtime.owned_state import OwnedState, partly_here
 from tidegate.worker.runtime.runs import Run, StoredRun, as_numpy
 
 #: Where a result row of an inner join was found, if it is one that is made up for: in no cell of this batch.
@@ -63,7 +63,7 @@ class Payer:
     """The owed pairs of one instance in one batch; see the module docstring."""
 
     def __init__(
-        self, work: JoinBatch, instance: int, held: Held, cache: SegmentCache, counts: Counts
+        self, work: JoinWork, instance: int, held: OwnedState, cache: SegmentCache, counts: Counts
     ) -> None:
         self._work, self._layout, self._counts = work, work.layout, counts
         self._left = [
@@ -78,25 +78,25 @@ class Payer:
             self._right = [run for run in seen.stored if run.side == RIGHT and not run.keyless]
         self._by_time: dict[int, Places] = {}
 
-    def _sees_right(self, instance: int, held: Held, cache: SegmentCache) -> Held:
+    def _sees_right(self, instance: int, held: OwnedState, cache: SegmentCache) -> OwnedState:
         """All right rows that left rows of this instance may pair with."""
-        routing = self._work.routing
+        routing = self._work.state.routing
         right, nothing = routing.right, frozenset[int]()
         if self._layout.spread or routing.apart is not None:
-            return Held(self._work, instance, cache, (nothing, frozenset(range(len(right.table)))))
+            return OwnedState(self._work, instance, cache, (nothing, frozenset(range(len(right.table)))))
         if routing.scattered:
-            return Held(self._work, instance, cache, (nothing, partly_here(right, instance)))
+            return OwnedState(self._work, instance, cache, (nothing, partly_here(right, instance)))
         return held
 
     def chunks(self) -> Iterator[tuple[int, list[Pairs]]]:
         """Pairs in bounded lists, each with the batch that they belong to."""
         for debt, payment in self._work.payments:
             # What a judge prepared of picked rows goes with them; rows by time serve all debts.
-            meeting = Meeting(self._work, self._by_time)
+            meeting = Matcher(self._work, self._by_time)
             for parts in chunks(self._pairs(debt, payment, meeting), pair_finder.PAIRS_PER_CHUNK):
                 yield debt.batch, parts
 
-    def _pairs(self, debt: Debt, payment: Payment, meeting: Meeting) -> Iterator[Pairs]:
+    def _pairs(self, debt: Debt, payment: Payment, meeting: Matcher) -> Iterator[Pairs]:
         for side, mine, others in ((LEFT, self._left, self._right), (RIGHT, self._right, self._left)):
             window = 1 - side
             cells = {cell.age: cell for cell in payment.cells if cell.window == window}
@@ -116,7 +116,7 @@ class Payer:
         run: PickedRun,
         partners: Sequence[StoredRun],
         until: int,
-        meeting: Meeting,
+        meeting: Matcher,
     ) -> Iterator[Pairs]:
         """Owed pairs of the rows of one run that came in the batch."""
         window = 1 - run.side
@@ -141,7 +141,7 @@ class Payer:
                         yield from self._met(run, left, other, until, meeting)
 
     def _met(
-        self, run: PickedRun, look: Look, other: StoredRun, until: int, meeting: Meeting
+        self, run: PickedRun, look: Look, other: StoredRun, until: int, meeting: Matcher
     ) -> Iterator[Pairs]:
         counts = self._counts
         counts.paid_comparisons += meeting.size(look, other)

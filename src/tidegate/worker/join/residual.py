@@ -20,9 +20,9 @@ from tidegate.state.store.store import open_store
 from tidegate.worker.join.joined_rows import Assembler
 from tidegate.worker.join.settle import Settling
 from tidegate.worker.join.task import JoinInstance, report_json
-from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
-from tidegate.worker.runtime.owned_state import Held
+from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.runs import NewRun, StoredRun
 from tidegate.worker.runtime.task_runner import (
     ArrowFunction,
@@ -34,7 +34,7 @@ from tidegate.worker.runtime.task_runner import (
 )
 
 
-def find_candidates(work: JoinBatch, finding: JoinBatch, context: Context) -> ArrowFunction:
+def find_candidates(work: JoinWork, finding: JoinWork, context: Context) -> ArrowFunction:
     """The first step: candidate pairs go on to Spark, the report goes to the second step through a file."""
 
     def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,7 +53,7 @@ def find_candidates(work: JoinBatch, finding: JoinBatch, context: Context) -> Ar
     return find
 
 
-def settle_judged(work: JoinBatch, context: Context) -> ArrowFunction:
+def settle_judged(work: JoinWork, context: Context) -> ArrowFunction:
     """The second step: judged pairs set bits and come out, and what the watermark frees is settled."""
 
     def settle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -77,9 +77,9 @@ from tidegate.worker.runtime.worker_cache import worker_cache
 class Handover:
     """Words from the first step of a task to the second; each is read once, and gone."""
 
-    def __init__(self, work: JoinBatch, attempt: int):
-        self._store = open_store(work.store_url)
-        self._path = f"segments/{work.layout.operator}/{work.batch:010d}-{work.run}-{attempt}"
+    def __init__(self, work: JoinWork, attempt: int):
+        self._store = open_store(work.state.store_url)
+        self._path = f"segments/{work.layout.operator}/{work.state.batch:010d}-{work.state.run}-{attempt}"
 
     def tell(self, word: str, text: str) -> None:
         self._store.write(f"{self._path}.{word}", [text.encode()])
@@ -93,14 +93,16 @@ class Handover:
 class SettleInstance:
     """The second step: takes judged pairs, marks them, emits them, settles. See the module docstring."""
 
-    def __init__(self, work: JoinBatch, instance: int, attempt: str):
+    def __init__(self, work: JoinWork, instance: int, attempt: str):
         self.work, self.layout, self.instance = work, work.layout, instance
-        self.cache = worker_cache(work.store_url, self.layout.operator, work.pieces, work.run)
-        path = segment_path(self.layout.operator, work.batch, instance, attempt)
-        self.writer = SegmentWriter(open_store(work.store_url), path)
+        self.cache = worker_cache(
+            work.state.store_url, self.layout.operator, work.state.pieces, work.state.run
+        )
+        path = segment_path(self.layout.operator, work.state.batch, instance, attempt)
+        self.writer = SegmentWriter(open_store(work.state.store_url), path)
         self.assembler = Assembler(self.layout)
         self.keeps_state = True
-        self.held = Held(work, instance, self.cache)
+        self.held = OwnedState(work, instance, self.cache)
         self.stored = self.held.stored
         self.new: list[StoredRun] = []
         #: The pieces of these.

@@ -19,7 +19,7 @@ from tidegate.join.sets.thresholds import InnerProduct
 from tidegate.join.sets.weighted_pairs import Weighted
 from tidegate.worker.join.item_columns import SetColumn, set_column
 from tidegate.worker.join.positions import Places, Positions
-from tidegate.worker.join.work import JoinBatch
+from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.runs import Run, StoredRun
 from tidegate.worker.runtime.worker_cache import worker_views
 
@@ -27,10 +27,12 @@ from tidegate.worker.runtime.worker_cache import worker_views
 class BySets:
     """Pairs whose sets are similar enough."""
 
-    def __init__(self, on: OnSets, work: JoinBatch) -> None:
+    def __init__(self, on: OnSets, work: JoinWork) -> None:
         self.on, self._work = on, work
         self._probing: dict[int, SetColumn] = {}
-        self._views = worker_views(work.store_url, work.layout.operator, work.pieces, work.run)
+        self._views = worker_views(
+            work.state.store_url, work.layout.operator, work.state.pieces, work.state.run
+        )
 
     def prepare(self, run: Run, other: Run, places: Places | None) -> None:
         self.view(other, places)

@@ -31,14 +31,14 @@ from tidegate.worker.runtime.marks import all_known, borrowed, lent
 from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
 
 if TYPE_CHECKING:
-    from tidegate.worker.join.work import JoinBatch
-    from tidegate.worker.runtime.owned_state import Held
+    from tidegate.worker.join.work import JoinWork
+    from tidegate.worker.runtime.owned_state import OwnedState
 
 
 class Task(Protocol):
     """The step that settles: what it knows of the batch, and the runs it holds."""
 
-    work: JoinBatch
+    work: JoinWork
     layout: JoinLayout
     instance: int
     writer: SegmentWriter
@@ -46,7 +46,7 @@ class Task(Protocol):
     @property
     def keeps_state(self) -> bool: ...
     @property
-    def held(self) -> Held: ...
+    def held(self) -> OwnedState: ...
     @property
     def stored(self) -> Sequence[StoredRun]: ...
     @property
@@ -103,19 +103,19 @@ class Settling:
 
     def _lonely(self, run: Run) -> NDArray[np.int64]:
         work, within = self.task.work, self.layout.within
-        until = END_US if work.flush else within.dead_before(run.side, work.settle_us)
-        since = within.dead_before(run.side, work.settled_us)
+        until = END_US if work.state.flush else within.dead_before(run.side, work.state.settle_us)
+        since = within.dead_before(run.side, work.state.settled_us)
         nothing = np.zeros(0, np.int64)
         if run.first_us >= until or run.last_us < since:
             return nothing
         rows = np.concatenate([unset_positions(run.bits, *piece) for piece in run.own] or [nothing])
         times = run.times[rows]
-        due: NDArray[np.int64] = rows[(times >= since) & ((times < until) | work.flush)]
+        due: NDArray[np.int64] = rows[(times >= since) & ((times < until) | work.state.flush)]
         return due
 
     def write(self) -> None:
         """Write the matched bits that changed, and merge what the plan wants merged."""
-        if not self.task.keeps_state or self.task.work.flush:
+        if not self.task.keeps_state or self.task.work.state.flush:
             return
         merging = self._merge_groups()
         for run in [*self.task.stored, *self.task.new]:
@@ -128,7 +128,7 @@ class Settling:
 
     def _write_marks(self, run: Run) -> Piece:
         """Store who found a partner here and is stored elsewhere."""
-        batches = np.full(len(run.codes), self.task.work.batch, np.int32)
+        batches = np.full(len(run.codes), self.task.work.state.batch, np.int32)
         labelled = by_base(run.codes, self.layout.partitions)
         return write_run(run, self.task.writer, self.layout.operator, batches, 0, labelled, marks=True)
 
@@ -141,12 +141,12 @@ class Settling:
 
     def added(self) -> list[Piece]:
         """The pieces that stay. A flushed batch leaves none, but its second step must find them."""
-        stays = self.layout.residual or not self.task.work.flush
+        stays = self.layout.residual or not self.task.work.state.flush
         return [*(self.task.written if stays else ()), *self._rewritten]
 
     def _merge_groups(self) -> list[list[StoredRun]]:
         by_name = {run.piece.name: run for run in [*self.task.stored, *self.task.held.marks] if run.own}
-        wanted = dict(self.task.work.merges).get(str(self.task.instance), ())
+        wanted = dict(self.task.work.state.merges).get(str(self.task.instance), ())
         groups = [
             [by_name[name] for name in names if name in by_name and not self._must_stay(by_name[name])]
             for names in wanted
@@ -190,7 +190,7 @@ class Settling:
     def _labelled(self, run: Run, marks: bool) -> Labelled:
         if marks:
             return by_base(run.codes, self.layout.partitions)
-        placement = self.task.work.routing.sides[run.side]
+        placement = self.task.work.state.routing.sides[run.side]
         return stored_in(run.codes, placement, self.layout.partitions, self.task.instance, run.keyless)
 
 

@@ -37,10 +37,10 @@ from tidegate.worker.join.key_loads import key_loads
 from tidegate.worker.join.pair_finder import Finder
 from tidegate.worker.join.repair import Payer
 from tidegate.worker.join.settle import Settling
-from tidegate.worker.join.work import KEEPING, LOOKING, PAYING, Counts, JoinBatch
+from tidegate.worker.join.work import KEEPING, LOOKING, PAYING, Counts, JoinWork
 from tidegate.worker.runtime.layout import CODE, REPORT, ROLE, TAG, TIME
 from tidegate.worker.runtime.memory import keep_freed_memory
-from tidegate.worker.runtime.owned_state import Held
+from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.runs import NewRun, in_slots, new_runs, write_run
 from tidegate.worker.runtime.stage_file import StageWriter
 from tidegate.worker.runtime.worker_cache import worker_cache
@@ -49,16 +49,16 @@ from tidegate.worker.runtime.worker_cache import worker_cache
 class JoinInstance:
     """One instance of a join in one batch; see the module docstring."""
 
-    def __init__(self, work: JoinBatch, instance: int, attempt: str, cache: SegmentCache | None = None):
+    def __init__(self, work: JoinWork, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
         name = self.layout.operator
-        self.cache = cache or worker_cache(work.store_url, name, work.pieces, work.run)
-        path = segment_path(name, work.batch, instance, attempt)
-        self.writer = SegmentWriter(open_store(work.store_url), path)
-        self._staged = stage_path(name, work.batch, instance, attempt)
+        self.cache = cache or worker_cache(work.state.store_url, name, work.state.pieces, work.state.run)
+        path = segment_path(name, work.state.batch, instance, attempt)
+        self.writer = SegmentWriter(open_store(work.state.store_url), path)
+        self._staged = stage_path(name, work.state.batch, instance, attempt)
         self.assembler = Assembler(self.layout, staged=work.stage_root is not None)
         self.counts = Counts(self.layout)
-        self.held = Held(work, instance, self.cache)
+        self.held = OwnedState(work, instance, self.cache)
         self.stored = self.held.stored
         self.new: list[NewRun] = []
         #: The pieces that these were stored as.
@@ -81,7 +81,7 @@ class JoinInstance:
     # The rows of a flushed batch are needed by nobody later, unless the residual step must look them up.
     @property
     def keeps_state(self) -> bool:
-        return not self.work.flush or self.layout.residual
+        return not self.work.state.flush or self.layout.residual
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All result batches, the report last."""
@@ -257,7 +257,7 @@ class JoinInstance:
             usable = fresh
         kept = usable if needed is None else usable & needed.contain(times)
         if skipping is not None and skipping.keep_share < 1:
-            identity = row_identity(codes, times, self.work.batch)
+            identity = row_identity(codes, times, self.work.state.batch)
             kept = kept & within_share(identity, skipping.keep_share, purpose(self.work.seed, KEEP))
         if kept is usable:
             return usable
@@ -269,8 +269,8 @@ class JoinInstance:
             owned, bounds = partition_bounds(run.codes, self.layout.partitions)
             self.counts.stored[run.side, owned] += np.diff(bounds)
         for run in self._to_store() if self.keeps_state else ():
-            batches = np.full(len(run.codes), self.work.batch, np.int32)
-            placement = self.work.routing.sides[run.side]
+            batches = np.full(len(run.codes), self.work.state.batch, np.int32)
+            placement = self.work.state.routing.sides[run.side]
             labelled = stored_in(run.codes, placement, self.layout.partitions, self.instance, run.keyless)
             run.piece = write_run(run, self.writer, self.layout.operator, batches, 0, labelled)
             self.written.append(run.piece)

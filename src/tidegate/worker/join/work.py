@@ -11,34 +11,22 @@ from numpy.typing import NDArray
 from tidegate.join.selective.reach import Ages, ages_of
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.debts import Debt, Payment
-from tidegate.model.pieces import Piece
 from tidegate.model.reports import Looks
-from tidegate.model.routing import Cut, Routing
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import END_US, LEFT, RIGHT
 from tidegate.window.drop.intervals import Intervals
 from tidegate.worker.runtime.layout import JoinLayout
+from tidegate.worker.runtime.state_order import StateOrder
 
 
 @dataclass(frozen=True)
-class JoinBatch:
+class JoinWork:
     """What one batch asks of every instance of a join; travels to the workers."""
 
     layout: JoinLayout
-    store_url: str
-    batch: int
+    state: StateOrder
     #: Per side: rows below this are late.
     late_before_us: tuple[int, int]
-    #: Rows whose partners lie below `settle_us` are settled now, those below `settled_us` were before.
-    settle_us: int
-    settled_us: int
-    routing: Routing
-    pieces: tuple[Piece, ...]
-    merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
-    #: Nothing follows: everything is settled, and no state is kept.
-    flush: bool
-    #: A word of its own per run: what a worker opened for an earlier run is not trusted in the next.
-    run: str = ""
     #: Per side: rows above this are rejected, because one bad clock must not expire everything.
     newest_us: tuple[int, int] = (END_US, END_US)
     #: Folder of the state on this machine, where results are staged; None: they go back through Spark.
@@ -48,8 +36,6 @@ class JoinBatch:
     #: What may be left out; None: nothing is, and nobody counts what could be.
     skipping: Skipping | None = None
     seed: int = 0
-    #: Keys whose stored rows change their partition.
-    cuts: tuple[Cut, ...] = ()
     #: Somebody balances the load and wants to know which keys make it.
     watch_keys: bool = False
     #: Per side: times of rows that a kept window behind the join may need; None: all.
@@ -61,7 +47,7 @@ class JoinBatch:
 
     def alive_from_us(self, side: int) -> int:
         """Rows below this time are needed by nobody any more."""
-        return min(self.layout.within.dead_before(side, self.settle_us), self.owed_since_us[side])
+        return min(self.layout.within.dead_before(side, self.state.settle_us), self.owed_since_us[side])
 
 
 #: What an instance does: with rows, which come, go and find out where to look; with pairs, of which fewer may

@@ -57,7 +57,7 @@ class Sent(Protocol):
 
 
 @dataclass(frozen=True)
-class MatchBatch:
+class MatchWork:
     """Everything that the tasks of a match need to know in one batch."""
 
     layout: MatchLayout
@@ -96,7 +96,7 @@ class _Counts:
 class MatchTask:
     """One task of a match; see the module docstring."""
 
-    def __init__(self, work: MatchBatch, staged: str):
+    def __init__(self, work: MatchWork, staged: str):
         self.work, self.layout = work, work.layout
         self._queries = work.queries.value
         self._schema = pa.ipc.read_schema(pa.py_buffer(work.layout.schema))
@@ -274,6 +274,6 @@ def _with_nan(numbers: NDArray[np.float64], null: NDArray[np.bool_] | None) -> N
     return numbers if null is None else np.where(null, np.nan, numbers)
 
 
-def match_task(work: MatchBatch, task: int, attempt: str) -> MatchTask:
+def match_task(work: MatchWork, task: int, attempt: str) -> MatchTask:
     """The task of one partition of Spark, with a place for what it stages."""
     return MatchTask(work, stage_path(work.layout.operator, work.batch, task, attempt))

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.control.balance.key_counts import SideCount
 from tidegate.model.times import BEGINNING_US
+from tidegate.route.key_counts import SideCount
 from tidegate.worker.runtime.layout import REPORT
 
 #: Rows that are counted together. A task has any number of such chunks: a backlog of days need not fit into
@@ -18,7 +18,7 @@ from tidegate.worker.runtime.layout import REPORT
 CHUNK_ROWS = 250_000
 
 
-class _Counting:
+class KeyScan:
     """Runs in the tasks: one report of the rows of each port."""
 
     def __init__(self, tags: frozenset[int], partitions: int):

@@ -17,13 +17,14 @@ from typing import Protocol
 import numpy as np
 
 from tidegate.model.pieces import Piece
-from tidegate.model.routing import Cut, Placement, Routing
+from tidegate.model.routing import Placement
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.places import recut
 from tidegate.state.segments import SegmentCache
 from tidegate.worker.runtime.layout import CODE
 from tidegate.worker.runtime.marks import Marks
 from tidegate.worker.runtime.runs import StoredRun, as_numpy
+from tidegate.worker.runtime.state_order import StateOrder
 
 
 class Layout(Protocol):
@@ -35,31 +36,33 @@ class Layout(Protocol):
     def partitions(self) -> int: ...
 
 
-class Work(Protocol):
-    """What of a batch matters here: a join's or a window's."""
+class OwningWork(Protocol):
+    """What of a work order matters here: a join's or a window's."""
 
     @property
     def layout(self) -> Layout: ...
     @property
-    def pieces(self) -> tuple[Piece, ...]: ...
-    @property
-    def routing(self) -> Routing: ...
-    @property
-    def cuts(self) -> tuple[Cut, ...]: ...
+    def state(self) -> StateOrder: ...
 
 
-class Held:
+class OwnedState:
     """The stored runs of one instance in one batch; see the module docstring."""
 
     def __init__(
-        self, work: Work, instance: int, cache: SegmentCache, lent: Sequence[frozenset[int]] | None = None
+        self,
+        work: OwningWork,
+        instance: int,
+        cache: SegmentCache,
+        lent: Sequence[frozenset[int]] | None = None,
     ) -> None:
         """`lent`: per side, partitions to look at besides its own; None: as the join itself needs them."""
         self._work, self._cache = work, cache
-        self.owned = tuple(placement.owned_by(instance) for placement in work.routing.sides)
+        self.owned = tuple(placement.owned_by(instance) for placement in work.state.routing.sides)
         lent = _lent(work, instance) if lent is None else lent
         #: Per side: partitions that several instances see.
-        self.lending = tuple(placement.lending(side) for side, placement in enumerate(work.routing.sides))
+        self.lending = tuple(
+            placement.lending(side) for side, placement in enumerate(work.state.routing.sides)
+        )
         #: Per side: partitions to look at. The very same set as `owned` where there are no others.
         self._seen = tuple(
             own if others <= own else own | others for own, others in zip(self.owned, lent, strict=True)
@@ -78,7 +81,7 @@ class Held:
         return list(self.by_number.values())
 
     def _runs(self, marks: Marks | None) -> Iterator[tuple[int, StoredRun]]:
-        for number, piece in enumerate(self._work.pieces):
+        for number, piece in enumerate(self._work.state.pieces):
             if piece.marks:
                 continue
             piece = self._as_cut(piece)
@@ -93,8 +96,8 @@ class Held:
         """The piece with its rows in the partitions that the plan puts them in."""
         cuts = [
             cut
-            for cut in self._work.cuts
-            if (cut.side == piece.side or self._work.routing.apart is None)
+            for cut in self._work.state.cuts
+            if (cut.side == piece.side or self._work.state.routing.apart is None)
             and not piece.keyless
             and not set(cut.sources).isdisjoint(piece.partitions)
         ]
@@ -112,12 +115,12 @@ class Held:
         return piece.with_ranges(ranges)
 
     def _mark_runs(self, instance: int) -> Iterator[StoredRun]:
-        pieces = [piece for piece in self._work.pieces if piece.marks]
+        pieces = [piece for piece in self._work.state.pieces if piece.marks]
         if not pieces:
             return
         bases = [
             _bases_here(placement, instance, self._work.layout.partitions)
-            for placement in self._work.routing.sides
+            for placement in self._work.state.routing.sides
         ]
         for piece in pieces:
             slices = piece.slices(bases[piece.side])
@@ -125,11 +128,11 @@ class Held:
                 yield StoredRun(piece, slices, self._cache, piece.slices(self.owned[piece.side]))
 
 
-def _lent(work: Work, instance: int) -> list[frozenset[int]]:
+def _lent(work: OwningWork, instance: int) -> list[frozenset[int]]:
     """Per side: what an instance sees of the places that stand in a grid."""
     semi = work.layout.how == "left_semi"
     seen = []
-    for side, placement in enumerate(work.routing.sides):
+    for side, placement in enumerate(work.state.routing.sides):
         placement = placement.in_one_column() if semi else placement
         parts = [placement.lent(place, side, instance) for place in placement.places]
         seen.append(frozenset().union(*parts))

@@ -84,8 +84,11 @@ class CountWindowInstance(WindowInstance):
     def _closed(self) -> pa.RecordBatch:
         """Every window that the rows which the watermark has passed since the last batch make complete."""
         # New rows lie above the watermark of this batch: they are settled by a later one, or by the end.
-        held: list[Run] = [*self.held.stored, *(self.new if self.work.flush else ())]
-        since, below = self.work.settled_us, END_US if self.work.flush else self.work.settle_us
+        held: list[Run] = [*self.held.stored, *(self.new if self.work.state.flush else ())]
+        since, below = (
+            self.work.state.settled_us,
+            END_US if self.work.state.flush else self.work.state.settle_us,
+        )
         runs = [run for run in held if run.first_us < below]
         moved = [run for run in runs if run.last_us >= since] if since < below else []
         groups = groups_with_rows([key for run in moved for key in _keys(run)], since, below)
@@ -99,7 +102,7 @@ class CountWindowInstance(WindowInstance):
         rows = [one.rows(full) for one in found]
         table, merged = self._together_at(runs, rows, self._names)
         complete, kept = count_windows(merged, self.rows_spec, below)
-        if not self.work.flush:
+        if not self.work.state.flush:
             _consume(runs, rows, merged.order[~kept])
         if self.work.kept is not None:
             complete = complete.only(self.work.kept.contain(complete.at))
@@ -119,10 +122,10 @@ class CountWindowInstance(WindowInstance):
 
     def _merge(self) -> None:
         """Merge what the plan says, write anew what is half consumed, and remember what else is consumed."""
-        if self.work.flush:
+        if self.work.state.flush:
             return
         stored = {run.piece.name: run for run in self.held.stored if run.own}
-        wanted = dict(self.work.merges).get(str(self.instance), ())
+        wanted = dict(self.work.state.merges).get(str(self.instance), ())
         groups = [[stored.pop(name) for name in names if name in stored] for names in wanted]
         for group in filter(None, groups):
             self._rewrite(group, 1 + max(run.piece.level for run in group))

@@ -38,27 +38,27 @@ from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
 from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, REPORT, SEEN, TIME
 from tidegate.worker.runtime.memory import keep_freed_memory
-from tidegate.worker.runtime.owned_state import Held
+from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, as_numpy, by_slot, one_array, write_run
 from tidegate.worker.runtime.stage_file import StageWriter
 from tidegate.worker.runtime.worker_cache import worker_cache
 from tidegate.worker.window.merged_rows import MergedRows
 from tidegate.worker.window.received import Received
 from tidegate.worker.window.window_columns import WindowColumns
-from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowBatch
+from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowWork
 
 
 class WindowInstance:
     """One instance in one batch; see the module docstring."""
 
-    def __init__(self, work: WindowBatch, instance: int, attempt: str, cache: SegmentCache | None = None):
+    def __init__(self, work: WindowWork, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
         name = self.layout.operator
-        self.cache = cache or worker_cache(work.store_url, name, work.pieces, work.run)
-        path = segment_path(name, work.batch, instance, attempt)
-        self.writer = SegmentWriter(open_store(work.store_url), path)
-        self._staged = stage_path(name, work.batch, instance, attempt)
-        self.held = Held(work, instance, self.cache)
+        self.cache = cache or worker_cache(work.state.store_url, name, work.state.pieces, work.state.run)
+        path = segment_path(name, work.state.batch, instance, attempt)
+        self.writer = SegmentWriter(open_store(work.state.store_url), path)
+        self._staged = stage_path(name, work.state.batch, instance, attempt)
+        self.held = OwnedState(work, instance, self.cache)
         self.columns = WindowColumns(self.layout)
         self.new: list[NewRun] = []
         self.added: list[Piece] = []
@@ -165,12 +165,12 @@ class WindowInstance:
         for run in self.new:
             owned, bounds = partition_bounds(run.codes, self.layout.partitions)
             self._stored[owned] += np.diff(bounds)
-            if not self.work.flush:
-                batches = np.full(len(run.codes), self.work.batch, np.int32)
+            if not self.work.state.flush:
+                batches = np.full(len(run.codes), self.work.state.batch, np.int32)
                 self.added.append(self._written(run, batches, 0))
 
     def _written(self, run: Run, batches: NDArray[np.int32], level: int) -> Piece:
-        placement = self.work.routing.sides[LEFT]
+        placement = self.work.state.routing.sides[LEFT]
         labelled = stored_in(run.codes, placement, self.layout.partitions, self.instance, False)
         return write_run(run, self.writer, self.layout.operator, batches, level, labelled)
 
@@ -178,7 +178,7 @@ class WindowInstance:
 
     def _merge(self) -> None:
         by_name = {run.piece.name: run for run in self.held.stored if run.own}
-        wanted = dict(self.work.merges).get(str(self.instance), ())
+        wanted = dict(self.work.state.merges).get(str(self.instance), ())
         for names in wanted:
             group = [by_name[name] for name in names if name in by_name]
             self.merged += [run.piece.name for run in group]
@@ -186,7 +186,7 @@ class WindowInstance:
                 self._merge_group(group)
 
     def _merge_group(self, group: Sequence[StoredRun]) -> None:
-        alive_us = self.lifetime.dead_before(LEFT, self.work.settle_us)
+        alive_us = self.lifetime.dead_before(LEFT, self.work.state.settle_us)
         low = int(self.panes.of(np.array([alive_us]))[0]) if alive_us > -(2**62) else -(2**62)
         table, merged = self._together(group, low, 2**62)
         if not len(merged.order):
@@ -234,10 +234,10 @@ class WindowInstance:
             return None
         held = np.array([min(run.first_us for run in runs), max(run.last_us for run in runs)])
         first, last = self.spec.holding(held)
-        lower = max(int(first[0]), self.lifetime.closed(self.work.settled_us))
+        lower = max(int(first[0]), self.lifetime.closed(self.work.state.settled_us))
         upper = int(last[1]) + 1
-        if not self.work.flush:
-            upper = min(upper, self.lifetime.closed(self.work.settle_us))
+        if not self.work.state.flush:
+            upper = min(upper, self.lifetime.closed(self.work.state.settle_us))
         return (lower, upper) if lower < upper else None
 
     def _together(self, runs: Sequence[Run], low: int, high: int) -> tuple[pa.Table, Merged]:

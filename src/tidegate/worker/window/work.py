@@ -4,32 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.model.pieces import Piece
-from tidegate.model.routing import Cut, Routing
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.estimate.strata import NOTHING_LEFT_OUT, LeftOut
 from tidegate.worker.runtime.layout import WindowLayout
+from tidegate.worker.runtime.state_order import StateOrder
 
 #: What became of the rows behind a partial, before they were added up: its TAG.
 ON_TIME, LATE, REJECTED, DROPPED = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
-class WindowBatch:
+class WindowWork:
     """What one batch asks of every instance of a window aggregate; travels to the workers."""
 
     layout: WindowLayout
-    store_url: str
-    batch: int
-    settle_us: int
-    settled_us: int
-    routing: Routing
-    pieces: tuple[Piece, ...]
-    merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
-    cuts: tuple[Cut, ...] = ()
-    #: Nothing follows: every window is closed, and no state is kept.
-    flush: bool = False
+    state: StateOrder
     late_before_us: int = 0
     newest_us: int = 0
     #: Partials are of single rows: nobody has added them up.
@@ -41,6 +31,5 @@ class WindowBatch:
     shares: tuple[float, ...] | None = None
     seed: int = 0
     left_out: LeftOut = NOTHING_LEFT_OUT
-    run: str = ""
     stage_root: str | None = None
     kept_as: str | None = None

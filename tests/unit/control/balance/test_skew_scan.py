@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tidegate.api.balance import BICLIQUE, Balance
 from tidegate.control.balance import balancing
 from tidegate.control.balance.balancing import Balanced, BalanceSettings
-from tidegate.control.balance.key_counts import SideSeen
 from tidegate.control.balance.skew_scan import FULL_MOST, load_ahead, loads_ahead
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.manifest import Manifest
@@ -21,6 +20,7 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.auto.work_costs import price
 from tidegate.route.hash_routing import partition_of
+from tidegate.route.key_counts import SideSeen
 
 PARTITIONS, INSTANCES = 16, 4
 HOT = 5 << 60  # In partition 5.

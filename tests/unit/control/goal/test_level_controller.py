@@ -10,7 +10,7 @@ import pytest
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, warnings
 from tidegate.control.goal.hysteresis import Patience, PatienceSettings
-from tidegate.control.goal.level_controller import OneGoal
+from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, Took
 from tidegate.control.goal.safety_margin import HeadroomSettings
 from tidegate.control.goal.shed_options import Offer, rate_offer, sample_offer, shut_offer, windows_offer
@@ -30,7 +30,7 @@ class Machine:
 
     def __init__(self, offers: list[Offer] = OFFERS, **settings: Any) -> None:
         self.settings = GoalSettings(1.0, **settings)
-        self.goal, self.offers = OneGoal(self.settings), offers
+        self.goal, self.offers = LevelController(self.settings), offers
         self.levels = {offer.point: offer.nothing for offer in offers}
         self.keep_share = 1.0
         self.seconds: list[float] = []
@@ -146,7 +146,7 @@ def test_a_goal_below_the_fixed_cost_of_a_batch_is_said_and_some_work_is_still_d
 
 
 def test_a_goal_far_below_overhead_leaves_out_what_it_can_whatever_noise_makes_of_its_time() -> None:
-    goal, join = OneGoal(GoalSettings(0.02)), OFFERS[:1]
+    goal, join = LevelController(GoalSettings(0.02)), OFFERS[:1]
     level, ahead = 1.0, {"join": Effort(600, 6e4, 6e3)}
     # The work of the join is a few milliseconds that have nothing to do with what is left out of it.
     for milliseconds in (3.2, 5.0, 4.1, 3.6, 4.4, 2.9, 5.2):
@@ -224,7 +224,7 @@ def test_batches_without_rows_tell_what_a_batch_takes_before_its_rows() -> None:
     ahead = {name: Effort(*(2 * effort.parts).tolist()) for name, effort in efforts.items()}
 
     def planned(*empty: float) -> float:
-        goal = OneGoal(GoalSettings(1.0))
+        goal = LevelController(GoalSettings(1.0))
         for busy_seconds in empty:
             goal.adapt(BatchSeen(busy_seconds, {}, teaches=False, empty=True), {}, OFFERS[:1])
         return goal.adapt(seen, ahead, OFFERS[:1]).full
@@ -286,7 +286,7 @@ def test_a_restored_controller_decides_as_the_one_that_ran_on() -> None:
     machine.run(0.9, 5)
     machine.run(2.5, 9)
     other = Machine()
-    other.goal = OneGoal.restore(json.loads(json.dumps(machine.goal.snapshot())), machine.settings)
+    other.goal = LevelController.restore(json.loads(json.dumps(machine.goal.snapshot())), machine.settings)
     other.levels = dict(machine.levels)
     assert machine.run(1.7, 5) == other.run(1.7, 5)
     assert machine.goal.snapshot() == other.goal.snapshot()

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from tidegate.control.balance.key_counts import SideCount
 from tidegate.control.balance.skew_scan import load_ahead
 from tidegate.driver.engine.skew_scan import _added_up
 from tidegate.join.selective.selection import mixed
@@ -19,8 +18,9 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash_routing import partition_of
+from tidegate.route.key_counts import SideCount
 from tidegate.worker.runtime import key_scan
-from tidegate.worker.runtime.key_scan import _Counting
+from tidegate.worker.runtime.key_scan import KeyScan
 
 SECOND = 1_000_000
 KEYS, ROWS, PARTITIONS, INSTANCES, REACH_SECONDS = 100_000, 60_000, 64, 8, 3
@@ -35,7 +35,7 @@ def test_a_task_counts_its_rows_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) 
     told = []
     for rows in (1_000, 20, 1):
         monkeypatch.setattr(key_scan, "CHUNK_ROWS", rows)
-        (report,) = _Counting(frozenset({0, 1}), PARTITIONS)(iter(batches))
+        (report,) = KeyScan(frozenset({0, 1}), PARTITIONS)(iter(batches))
         told.append(_added_up([json.loads(report.column(0)[0].as_py())], {0, 1}, PARTITIONS))
     for seen in told:
         assert {tag: sum(one.partitions) for tag, one in seen.items()} == {0: 18, 1: 18}

@@ -27,7 +27,7 @@ def run(codes: list[int], pairs: list[int], side: int = 0, role: int = STORE | P
 
 
 def batch(routing: Routing = EVEN, watch: bool = True) -> SimpleNamespace:
-    return SimpleNamespace(watch_keys=watch, routing=routing)
+    return SimpleNamespace(watch_keys=watch, state=SimpleNamespace(routing=routing))
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 50)), min_size=1, max_size=60))

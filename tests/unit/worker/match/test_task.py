@@ -21,7 +21,7 @@ from tidegate.sift.index.query_index import QueryIndex
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain, Regions
 from tidegate.worker.match import task
-from tidegate.worker.match.task import MatchBatch, MatchTask, Queries
+from tidegate.worker.match.task import MatchTask, MatchWork, Queries
 from tidegate.worker.runtime.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
 
 QUERIES = QuerySet.of([Query("low", "x < 5"), Query("all", "x is not null")], {"x": "number"})
@@ -32,14 +32,14 @@ class Here:
     value: Queries
 
 
-def work(**more: Any) -> MatchBatch:
+def work(**more: Any) -> MatchWork:
     schema = pa.schema([("x", pa.float64()), (QUERY_ID, pa.string()), (REPORT, pa.string())])
     layout = MatchLayout("match1", "s", QUERIES.boxes.axes, schema.serialize().to_pybytes())
     queries = Queries(QueryIndex.of(QUERIES.boxes), pa.array(QUERIES.names))
-    return MatchBatch(layout, Here(queries), 0, **more)
+    return MatchWork(layout, Here(queries), 0, **more)
 
 
-def random_rows(seed: int, count: int = 1000) -> tuple[MatchBatch, pa.RecordBatch]:
+def random_rows(seed: int, count: int = 1000) -> tuple[MatchWork, pa.RecordBatch]:
     """Rows with a time, a few of them null or NaN, against intervals of which many, few or none hold them."""
     random = np.random.default_rng(seed)
     low = random.uniform(0, 8, 300)
@@ -53,7 +53,7 @@ def random_rows(seed: int, count: int = 1000) -> tuple[MatchBatch, pa.RecordBatc
     schema = pa.schema([*fields, (QUERY_ID, pa.string()), (REPORT, pa.string())])
     layout = MatchLayout("match1", "s", queries.boxes.axes, schema.serialize().to_pybytes(), time="ts")
     sent = Here(Queries(QueryIndex.of(queries.boxes), pa.array(queries.names)))
-    return MatchBatch(layout, sent, 0), pa.RecordBatch.from_pydict(columns)
+    return MatchWork(layout, sent, 0), pa.RecordBatch.from_pydict(columns)
 
 
 def rows_of(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
@@ -61,7 +61,7 @@ def rows_of(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
     return [tuple(map(repr, row.values())) for row in table.to_pylist()]
 
 
-def run(given: MatchBatch, **columns: Any) -> tuple[list[tuple[Any, ...]], MatchReport]:
+def run(given: MatchWork, **columns: Any) -> tuple[list[tuple[Any, ...]], MatchReport]:
     batch = pa.RecordBatch.from_pydict(columns)
     *results, last = MatchTask(given, "nowhere").run(iter([batch]))
     rows = [row for result in results for row in zip(*result.to_pydict().values(), strict=True)]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.balance.key_counts import KEYS_MAX, ROWS_LEAST, SHARE, SideCount, rows_of_others
 from tidegate.join.selective.selection import mixed
 from tidegate.route.frequent_keys import FLOOR
 from tidegate.route.hash_routing import partition_of
+from tidegate.route.key_counts import KEYS_MAX, ROWS_LEAST, SHARE, SideCount, rows_of_others
 
 PARTITIONS = 16
 
