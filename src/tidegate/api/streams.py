@@ -194,13 +194,7 @@ class Stream:
                 "The name of an output is a text", got=repr(name), why="Goals and receipts use it"
             )
         if callable(target):
-            if path is not None or options:
-                raise FlowError(
-                    "A function takes no path and no options",
-                    got=", ".join(map(str, filter(None, [path, *options]))),
-                    why="They would be ignored",
-                    do="Let the function know them itself, or name a Spark format",
-                )
+            _refuse_beside_a_function(path, options)
             label = name or str(getattr(target, "__name__", "function"))
             return Output(self._node, label, function=target, max_gap=max_gap)
         if not isinstance(target, str) or not target:
@@ -240,6 +234,16 @@ class Stream:
                 why=why,
                 do="Write them out, or give the stream a larger lateness",
             )
+
+
+def _refuse_beside_a_function(path: object, options: Mapping[str, Any]) -> None:
+    if path is not None or options:
+        raise FlowError(
+            "A function takes no path and no options",
+            got=", ".join(map(str, filter(None, [path, *options]))),
+            why="They would be ignored",
+            do="Let the function know them itself, or name a Spark format",
+        )
 
 
 #: Columns with this prefix are the engine's own.

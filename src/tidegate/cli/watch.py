@@ -75,7 +75,7 @@ def watch(
         if tally.rows_in:
             feed.go()
         if feed.finished and tally.rows_in >= rows:
-            if not tally.owed:
+            if not tally.debt:
                 query.process_all_available()
                 break
             if patience <= 0:

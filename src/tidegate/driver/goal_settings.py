@@ -62,32 +62,22 @@ def goal_settings(
         return None
     names = [output.name for output in compiled.outputs]
     weights, loss_max = goal.weights(names), goal.bounds(names)
-    may_skip, may_sift = compiled.graph.may_lose(PAIRS), compiled.graph.may_sift()
-    if shed.repair is not None and may_skip and shed.join != "none":
-        may_skip = _that_may_repair(compiled)
-    joins = tuple(join.name for join in compiled.joins if join.name in may_skip)
-    matches = {match.name: match.queries for match in compiled.matches if match.name in may_sift}
-    at_sources = frozenset(one.name for one in compiled.matches if one.node.sources is not None)
-    windows = any(output.max_gap is not None for output in compiled.outputs)
-    estimating = estimate_settings(compiled, goal, shed)
-    if not joins and not matches and not windows and estimating is None:
-        raise FlowError(
-            "This goal could not be kept: nothing in the flow may be left out",
-            got=", ".join(f"{join.node.how} join" for join in compiled.joins) or "no join and no match",
-            why="A row that comes out alone because its partner was skipped would be wrong, not missing; "
-            "so would the window of a skipped row",
-            do="Use inner or left_semi joins, or match the rows of a source, or let windows be missing: "
-            "write_to(…, max_gap=10), or estimated: window(…, approximate=True), or goal=None",
-        )
-    if shed.utility is not None:
-        check_utility(compiled.spark, compiled.joins, shed.utility)
+    bounds = {output_name(name): most for name, most in loss_max.items()}
     each_us = 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
     seconds = goal.batch_seconds(each_us), each_us / 1e6
     cores = compiled.spark.sparkContext.defaultParallelism
-    skips, sifts = joins and shed.join != "none", matches and shed.sift != "none"
-    drops = windows and shed.window != "none"
+    joins = joins_that_may_skip(compiled, shed)
+    may_sift = compiled.graph.may_sift()
+    matches = {match.name: match.queries for match in compiled.matches if match.name in may_sift}
+    windows = any(output.max_gap is not None for output in compiled.outputs)
+    estimating = estimate_settings(compiled, goal, shed)
+    if not joins and not matches and not windows and estimating is None:
+        raise _nothing_to_shed(compiled)
+    if shed.utility is not None:
+        check_utility(compiled.spark, compiled.joins, shed.utility)
+    skips = bool(joins) and shed.join != "none"
+    at_sources = frozenset(one.name for one in compiled.matches if one.node.sources is not None)
     by_content = joins_by_content([join.layout for join in compiled.joins], shed)
-    bounds = {output_name(name): most for name, most in loss_max.items()}
     return KeepSettings(
         GoalSettings(
             seconds[0],
@@ -101,10 +91,29 @@ def goal_settings(
         network,
         cores,
         OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content) if skips else None,
-        SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
-        DropSettings(shed, network, *seconds, seed) if drops else None,
+        SiftSettings(shed, matches, *seconds, at_sources) if matches and shed.sift != "none" else None,
+        DropSettings(shed, network, *seconds, seed) if windows and shed.window != "none" else None,
         estimating,
         live=trigger != AVAILABLE_NOW,
+    )
+
+
+def joins_that_may_skip(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
+    """Joins that may leave out pairs; with repair, only those that can make up for it."""
+    allowed = compiled.graph.may_lose(PAIRS)
+    if shed.repair is not None and allowed and shed.join != "none":
+        allowed = _that_may_repair(compiled)
+    return tuple(join.name for join in compiled.joins if join.name in allowed)
+
+
+def _nothing_to_shed(compiled: Compiled) -> FlowError:
+    return FlowError(
+        "This goal could not be kept: nothing in the flow may be left out",
+        got=", ".join(f"{join.node.how} join" for join in compiled.joins) or "no join and no match",
+        why="A row that comes out alone because its partner was skipped would be wrong, not missing; "
+        "so would the window of a skipped row",
+        do="Use inner or left_semi joins, or match the rows of a source, or let windows be missing: "
+        "write_to(…, max_gap=10), or estimated: window(…, approximate=True), or goal=None",
     )
 
 

@@ -111,7 +111,7 @@ def _facts(tally: Tally, rate: float) -> tuple[list[str], list[str]]:
         batch,
     ]
     held = [
-        f"state {units.count(tally.state_rows)} rows, {units.size(tally.state_bytes)}",
+        f"state {units.count(tally.state.rows)} rows, {units.size(tally.state.bytes)}",
         f"watermark {units.moment(tally.watermark)}",
         f"late {units.count(tally.late)}",
         f"rejected {units.count(tally.rejected)}",

@@ -103,17 +103,23 @@ def _total(rows: Sequence[Mapping[str, Any]], last: int | None) -> Row:
         "name": rows[-1]["name"],
         "mode": ESTIMATED if ESTIMATED in modes else SUBSET if SUBSET in modes else EXACT,
         **{name: sum(row.get(name) or 0 for row in rows) for name in _ADDED_UP},
-        "shed_by": {
-            reason: sum(row["shed_by"].get(reason, 0) for row in rows) for reason in rows[-1]["shed_by"]
-        },
+        "shed_by": _shed_by(rows),
         "emitted": None if None in emitted else sum(emitted),
         **_repaired(rows),
-        # Batches of a long rush all say the same: the last one is enough.
+        # Batches of a long burst all say the same: the last one is enough.
         "warnings": next((said for row in reversed(rows) if (said := row.get("warnings"))), []),
-        "missing": [run for row in rows for run in row.get("missing") or ()],
-        "why": sorted({reason for row in rows for reason in row.get("why") or ()}),
+        "missing": _listed(rows, "missing"),
+        "why": sorted(set(_listed(rows, "why"))),
     }
     return total | (_recall(rows, modes) if rows[-1]["kind"] == OUTPUT else {})
+
+
+def _shed_by(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    return {reason: sum(row["shed_by"].get(reason, 0) for row in rows) for reason in rows[-1]["shed_by"]}
+
+
+def _listed(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    return [one for row in rows for one in row.get(name) or ()]
 
 
 def _repaired(rows: Sequence[Mapping[str, Any]]) -> Row:

@@ -9,7 +9,7 @@ Reads the reports of batches and nothing else; what a version does not report is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tidegate.observe import units
@@ -28,8 +28,8 @@ def doing(report: Report) -> str:
         found.append(f"estimates windows from {_share(_kept(report))} of the rows")
     if _paid(report):
         found.append(f"repairs {units.count(_paid(report))} pairs")
-    if _owed(report):
-        found.append(f"owes {units.count(_owed(report))} pairs")
+    if _debt(report):
+        found.append(f"owes {units.count(_debt(report))} pairs")
     return ", ".join(found) or "everything is processed"
 
 
@@ -38,7 +38,8 @@ class Changes:
 
     def __init__(self) -> None:
         self._batch = -1
-        self._skips = self._drops = self._samples = self._owes = self._loses = False
+        #: What is going on, by name.
+        self._on: dict[str, bool] = {}
 
     def of(self, reports: Iterable[Report]) -> Iterator[str]:
         for report in reports:
@@ -48,31 +49,13 @@ class Changes:
 
     def _of_one(self, report: Report) -> Iterator[str]:
         yield from map(_moved, _moves(report))
-        skips, drops, owes = _fraction(report) < 1, bool(_dropped(report)), bool(_owed(report))
-        samples, loses = _kept(report) < 1, _fresh(report) < 1
-        if skips and not self._skips:
-            looks = _share(_fraction(report))
-            yield f"more work than time: the join looks at {looks} of the pairs in reach, the best ones first"
-        if self._skips and not skips:
-            yield "there is time again: all pairs are looked at"
-        if loses and not self._loses:
-            kept = _share(_fresh(report))
-            yield f"nothing else is enough: only the freshest {kept} of the rows are let in, others are lost"
-        if self._loses and not loses:
-            yield "all rows are let in again"
-        if drops and not self._drops:
-            yield f"{_share(_dropped(report))} of the windows will be missing; all others stay exact"
-        if self._drops and not drops:
-            yield "no more windows are dropped"
-        if samples and not self._samples:
-            yield f"windows are estimated from {_share(_kept(report))} of the rows, with 95 % intervals"
-        if self._samples and not samples:
-            yield "windows are made of all rows again"
-        if self._owes and not owes:
-            given_up = bool((report.get("debts") or {}).get("forgiven"))
-            yield "debts were given up" if given_up else "all that was left out has been made up for"
-        self._skips, self._drops, self._samples, self._owes = skips, drops, samples, owes
-        self._loses = loses
+        for name, (on, begins, ends) in _STATES.items():
+            now, before = on(report), self._on.get(name, False)
+            if now != before:
+                said = (begins if now else ends)(report)
+                self._on[name] = now
+                if said:
+                    yield said
 
 
 def _fraction(report: Report) -> float:
@@ -95,7 +78,7 @@ def _kept(report: Report) -> float:
     return float(min((one["kept"] for one in report.get("estimates", {}).values()), default=1.0))
 
 
-def _owed(report: Report) -> int:
+def _debt(report: Report) -> int:
     return int((report.get("debts") or {}).get("comparisons", 0))
 
 
@@ -122,3 +105,44 @@ def _counted(number: int, name: str) -> str:
 
 def _share(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1f} %"
+
+
+def _repaired(report: Report) -> str:
+    written_off = bool((report.get("debts") or {}).get("forgiven"))
+    return "debts were given up" if written_off else "all that was left out has been made up for"
+
+
+def _always(text: str) -> Callable[[Report], str]:
+    return lambda report: text
+
+
+#: What may be going on: whether it is, and what is said when it begins and when it ends.
+_STATES: Mapping[str, tuple[Callable[[Report], bool], Callable[[Report], str], Callable[[Report], str]]] = {
+    "skips": (
+        lambda report: _fraction(report) < 1,
+        lambda report: (
+            f"more work than time: the join looks at {_share(_fraction(report))} of the pairs in "
+            "reach, the best ones first"
+        ),
+        _always("there is time again: all pairs are looked at"),
+    ),
+    "loses": (
+        lambda report: _fresh(report) < 1,
+        lambda report: (
+            f"nothing else is enough: only the freshest {_share(_fresh(report))} of the rows are "
+            "let in, others are lost"
+        ),
+        _always("all rows are let in again"),
+    ),
+    "drops": (
+        lambda report: bool(_dropped(report)),
+        lambda report: f"{_share(_dropped(report))} of the windows will be missing; all others stay exact",
+        _always("no more windows are dropped"),
+    ),
+    "samples": (
+        lambda report: _kept(report) < 1,
+        lambda report: f"windows are estimated from {_share(_kept(report))} of the rows, with 95 % intervals",
+        _always("windows are made of all rows again"),
+    ),
+    "debts": (lambda report: bool(_debt(report)), _always(""), _repaired),
+}

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class StateSize(NamedTuple):
+    """How much is stored."""
+
+    rows: int = 0
+    bytes: int = 0
 
 
 @dataclass
@@ -19,10 +26,9 @@ class Tally:
     rows_out: int = 0
     late: int = 0
     rejected: int = 0
-    state_rows: int = 0
-    state_bytes: int = 0
-    state_rows_peak: int = 0
-    state_bytes_peak: int = 0
+    #: Stored rows and their bytes, after the last batch and at their peak.
+    state: StateSize = StateSize()
+    state_peak: StateSize = StateSize()
     #: Number of the last batch; -1 before the first.
     batch: int = -1
     #: Duration of every batch, in order.
@@ -34,10 +40,10 @@ class Tally:
     #: Rows whose owner changed, in so many plans.
     moved_rows: int = 0
     moves: int = 0
-    #: Results that were found later than in their own batch, pairs that are still owed, debts given up.
+    #: Results that were found later than in their own batch, pairs in debt, debts written off.
     repaired: int = 0
-    owed: int = 0
-    forgiven: int = 0
+    debt: int = 0
+    written_off: int = 0
 
     def add(self, reports: Iterable[Mapping[str, Any]]) -> None:
         """Take in reports; those of batches that are counted already change nothing."""
@@ -53,10 +59,8 @@ class Tally:
         self.rows_out += rows_out(report)
         self.late += sum(report["late"].values())
         self.rejected += sum(report["rejected"].values())
-        self.state_rows = report["state_rows"]
-        self.state_bytes = report["state_bytes"]
-        self.state_rows_peak = max(self.state_rows_peak, self.state_rows)
-        self.state_bytes_peak = max(self.state_bytes_peak, self.state_bytes)
+        self.state = StateSize(report["state_rows"], report["state_bytes"])
+        self.state_peak = StateSize(*map(max, self.state_peak, self.state))
         moments = report["watermarks"].values()
         # ISO moments of one format sort as text; a stream without one holds the flow back.
         self.watermark = None if None in moments else min(moments, default=None)
@@ -67,8 +71,8 @@ class Tally:
 
     def _add_debts(self, debts: Mapping[str, Any]) -> None:
         self.repaired += debts.get("paid", {}).get("matches", 0)
-        self.owed = debts.get("comparisons", 0)
-        self.forgiven += len(debts.get("forgiven", ()))
+        self.debt = debts.get("comparisons", 0)
+        self.written_off += len(debts.get("forgiven", ()))
 
 
 def rows_out(report: Mapping[str, Any]) -> int:

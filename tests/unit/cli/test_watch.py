@@ -131,7 +131,7 @@ def test_what_was_left_out_is_made_up_for_before_it_leaves() -> None:
     query = Owing([10, 15, 5, 0, 0, 0, 0])
     tally, text = watched(query)
     assert query.drained
-    assert tally.owed == 0
+    assert tally.debt == 0
     assert "repairing 3/3 s" not in text.splitlines()[-1]
     assert "   3 s  all that was left out has been made up for" in text.splitlines()
 
@@ -141,7 +141,7 @@ def test_what_is_still_owed_after_a_while_does_not_hold_it(monkeypatch: pytest.M
     query = Owing([30])
     tally, _ = watched(query)
     assert not query.drained, "a query that owes is drained only when all is paid"
-    assert tally.owed > 0
+    assert tally.debt > 0
 
 
 def test_lines_about_the_feed_are_said_once_each() -> None:

@@ -33,8 +33,8 @@ def test_a_batch_counts_once_however_often_it_is_reported() -> None:
 def test_the_peak_stays_when_the_state_shrinks() -> None:
     tally = Tally()
     tally.add([report(0, state_rows=70, state_bytes=9), report(1, state_rows=20, state_bytes=4)])
-    assert (tally.state_rows, tally.state_rows_peak) == (20, 70)
-    assert (tally.state_bytes, tally.state_bytes_peak) == (4, 9)
+    assert (tally.state.rows, tally.state_peak.rows) == (20, 70)
+    assert (tally.state.bytes, tally.state_peak.bytes) == (4, 9)
 
 
 def test_the_slowest_stream_gives_the_watermark() -> None:
@@ -66,7 +66,7 @@ def test_what_was_moved_and_made_up_for_is_added_up() -> None:
         [report(0, balance=move, debts=first), report(1, balance=move, debts={**first, "comparisons": 4})]
     )
     assert (tally.moves, tally.moved_rows) == (2, 10)
-    assert (tally.repaired, tally.owed, tally.forgiven) == (4, 4, 2)
+    assert (tally.repaired, tally.debt, tally.written_off) == (4, 4, 2)
 
 
 def test_commits_say_when_rows_were_done() -> None:

@@ -51,7 +51,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         ("  time after the first, median", units.seconds(percentile(took, 0.5))),
         ("  time after the first, p95", units.seconds(percentile(took, 0.95))),
         ("moved to another instance", f"{units.count(tally.moved_rows)} rows, {_times(tally.moves)}"),
-        ("state at its peak", f"{units.count(tally.state_rows_peak)} rows, {_size(tally)}"),
+        ("state at its peak", f"{units.count(tally.state_peak.rows)} rows, {_size(tally)}"),
         ("late rows", units.count(tally.late)),
     ]
     print_table(console, "Orders, the free cabs near them, and the districts", ("", ""), rows)
@@ -112,7 +112,7 @@ def _pairs(verdict: Verdict | None, tally: Tally) -> list[tuple[str, str]]:
         ("  made up for in a later one", units.count(tally.repaired)),
         ("  left out: more work than time", units.count(missing)),
     ]
-    return [*rows, ("  debts given up", units.count(tally.forgiven))] if tally.forgiven else rows
+    return [*rows, ("  debts given up", units.count(tally.written_off))] if tally.written_off else rows
 
 
 def _windows(windows: WindowVerdict | None) -> list[tuple[str, str]]:
@@ -134,4 +134,4 @@ def _times(number: int) -> str:
 
 
 def _size(tally: Tally) -> str:
-    return units.size(tally.state_bytes_peak)
+    return units.size(tally.state_peak.bytes)

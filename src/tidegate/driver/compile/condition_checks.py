@@ -119,15 +119,7 @@ def _hashable(kind: T.DataType) -> bool:
 
 def _items_of(kind: T.DataType, name: str, weighted: bool) -> T.DataType:
     """The type of the items of a set."""
-    items: T.DataType | None = None
-    weights: T.DataType = T.DoubleType()
-    if weighted and isinstance(kind, T.MapType):
-        items, weights = kind.keyType, kind.valueType
-    elif weighted and isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StructType):
-        if len(kind.elementType.fields) == 2:
-            items, weights = (f.dataType for f in kind.elementType.fields)
-    elif not weighted and isinstance(kind, T.ArrayType):
-        items = kind.elementType
+    items, weights = _weighted_items(kind) if weighted else _plain_items(kind)
     good = isinstance(items, _ITEMS) and isinstance(weights, T.NumericType)
     if items is None or not good or (isinstance(items, T.StringType) and not is_binary(items)):
         wanted = (
@@ -140,3 +132,19 @@ def _items_of(kind: T.DataType, name: str, weighted: bool) -> T.DataType:
             do=f"Give {wanted}",
         )
     return items
+
+
+def _plain_items(kind: T.DataType) -> tuple[T.DataType | None, T.DataType]:
+    """The type of the items of an array, each of weight one; None: it is no array."""
+    return kind.elementType if isinstance(kind, T.ArrayType) else None, T.DoubleType()
+
+
+def _weighted_items(kind: T.DataType) -> tuple[T.DataType | None, T.DataType]:
+    """The types of items and weights: of a map, or of an array of structs of two; None: it is neither."""
+    if isinstance(kind, T.MapType):
+        return kind.keyType, kind.valueType
+    if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StructType):
+        fields = [field.dataType for field in kind.elementType.fields]
+        if len(fields) == 2:
+            return fields[0], fields[1]
+    return None, T.DoubleType()
