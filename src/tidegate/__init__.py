@@ -23,7 +23,7 @@ from tidegate.api.windows import rows
 from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError, TidegateError
 
 if TYPE_CHECKING:
-    from tidegate.driver.streaming_query import Query as RunningQuery
+    from tidegate.driver.streaming_query import StreamingQuery as RunningQuery
 
 __version__ = "0.1.0"
 

@@ -12,7 +12,7 @@ from tests.oracle.plain_join import Condition, PlainJoin
 from tests.oracle.stories import HOWS, WITHIN, Story, accepted, stories
 from tests.property.test_join_skipping import skippings
 
-from tidegate.control.receipts.ledger import RANDOM_DROP, Counted, Line, lines_of
+from tidegate.control.receipts.ledger import RANDOM_DROP, Counted, LedgerLine, lines_of
 from tidegate.join.within import Unbounded
 from tidegate.model.graph import Reader
 
@@ -30,7 +30,7 @@ def readers_of(how: str) -> list[Reader]:
 
 def played(
     data: st.DataObject, how: str, within: Condition, story: Story, skip: bool
-) -> list[dict[Reader, Line]]:
+) -> list[dict[Reader, LedgerLine]]:
     join = PlainJoin("join1", "a", "b", how, within, ("a_n", "a_v"), ("b_n", "b_v"))
     partitions = data.draw(st.integers(1, 9))
     engine = PlainEngine([join], story.lateness, partitions=partitions, instances=1)

@@ -15,7 +15,7 @@ from tidegate.api.goal import Shed
 from tidegate.control.actuators import join_shedding
 from tidegate.control.actuators.join_shedding import OverloadSettings
 from tidegate.control.goal import goal_loop
-from tidegate.control.goal.backpressure import Taken
+from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
@@ -54,13 +54,13 @@ class Feed:
             self.units.append([(round(SECOND * at), int(self.random.integers(3)), 0, 0) for at in times])
             self.made_until += step
 
-    def give(self, limit: int | None) -> tuple[list[Row], Taken]:
+    def give(self, limit: int | None) -> tuple[list[Row], TakenRows]:
         count = len(self.units) if limit is None else min(limit, len(self.units))
         rows = [row for _ in range(count) for row in self.units.popleft()]
         self.newest_us = (
             max([self.newest_us or 0, *(row[0] or 0 for row in rows)]) if rows else self.newest_us
         )
-        return rows, Taken(len(rows), self.newest_us, count, len(self.units), limit)
+        return rows, TakenRows(len(rows), self.newest_us, count, len(self.units), limit)
 
 
 @dataclass

@@ -24,7 +24,7 @@ from tidegate.control.goal.goal_step import Ran
 from tidegate.driver.engine import controllers, engine
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.goal_settings import goal_settings
-from tidegate.driver.streaming_query import Query
+from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.model.reports import MatchReport, TaskReport
 from tidegate.observe.units import iso
 from tidegate.state.checkpoint import Checkpoint
@@ -101,7 +101,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "COLD_BATCHES", 1)
 
 
-def start(spark: SparkSession, home: Path, *sinks: Sink) -> Query:
+def start(spark: SparkSession, home: Path, *sinks: Sink) -> StreamingQuery:
     a, b = (tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name) for name in "ab")
     return tg.start(
         a.join(b, on="k", within="1 second").select("n", "n_right").write_to(sinks[0]),

@@ -18,10 +18,10 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files
 
 import tidegate as tg
-from tidegate.control.goal.backpressure import Intake, Taken
+from tidegate.control.goal.backpressure import Intake, TakenRows
 from tidegate.driver.compile.compiled import streaming_leaves
 from tidegate.driver.io import read_limits
-from tidegate.driver.streaming_query import Query as RunningQuery
+from tidegate.driver.streaming_query import StreamingQuery as RunningQuery
 
 SCHEMA = "ts timestamp, n long, k long"
 FILES, ROWS = 40, 50
@@ -226,10 +226,10 @@ def test_what_the_user_allows_is_never_exceeded(spark: SparkSession, home: Path)
 def test_files_of_a_batch_are_counted_though_spark_compacts_its_log_every_ten_batches(
     spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Taken] = []
+    seen: list[TakenRows] = []
     taken = read_limits.ReadLimits.taken
 
-    def noted(self: read_limits.ReadLimits, stream: str, rows: int, newest_us: int | None) -> Taken:
+    def noted(self: read_limits.ReadLimits, stream: str, rows: int, newest_us: int | None) -> TakenRows:
         seen.append(taken(self, stream, rows, newest_us))
         return seen[-1]
 

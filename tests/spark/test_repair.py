@@ -12,7 +12,7 @@ from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files
 from tests.spark.test_goals import FILES, SCHEMA, UNREACHABLE, exact, joined, tables
 
 import tidegate as tg
-from tidegate.driver.streaming_query import Query
+from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.state.checkpoint import Checkpoint
 
 
@@ -23,7 +23,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(spark: SparkSession, home: Path, sink: Sink, shed: tg.Shed, **settings: Any) -> Query:
+def started(spark: SparkSession, home: Path, sink: Sink, shed: tg.Shed, **settings: Any) -> StreamingQuery:
     flow = joined(spark, home).select("n", "n_right", "repaired_batch").write_to(sink)
     return tg.start(flow, checkpoint=str(home / "ck"), goal=UNREACHABLE, shed=shed, **settings)
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.control.actuators.paper_rate import Load
+from tidegate.control.actuators.paper_rate import RateLoad
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_values import BatchSeen, GoalSettings
 from tidegate.control.goal.hysteresis import PatienceSettings
@@ -59,7 +59,7 @@ class RateModel:
     def model(self) -> LoadModel:
         return self._goal.model
 
-    def adapt(self, load: Load) -> float:
+    def adapt(self, load: RateLoad) -> float:
         self._yield.observe(self._fraction, load.comparisons, load.outputs)
         full = load.next_comparisons_full
         ahead = Effort(load.next_rows, full, full * self._yield.at(1.0))

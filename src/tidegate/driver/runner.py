@@ -18,16 +18,16 @@ from tidegate.driver.engine.engine import BATCH_BYTES, CONF, Engine
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
-from tidegate.driver.streaming_query import Query
+from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.driver.worker_errors import told
 from tidegate.errors import TidegateError
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.store.local import LocalStore
 
 
-def run_batch(compiled: Compiled, settings: Settings) -> Query:
+def run_batch(compiled: Compiled, settings: Settings) -> StreamingQuery:
     """One finished run over batch inputs, with a throw-away checkpoint."""
-    query = Query()
+    query = StreamingQuery()
     wanted = _wanted(compiled.spark)
     with tempfile.TemporaryDirectory(prefix="tidegate-") as folder, _settings(compiled.spark, wanted):
         checkpoint = Checkpoint(folder)
@@ -79,8 +79,8 @@ def _wanted(spark: SparkSession) -> dict[str, str]:
     return {name: value for name, value in CONF.items() if name != BATCH_BYTES or not bounded}
 
 
-def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any]) -> Query:
-    query = Query()
+def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any]) -> StreamingQuery:
+    query = StreamingQuery()
     checkpoint = Checkpoint(path)
     checkpoint.open(_owner())
     query._read_receipts = checkpoint.receipts.read

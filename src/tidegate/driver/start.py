@@ -21,7 +21,7 @@ from tidegate.driver.goal_settings import (
 )
 from tidegate.driver.io.sinks import refuse_unknown_formats
 from tidegate.driver.runner import run_batch, run_stream
-from tidegate.driver.streaming_query import Query
+from tidegate.driver.streaming_query import StreamingQuery
 from tidegate.errors import FlowError, StateError
 from tidegate.quantities import duration_us, is_whole
 from tidegate.state.checkpoint import Checkpoint
@@ -37,7 +37,7 @@ def start(
     seed: int = 0,
     partitions: int | None = None,
     instances: int | None = None,
-) -> Query:
+) -> StreamingQuery:
     """Run a flow.
 
     `trigger`: a duration ("1 second"), "available now" (take what is there, then stop), or None (back to

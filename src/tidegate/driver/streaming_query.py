@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery as SparkQuery
 
 from tidegate.api.goal import AT_THE_END
 from tidegate.control.balance.balancing import check
@@ -25,7 +25,7 @@ _PROGRESS_KEPT = 1000
 _STOP_SECONDS_MAX = 10.0
 
 
-class Query:
+class StreamingQuery:
     """A handle on a query: running, stopped or finished."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Query:
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._failure: BaseException | None = None
-        self._inner: StreamingQuery | None = None
+        self._inner: SparkQuery | None = None
         self._engine: Engine | None = None
         #: Held while a batch runs.
         self._in_batch = threading.Lock()
@@ -67,7 +67,7 @@ class Query:
         )
 
     @property
-    def spark_query(self) -> StreamingQuery | None:
+    def spark_query(self) -> SparkQuery | None:
         """Spark's own handle; None for a run over batch inputs."""
         return self._inner
 

@@ -5,7 +5,7 @@ from io import StringIO
 from rich.console import Console
 
 from tidegate.observe.live_page import Progress, Rate
-from tidegate.observe.tally import Tally
+from tidegate.observe.tally import StateSize, Tally
 
 
 class HandClock:
@@ -23,8 +23,7 @@ TALLY = Tally(
     rows_out=90,
     late=4,
     rejected=2,
-    state_rows=500,
-    state_bytes=12_000,
+    state=StateSize(500, 12_000),
     batch=3,
     batch_seconds=[0.2, 0.41],
     watermark="2025-03-03T17:00:31+00:00",

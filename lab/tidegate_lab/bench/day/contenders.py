@@ -14,10 +14,10 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery as SparkQuery
 
 import tidegate as tg
-from tidegate.driver.streaming_query import Query
+from tidegate.driver.streaming_query import StreamingQuery
 from tidegate_lab.bench.day.feed import BITS, SETS, STREAMS, Feed
 from tidegate_lab.bench.day.recorded import Told
 from tidegate_lab.bench.day.telling import told_by_spark, told_by_tidegate
@@ -156,7 +156,7 @@ def _start_spark(session: SparkSession, feed: Feed, home: Path, sink: Sink, limi
 
 @dataclass(frozen=True)
 class _Tidegate:
-    query: Query
+    query: StreamingQuery
 
     def is_active(self) -> bool:
         return self.query.is_active
@@ -176,7 +176,7 @@ class _Tidegate:
 
 @dataclass(frozen=True)
 class _Spark:
-    query: StreamingQuery
+    query: SparkQuery
 
     def is_active(self) -> bool:
         return bool(self.query.isActive)

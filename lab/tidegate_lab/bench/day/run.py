@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
-from tidegate.cli.demo.arrivals import Arrivals
+from tidegate.cli.demo.arrivals import CityArrivals
 from tidegate.driver.session import embedded_session
 from tidegate_lab.bench.day.contenders import Running, Sink, Start
 from tidegate_lab.bench.day.feed import Feed
@@ -37,7 +37,7 @@ def session_of_bench() -> SparkSession:
 
 def play(feed: Feed, contenders: Mapping[str, Start], temp: Path | None, say: Say) -> dict[str, Recorded]:
     """The day once, in a session and folders of its own; several contenders share the machine."""
-    arrivals = Arrivals(feed, seconds_per_tick=TICK_SECONDS)
+    arrivals = CityArrivals(feed, seconds_per_tick=TICK_SECONDS)
     clock = _Clock(arrivals)
     sinks = {name: Sink(feed.day, clock) for name in contenders}
     running: dict[str, Running] = {}
@@ -70,7 +70,7 @@ def play(feed: Feed, contenders: Mapping[str, Start], temp: Path | None, say: Sa
 class _Clock:
     """Seconds of the day; it begins a tick before the second tick."""
 
-    def __init__(self, arrivals: Arrivals) -> None:
+    def __init__(self, arrivals: CityArrivals) -> None:
         self._arrivals = arrivals
 
     def __call__(self) -> float:
@@ -79,7 +79,7 @@ class _Clock:
 
 
 def _let_arrive(
-    feed: Feed, running: Mapping[str, Running], arrivals: Arrivals, clock: _Clock, say: Say
+    feed: Feed, running: Mapping[str, Running], arrivals: CityArrivals, clock: _Clock, say: Say
 ) -> None:
     """The first rows, and when Spark and its workers have warmed up on them, all others."""
     arrivals.start()

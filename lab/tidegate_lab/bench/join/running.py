@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery as SparkQuery
 
 from tidegate_lab.bench.join.spec import Task
 
 if TYPE_CHECKING:
-    from tidegate.driver.streaming_query import Query
+    from tidegate.driver.streaming_query import StreamingQuery
 
 
 class SparkRunning:
     """A query of Spark's own engine, or the floor."""
 
-    def __init__(self, query: StreamingQuery, task: Task) -> None:
+    def __init__(self, query: SparkQuery, task: Task) -> None:
         self._query = query
         self._task = task
 
@@ -35,7 +35,7 @@ class SparkRunning:
 class TidegateRunning:
     """A query of this engine: timed by the Spark query inside, its state as it reports it."""
 
-    def __init__(self, query: Query, task: Task) -> None:
+    def __init__(self, query: StreamingQuery, task: Task) -> None:
         self._query = query
         self._task = task
 

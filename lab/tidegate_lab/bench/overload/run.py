@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tidegate.cli.demo.arrivals import Arrivals
+from tidegate.cli.demo.arrivals import CityArrivals
 from tidegate.driver.session import embedded_session
-from tidegate.driver.streaming_query import Query
+from tidegate.driver.streaming_query import StreamingQuery
 from tidegate_lab.bench.overload.feed import SCHEMA, STREAMS, TICK_SECONDS, Feed, Story, prepare
 
 WINDOW_SECONDS = 20
@@ -81,8 +81,8 @@ def play(
     with TemporaryDirectory(prefix="tidegate-overload-", dir=temp) as folder:
         feed = prepare(story, Path(folder))
         session = embedded_session("tidegate bench overload", cores=2, memory="4g")
-        arrivals = Arrivals(feed, seconds_per_tick=TICK_SECONDS)
-        queries: dict[str, Query] = {}
+        arrivals = CityArrivals(feed, seconds_per_tick=TICK_SECONDS)
+        queries: dict[str, StreamingQuery] = {}
         try:
             for policy in policies:
                 queries[policy] = _start(session, feed, policy, latency)
@@ -98,7 +98,7 @@ def play(
         }
 
 
-def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> Query:
+def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> StreamingQuery:
     left, right = (
         tg.stream(session.readStream.schema(SCHEMA).parquet(str(feed.root / stream)), time="ts", name=stream)
         for stream in STREAMS
@@ -116,7 +116,9 @@ def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> Quer
     )
 
 
-def _let_arrive(queries: Mapping[str, Query], arrivals: Arrivals, say: Callable[[str], None]) -> None:
+def _let_arrive(
+    queries: Mapping[str, StreamingQuery], arrivals: CityArrivals, say: Callable[[str], None]
+) -> None:
     """The first rows, and when Spark and its workers have warmed up on them, all others."""
     arrivals.start()
     for query in queries.values():
@@ -136,7 +138,7 @@ def _let_arrive(queries: Mapping[str, Query], arrivals: Arrivals, say: Callable[
             raise failed
 
 
-def _state(query: Query) -> str:
+def _state(query: StreamingQuery) -> str:
     last = query.last_progress
     if last is None:
         return "no batch yet"

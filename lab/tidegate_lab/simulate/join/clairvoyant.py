@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.control.actuators.policy import AgeCounts, Decision, Probing, Telemetry, newest_first
+from tidegate.control.actuators.policy import AgeCounts, Decision, ProbeOrder, Telemetry, newest_first
 from tidegate.join.selective.cells import choose_cells
 from tidegate_lab.simulate.join.basic_windows import Windows, cell_lengths
 from tidegate_lab.simulate.join.counted_conditions import Condition
@@ -60,7 +60,7 @@ class Clairvoyant:
         for left, right in counts:
             values = _values(left), _values(right)
             first, second = choose_cells(values, (lengths[0], lengths[1]), fraction)
-            self._decisions.append(Decision((Probing(*first), Probing(*second))))
+            self._decisions.append(Decision((ProbeOrder(*first), ProbeOrder(*second))))
         self._period = 0
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.actuators.paper_rate import Load
+from tidegate.control.actuators.paper_rate import RateLoad
 from tidegate.control.actuators.policy import AgeCounts, Telemetry
 from tidegate.errors import FlowError
 from tidegate.join.sets.item_sets import bitsets
@@ -109,7 +109,7 @@ class Period:
         }
 
     def telemetry(self, machine: Machine, next_rows: float, next_comparisons_full: float) -> Telemetry:
-        load = Load(
+        load = RateLoad(
             offered=self.offered,
             fetched=self.fetched,
             seconds=machine.period_us / SECOND_US,

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.actuators.paper_rate import Load
+from tidegate.control.actuators.paper_rate import RateLoad
 from tidegate.control.actuators.policy import AgeCounts, Decision, Policy, Telemetry
 from tidegate.join.selective.selection import EXPLORE, PLACE, lots, purpose, within_share
 from tidegate.join.sets.inverted_lists import InvertedLists
@@ -194,7 +194,7 @@ class PeriodJoin:
     def _telemetry(
         self, period: PeriodTrace, full: tuple[AgeCounts, AgeCounts], cost_planned: float
     ) -> Telemetry:
-        load = Load(
+        load = RateLoad(
             offered=period.offered,
             fetched=period.fetched,
             seconds=self._machine.period_seconds,

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Windowed:
+class WindowAnswers:
     """Rows of windows: start, district, how many orders and what they paid."""
 
     start_us: Ints
@@ -50,15 +50,15 @@ class WindowVerdict:
     wrong: int
 
 
-def summed_up(time_us: Ints, district: Ints, fare: NDArray[np.float64], size_us: int) -> Windowed:
+def summed_up(time_us: Ints, district: Ints, fare: NDArray[np.float64], size_us: int) -> WindowAnswers:
     """All windows of these orders."""
     start = time_us - time_us % size_us
     keys, group = np.unique(np.stack([start, district]), axis=1, return_inverse=True)
     sums = np.bincount(group, weights=fare, minlength=keys.shape[1]).astype(np.float64)
-    return Windowed(keys[0], keys[1], np.bincount(group, minlength=keys.shape[1]), sums)
+    return WindowAnswers(keys[0], keys[1], np.bincount(group, minlength=keys.shape[1]), sums)
 
 
-def judge_windows(exact: Windowed, found: Windowed, size_us: int) -> WindowVerdict:
+def judge_windows(exact: WindowAnswers, found: WindowAnswers, size_us: int) -> WindowVerdict:
     """What came out, against all there are."""
     there = np.unique(found.start_us)
     expected = np.isin(exact.start_us, there)

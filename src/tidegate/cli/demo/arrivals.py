@@ -26,7 +26,7 @@ STREAMS = ("orders", "tracks")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedCity:
     """A city on disk, not yet arrived."""
 
     root: Path
@@ -59,7 +59,7 @@ class Prepared:
         return [self.file(stream, tick) for stream in STREAMS]
 
 
-def prepare(city: City, seconds: int, root: Path) -> Prepared:
+def prepare(city: City, seconds: int, root: Path) -> PreparedCity:
     """Write every tick's files into `root/waiting`; `root/orders` and `root/tracks` start empty."""
     for stream in STREAMS:
         (root / "waiting" / stream).mkdir(parents=True)
@@ -70,7 +70,7 @@ def prepare(city: City, seconds: int, root: Path) -> Prepared:
             path = root / "waiting" / stream / f"tick-{tick.number:05d}.parquet"
             pq.write_table(_table(columns), path)
             kept[stream].append(columns)
-    return Prepared(
+    return PreparedCity(
         root,
         seconds,
         orders=_side(kept["orders"], counts=np.ones(sum(len(c["ts"]) for c in kept["orders"]), dtype=bool)),
@@ -80,7 +80,7 @@ def prepare(city: City, seconds: int, root: Path) -> Prepared:
     )
 
 
-class Waiting(Protocol):
+class WaitingFiles(Protocol):
     """Files that wait to arrive, tick by tick."""
 
     @property
@@ -91,14 +91,14 @@ class Waiting(Protocol):
         ...
 
 
-class Arrivals:
+class CityArrivals:
     """Moves one tick's files in per second, on a thread of its own, until all are in or it is stopped.
 
     The first tick comes at once and the others wait for `go`: a query spends its first batch on starting
     workers and compiling kernels, and a city that did not wait would pile up in front of it.
     """
 
-    def __init__(self, prepared: Waiting, *, seconds_per_tick: float = 1.0) -> None:
+    def __init__(self, prepared: WaitingFiles, *, seconds_per_tick: float = 1.0) -> None:
         self._prepared = prepared
         self._seconds_per_tick = seconds_per_tick
         self._go, self._stopped = Event(), Event()

@@ -38,7 +38,7 @@ DISTRICTS_WIDE = 4
 
 
 @dataclass(frozen=True)
-class Grid:
+class CityGrid:
     """Cells by number, row after row. As a function of two columns of cells it says which pairs are close."""
 
     cells: int
@@ -113,8 +113,8 @@ class City:
             )
 
     @property
-    def grid(self) -> Grid:
-        return Grid(self.cells)
+    def grid(self) -> CityGrid:
+        return CityGrid(self.cells)
 
 
 _LEAST = {

@@ -26,7 +26,7 @@ from tidegate.errors import FlowError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tidegate.cli.demo.arrivals import Prepared
+    from tidegate.cli.demo.arrivals import PreparedCity
     from tidegate.cli.demo.city import City
     from tidegate.observe.tally import Tally
 
@@ -123,7 +123,7 @@ def _places(out: Path | None, checkpoint: Path | None) -> tuple[Path, Path]:
 
 
 def _stream(
-    prepared: Prepared,
+    prepared: PreparedCity,
     city: City,
     out: Path,
     checkpoint: Path,
@@ -132,13 +132,13 @@ def _stream(
     stop: Event,
 ) -> tuple[Tally, list[float]]:
     """What the query reported, and when each second of the city arrived."""
-    from tidegate.cli.demo.arrivals import Arrivals
+    from tidegate.cli.demo.arrivals import CityArrivals
     from tidegate.cli.demo.flow import city_query
     from tidegate.cli.quiet_console import standard_error_in
     from tidegate.cli.watch import ctrl_c_sets, watch
     from tidegate.observe.live_page import Progress
 
-    arrivals = Arrivals(prepared)
+    arrivals = CityArrivals(prepared)
     running = city_query(prepared, city, out=out, checkpoint=checkpoint, goal_seconds=goal_seconds)
     with standard_error_in(prepared.root / "spark.log"), ExitStack() as until_end:
         with console.status("Starting Spark …"):

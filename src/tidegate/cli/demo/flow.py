@@ -17,10 +17,10 @@ from typing import Any
 
 import tidegate as tg
 from tidegate.cli.demo.answers import Stay
-from tidegate.cli.demo.arrivals import Prepared
+from tidegate.cli.demo.arrivals import PreparedCity
 from tidegate.cli.demo.city import City
 from tidegate.driver.session import embedded_session
-from tidegate.driver.streaming_query import Query
+from tidegate.driver.streaming_query import StreamingQuery
 
 _ORDERS = "order_id long, ts timestamp, cell long, district long, fare double"
 _TRACKS = "track_id long, ts timestamp, cell long, district long, cab long, occupied boolean"
@@ -37,8 +37,8 @@ MAX_GAP = 3
 
 @contextmanager
 def city_query(
-    prepared: Prepared, city: City, *, out: Path, checkpoint: Path, goal_seconds: float
-) -> Iterator[Query]:
+    prepared: PreparedCity, city: City, *, out: Path, checkpoint: Path, goal_seconds: float
+) -> Iterator[StreamingQuery]:
     """The running query; rows arrive when the files do."""
     session = embedded_session("tidegate demo", cores=CORES, memory=MEMORY)
     try:
@@ -60,7 +60,7 @@ def city_query(
         session.stop()
 
 
-def _flow(session: Any, prepared: Prepared, city: City) -> tuple[tg.Stream, tg.Stream]:
+def _flow(session: Any, prepared: PreparedCity, city: City) -> tuple[tg.Stream, tg.Stream]:
     orders, tracks = (
         tg.stream(
             _arriving(session, prepared.arrived(name), schema),

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from tidegate.cli.demo.answers import Verdict, Windowed, WindowVerdict, judge, judge_windows, summed_up
-from tidegate.cli.demo.arrivals import Prepared, row_waits
+from tidegate.cli.demo.answers import Verdict, WindowAnswers, WindowVerdict, judge, judge_windows, summed_up
+from tidegate.cli.demo.arrivals import PreparedCity, row_waits
 from tidegate.cli.demo.city import City, rush_at
 from tidegate.cli.demo.flow import BUSY, NEAR, STAY, WINDOW_US
 from tidegate.cli.demo.outcome import Latency
 
 
 def latency_of(
-    prepared: Prepared,
+    prepared: PreparedCity,
     city: City,
     commits: Sequence[tuple[float, int]],
     moments: Sequence[float],
@@ -35,19 +35,19 @@ def latency_of(
     return Latency(goal_seconds, p95(rows > 0), p95(rushing))
 
 
-def pairs_verdict(prepared: Prepared, city: City, out: Path) -> Verdict:
+def pairs_verdict(prepared: PreparedCity, city: City, out: Path) -> Verdict:
     """Every pair that was written, against all there are."""
     rows = ds.dataset(out / NEAR, partitioning="hive").to_table(columns=["order_id", "track_id"])
     order, track = (rows[name].to_numpy().astype(np.int64) for name in ("order_id", "track_id"))
     return judge(prepared.orders, prepared.tracks, STAY, order, track, city.grid)
 
 
-def windows_verdict(prepared: Prepared, city: City, out: Path) -> WindowVerdict:
+def windows_verdict(prepared: PreparedCity, city: City, out: Path) -> WindowVerdict:
     """Every window that was written, against all there are."""
     rows = ds.dataset(out / BUSY, partitioning="hive").to_table()
     starts = rows["window_start"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy()
     district, orders = (rows[name].to_numpy().astype(np.int64) for name in ("district", "orders"))
-    found = Windowed(starts, district, orders, rows["fares"].to_numpy())
+    found = WindowAnswers(starts, district, orders, rows["fares"].to_numpy())
     districts = city.grid.district(prepared.orders.key)
     exact = summed_up(prepared.orders.time_us, districts, prepared.fares, WINDOW_US)
     return judge_windows(exact, found, WINDOW_US)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.control.actuators.paper_rate import RateRule
-from tidegate.control.actuators.policy import Decision, Probing, Shape, Telemetry
+from tidegate.control.actuators.policy import Decision, ProbeOrder, Shape, Telemetry
 from tidegate.errors import FlowError
 from tidegate.join.selective.direction import directed_fractions
 from tidegate.join.selective.time_correlation import TimeCorrelation
@@ -60,7 +60,7 @@ class AdaptiveShedding:
     def decision(self) -> Decision:
         fraction = self.rate.fraction
         left, right = (
-            Probing(part, learnt.order if self.settings.time_correlation else tuple(range(ages)))
+            ProbeOrder(part, learnt.order if self.settings.time_correlation else tuple(range(ages)))
             for part, learnt, ages in zip(self._fractions(), self._learnt, self.windows.ages, strict=True)
         )
         learns = self.settings.time_correlation or self.settings.direction

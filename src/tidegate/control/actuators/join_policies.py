@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
-from tidegate.control.actuators.paper_rate import Load, RateAdaptation, RateRule
+from tidegate.control.actuators.paper_rate import RateAdaptation, RateLoad, RateRule
 from tidegate.control.actuators.policy import Policy, RandomDrop, WindowReduction, Work
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.rate_model import RateModel, RateModelSettings
@@ -51,7 +51,7 @@ class _Shared:
     def fraction(self) -> float:
         return self._rule.fraction
 
-    def adapt(self, load: Load) -> float:
+    def adapt(self, load: RateLoad) -> float:
         return self._rule.fraction
 
     def snapshot(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ FRACTION_MIN = 0.001
 
 
 @dataclass(frozen=True)
-class Load:
+class RateLoad:
     """What one period (or batch) was offered and did, both streams together, and what the next one brings."""
 
     offered: float
@@ -52,7 +52,7 @@ class RateRule(Protocol):
     @property
     def fraction(self) -> float: ...
 
-    def adapt(self, load: Load) -> float: ...
+    def adapt(self, load: RateLoad) -> float: ...
 
     def snapshot(self) -> dict[str, Any]: ...
 
@@ -85,7 +85,7 @@ class RateAdaptation:
     def fraction(self) -> float:
         return self._fraction
 
-    def adapt(self, load: Load) -> float:
+    def adapt(self, load: RateLoad) -> float:
         share = load.fetched / load.offered if load.offered else 1.0
         raised = self._fraction * (share if share < 1 else self.settings.boost)
         self._fraction = min(1.0, max(self.settings.fraction_min, raised))
@@ -113,7 +113,7 @@ class FixedRate:
     def fraction(self) -> float:
         return self._fraction
 
-    def adapt(self, load: Load) -> float:
+    def adapt(self, load: RateLoad) -> float:
         return self._fraction
 
     def snapshot(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def batch_load(
     next_rows: float,
     next_comparisons_full: float,
     join_seconds: float | None = None,
-) -> Load:
+) -> RateLoad:
     """A batch as a period: it is offered its rows, and fetches those that fit between two triggers.
 
         trigger   |─────────────|─────────────|
@@ -139,7 +139,7 @@ def batch_load(
     A backlog makes the batch larger, hence longer, hence counts as offered.
     """
     fits = min(1.0, trigger_seconds / busy_seconds) if busy_seconds > 0 else 1.0
-    return Load(
+    return RateLoad(
         offered=rows,
         fetched=rows * fits,
         seconds=trigger_seconds,

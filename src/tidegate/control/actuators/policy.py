@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tidegate.control.actuators.paper_rate import Load, RateRule
+from tidegate.control.actuators.paper_rate import RateLoad, RateRule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class Shape(Protocol):
 
 
 @dataclass(frozen=True)
-class Probing:
+class ProbeOrder:
     """How new rows of the other stream are compared with a window: so much of it, ages in this order."""
 
     fraction: float
@@ -64,7 +64,7 @@ class Decision:
     """What the join does until the next decision."""
 
     #: The left and the right window.
-    windows: tuple[Probing, Probing]
+    windows: tuple[ProbeOrder, ProbeOrder]
     #: Rows processed fully, to learn; of those that enter the join.
     full_share: float = 0.0
     #: Part of every basic window that "fully" means: 1 in the paper.
@@ -79,7 +79,7 @@ class Decision:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Decision:
-        left, right = (Probing(w["fraction"], tuple(w["order"])) for w in raw["windows"])
+        left, right = (ProbeOrder(w["fraction"], tuple(w["order"])) for w in raw["windows"])
         return cls(**{**raw, "windows": (left, right)})
 
 
@@ -99,7 +99,7 @@ class AgeCounts:
 class Telemetry:
     """What happened since the last decision."""
 
-    load: Load
+    load: RateLoad
     #: Per window: by rows that were processed fully, and by all others.
     full: tuple[AgeCounts, AgeCounts]
     chosen: tuple[AgeCounts, AgeCounts]
@@ -118,9 +118,9 @@ class Policy(Protocol):
     def snapshot(self) -> dict[str, Any]: ...
 
 
-def newest_first(windows: Shape, fractions: tuple[float, float]) -> tuple[Probing, Probing]:
+def newest_first(windows: Shape, fractions: tuple[float, float]) -> tuple[ProbeOrder, ProbeOrder]:
     """Without knowing better: the newest part of each window."""
-    left, right = (Probing(f, tuple(range(n))) for f, n in zip(fractions, windows.ages, strict=True))
+    left, right = (ProbeOrder(f, tuple(range(n))) for f, n in zip(fractions, windows.ages, strict=True))
     return left, right
 
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.control.actuators.paper_rate import RateRule
-from tidegate.control.actuators.policy import Decision, Probing, Shape, Telemetry
+from tidegate.control.actuators.policy import Decision, ProbeOrder, Shape, Telemetry
 from tidegate.errors import FlowError
 from tidegate.join.selective.cells import choose_cells
 
@@ -129,7 +129,9 @@ class SelectivePolicy:
         share, fraction = self._budget()
         left, right = (evidence.values() for evidence in self._evidence)
         first, second = choose_cells((left, right), self.work, fraction)
-        return Decision((Probing(*first), Probing(*second)), full_share=share, full_depth=self.settings.depth)
+        return Decision(
+            (ProbeOrder(*first), ProbeOrder(*second)), full_share=share, full_depth=self.settings.depth
+        )
 
     @property
     def by_content(self) -> ContentDecision:

@@ -66,7 +66,7 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChosenSifter:
     """The sifter of the next batch, and what it was made from."""
 
     sifter: Sifter
@@ -90,7 +90,7 @@ def choose(
     seen: Seen,
     z: float,
     share: float,
-) -> Chosen:
+) -> ChosenSifter:
     """The sifter for the next batch: of what is offered then, z is to pass, samples (`share`) included."""
     both = Sampled.joined([seen.old, seen.new]).last(settings.samples)
     # Samples pass whatever happens, so of all others a little more must go.
@@ -99,7 +99,7 @@ def choose(
         why = f"z went from {sifter.z:.3f} to {z:.3f}"
         return _next(sifter, shed, z, both, _built(settings, shed, queries, both, drop), drop, why)
     if frequencies is None or z == 1:
-        return Chosen(sifter, both, frequencies)
+        return ChosenSifter(sifter, both, frequencies)
     moved = _moved(settings, sifter, frequencies, seen.new)
     if moved:
         why = f"{moved:.0%} of the rows lie elsewhere"
@@ -120,12 +120,12 @@ def choose(
         )
         why = f"{passed:.3f} of the rows passed instead of {sifter.z:.3f}"
         return _next(sifter, shed, z, both, built, drop, why)
-    return Chosen(sifter, both, frequencies)
+    return ChosenSifter(sifter, both, frequencies)
 
 
 def _next(
     last: Sifter, shed: Shed, z: float, sample: Sampled, built: Constructed | None, drop: float, why: str
-) -> Chosen:
+) -> ChosenSifter:
     if built is None:
         even = Sifter.passing_everything(last.axes, last.regions.domain, name=last.name)
         sifter = replace(even, thresholds=np.array([drop]))
@@ -133,10 +133,10 @@ def _next(
         sifter = replace(last, regions=built.regions, thresholds=built.thresholds)
     sifter = replace(sifter, version=last.version + 1, z=z, fairness=shed.fairness)
     if built is None:
-        return Chosen(sifter, sample, None, None, why)
+        return ChosenSifter(sifter, sample, None, None, why)
     worth = built.consolidated
     regions = {"qos": worth.region_qos.tolist(), "nonempty": worth.nonempty.tolist()}
-    return Chosen(sifter, sample, built.frequencies.tolist(), built.overall_qos, why, regions)
+    return ChosenSifter(sifter, sample, built.frequencies.tolist(), built.overall_qos, why, regions)
 
 
 def _built(

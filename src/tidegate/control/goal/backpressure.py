@@ -43,7 +43,7 @@ _FULL = 0.9
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenRows:
     """What a batch took of one stream."""
 
     rows: int
@@ -82,7 +82,7 @@ class _Stream:
     limited: bool = False
     most: float | None = None
 
-    def after(self, taken: Taken) -> _Stream:
+    def after(self, taken: TakenRows) -> _Stream:
         per_unit = self.per_unit
         if taken.units and taken.rows:
             per_unit = _moved(per_unit if self.limited else 0.0, taken.rows / taken.units)
@@ -98,7 +98,7 @@ def _moved(before: float, last: float) -> float:
     return before + _NEWS * (last - before) if before else last
 
 
-def _waiting(taken: Taken) -> float:
+def _waiting(taken: TakenRows) -> float:
     """Units that wait."""
     if taken.waiting is not None or taken.units is None:
         return taken.waiting or 0
@@ -131,7 +131,7 @@ class Intake:
         """Rows that wait at the sources."""
         return sum(stream.waiting for stream in self._streams.values())
 
-    def observe(self, taken: Mapping[str, Taken]) -> float:
+    def observe(self, taken: Mapping[str, TakenRows]) -> float:
         """After a batch; returns the rows that came since the one before, taken or not."""
         # What the first batch of all meets has gathered for nobody knows how long.
         waited = self.waiting if self._streams else None

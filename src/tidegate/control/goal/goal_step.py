@@ -9,7 +9,7 @@ from tidegate.control.actuators.join_shedding import OverloadSettings, Worth
 from tidegate.control.actuators.sampling import EstimateSettings
 from tidegate.control.actuators.sifting import SiftSettings
 from tidegate.control.actuators.window_dropping import DropSettings
-from tidegate.control.goal.backpressure import Taken
+from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
@@ -58,7 +58,7 @@ class Ran:
     #: What the pairs of joins are worth, where the user says so.
     worth: Worth = field(default_factory=dict)
     #: By stream: what the batch took of its source.
-    taken: Mapping[str, Taken] = field(default_factory=dict)
+    taken: Mapping[str, TakenRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, STALE, WINDOW_DROP, Line
+from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, STALE, WINDOW_DROP, LedgerLine
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -57,7 +57,7 @@ def losses_of(
     before: Manifest,
     after: Manifest,
     reports: Sequence[TaskReport],
-    lines: Mapping[Reader, Line],
+    lines: Mapping[Reader, LedgerLine],
     operators: Mapping[str, OperatorTraits],
     estimated: Collection[str] = (),
 ) -> Losses:

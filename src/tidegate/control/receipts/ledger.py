@@ -53,7 +53,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Line:
+class LedgerLine:
     """What became of the rows of one reader."""
 
     offered: int = 0
@@ -77,7 +77,7 @@ def lines_of(
     reports: Sequence[TaskReport],
     matched: Sequence[MatchReport],
     counted: Counted,
-) -> dict[Reader, Line]:
+) -> dict[Reader, LedgerLine]:
     """The line of every reader."""
     taken = {reader: _taken(reader, reports, matched, counted) for reader in readers}
     arrived = dict(counted.arrived)
@@ -88,7 +88,9 @@ def lines_of(
     return {reader: _line(reader, *taken[reader], arrived, counted) for reader in readers}
 
 
-def of_stream(stream: str, lines: Mapping[Reader, Line], counted: Counted) -> tuple[Line, dict[str, Line]]:
+def of_stream(
+    stream: str, lines: Mapping[Reader, LedgerLine], counted: Counted
+) -> tuple[LedgerLine, dict[str, LedgerLine]]:
     """The line of a stream, and those of its readers where there are several."""
     mine = {reader.name: line for reader, line in lines.items() if reader.source == stream}
     if not mine:
@@ -97,7 +99,7 @@ def of_stream(stream: str, lines: Mapping[Reader, Line], counted: Counted) -> tu
     return worst, mine if len(mine) > 1 else {}
 
 
-def added_up(lines: Iterable[Line]) -> Line:
+def added_up(lines: Iterable[LedgerLine]) -> LedgerLine:
     """One line for all inputs of an operator."""
     lines = list(lines)
     sums = {
@@ -105,7 +107,9 @@ def added_up(lines: Iterable[Line]) -> Line:
         for name in ("offered", "processed", "late", "rejected", "filtered")
     }
     reasons = {reason for line in lines for reason in line.shed}
-    return Line(**sums, shed={reason: sum(line.shed.get(reason, 0) for line in lines) for reason in reasons})
+    return LedgerLine(
+        **sums, shed={reason: sum(line.shed.get(reason, 0) for line in lines) for reason in reasons}
+    )
 
 
 def given_up(operator: str, side: int, before: Manifest, plan: Plan, dead_us: int) -> int:
@@ -125,13 +129,13 @@ def given_up(operator: str, side: int, before: Manifest, plan: Plan, dead_us: in
 
 def _taken(
     reader: Reader, reports: Sequence[TaskReport], matched: Sequence[MatchReport], counted: Counted
-) -> tuple[int, Line]:
+) -> tuple[int, LedgerLine]:
     """Rows that reached a reader, and what its tasks say became of them."""
     if reader.reason == SIFTER:
         tried = [report for report in matched if report.operator == reader.operator]
         received = sum(report.received for report in tried)
         reached = counted.entered.get(reader.operator, received)
-        return reached, Line(
+        return reached, LedgerLine(
             reached,
             sum(report.tried for report in tried),
             sum(report.late for report in tried),
@@ -149,10 +153,12 @@ def _taken(
     else:
         stored = sum(load.arrived[side] for report in mine for load in report.partitions)
         processed = stored if reader.keeps_keyless else stored + keyless
-    return reached, Line(reached, processed, late, rejected, shed)
+    return reached, LedgerLine(reached, processed, late, rejected, shed)
 
 
-def _line(reader: Reader, reached: int, told: Line, arrived: Mapping[str, int], counted: Counted) -> Line:
+def _line(
+    reader: Reader, reached: int, told: LedgerLine, arrived: Mapping[str, int], counted: Counted
+) -> LedgerLine:
     """The line of a reader, from the source on."""
     rejected = counted.rejected.get(reader.source, 0)
     filtered = arrived.get(reader.source, reached) - rejected - reached
@@ -160,7 +166,7 @@ def _line(reader: Reader, reached: int, told: Line, arrived: Mapping[str, int], 
     made = 0 if reader.whole else max(0, -filtered)
     filtered = 0 if reader.whole else max(0, filtered)
     elsewhere = counted.at_sources.get(reader.operator, 0)
-    return Line(
+    return LedgerLine(
         offered=arrived.get(reader.source, reached) + made + elsewhere,
         processed=told.processed + filtered,
         late=told.late,
@@ -170,8 +176,8 @@ def _line(reader: Reader, reached: int, told: Line, arrived: Mapping[str, int], 
     )
 
 
-def _unread(stream: str, counted: Counted) -> Line:
+def _unread(stream: str, counted: Counted) -> LedgerLine:
     """A stream whose rows go straight to outputs: what is on time is written."""
     arrived, rejected = counted.arrived.get(stream, 0), counted.rejected.get(stream, 0)
     late = counted.late.get(stream, 0)
-    return Line(arrived, arrived - rejected - late, late, rejected)
+    return LedgerLine(arrived, arrived - rejected - late, late, rejected)

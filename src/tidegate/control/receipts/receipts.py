@@ -39,7 +39,7 @@ from tidegate.control.receipts.ledger import (
     SAMPLING,
     WINDOW_DROP,
     Counted,
-    Line,
+    LedgerLine,
     added_up,
     given_up,
     lines_of,
@@ -101,7 +101,7 @@ def receipt_of(ways: Lineage, told: Told) -> tuple[Row, dict[str, int]]:
     return receipt, dict(losses.gaps_us)
 
 
-def _stream(name: str, ways: Lineage, told: Told, lines: Mapping[Reader, Line]) -> Row:
+def _stream(name: str, ways: Lineage, told: Told, lines: Mapping[Reader, LedgerLine]) -> Row:
     line, readers = of_stream(name, lines, told.counted)
     gone = sum(_given_up(reader, ways, told) for reader in ways.readers if reader.source == name)
     return {
@@ -144,7 +144,7 @@ def _given_up(reader: Reader, ways: Lineage, told: Told) -> int:
     return given_up(reader.operator, reader.side, told.before, told.plan, dead_us)
 
 
-def _output(outlet: Outlet, told: Told, lines: Mapping[Reader, Line], losses: Losses) -> Row:
+def _output(outlet: Outlet, told: Told, lines: Mapping[Reader, LedgerLine], losses: Losses) -> Row:
     mine = [line for reader, line in lines.items() if reader.operator == outlet.source]
     line = added_up(mine) if mine else _straight(outlet, lines, told)
     missing = told.missing.get(outlet.name, ())
@@ -200,17 +200,17 @@ def _found(name: str, ways: Lineage, told: Told, losses: Losses) -> Row:
     }
 
 
-def _straight(outlet: Outlet, lines: Mapping[Reader, Line], told: Told) -> Line:
+def _straight(outlet: Outlet, lines: Mapping[Reader, LedgerLine], told: Told) -> LedgerLine:
     """Rows of a stream that go past all operators: nothing is shed on this way."""
     stream, _ = of_stream(outlet.source, lines, told.counted)
     if outlet.takes == "rows":
         taken = stream.processed + stream.dropped
-        return Line(stream.offered, taken, stream.late, stream.rejected)
+        return LedgerLine(stream.offered, taken, stream.late, stream.rejected)
     rows = stream.late if outlet.takes == "late" else stream.rejected
-    return Line(rows, rows)
+    return LedgerLine(rows, rows)
 
 
-def _emitted(outlet: Outlet, line: Line, told: Told) -> int | None:
+def _emitted(outlet: Outlet, line: LedgerLine, told: Told) -> int | None:
     """Rows written; None where only the sink knows."""
     if not outlet.plain:
         return None
@@ -242,7 +242,7 @@ def _by_lag(recall: Recall, within: Within | Tumbling | Unbounded | Any) -> list
     return rows
 
 
-def _ledger(line: Line) -> Row:
+def _ledger(line: LedgerLine) -> Row:
     return {
         "offered": line.offered,
         "processed": line.processed,

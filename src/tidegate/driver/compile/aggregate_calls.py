@@ -120,14 +120,14 @@ def columns_in(expression: Any) -> set[str]:
     return {str(found.apply(i).name()) for i in range(found.size())}
 
 
-class Constant(NamedTuple):
+class ConstantArgument(NamedTuple):
     """One number, or (`many`) those of an array."""
 
     values: tuple[float, ...]
     many: bool = False
 
 
-def constant(frame: DataFrame, name: str, what: str, column: Column) -> Constant:
+def constant(frame: DataFrame, name: str, what: str, column: Column) -> ConstantArgument:
     """A number, or those of an array, which Spark knows before it sees a row."""
     _, kind = analysed(frame, name, column)
     many = isinstance(kind, T.ArrayType)
@@ -140,4 +140,4 @@ def constant(frame: DataFrame, name: str, what: str, column: Column) -> Constant
             why="A sketch is of one size for all rows",
             do=f"Write {what} as a number",
         )
-    return Constant(tuple(value.toDoubleArray()), many) if many else Constant((float(value),))
+    return ConstantArgument(tuple(value.toDoubleArray()), many) if many else ConstantArgument((float(value),))

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from tidegate.api.streams import HIDDEN
 from tidegate.api.user_aggregates import UserAggregate
-from tidegate.driver.compile.aggregate_calls import Constant, analysed, called, columns_in, constant
+from tidegate.driver.compile.aggregate_calls import ConstantArgument, analysed, called, columns_in, constant
 from tidegate.driver.compile.expression_checks import understood
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.user_aggregates import udaf_layout
@@ -54,7 +54,7 @@ _Typed = Sequence[tuple[str, T.DataType]]
 
 
 @dataclass
-class Taken:
+class PartialAggregates:
     """All aggregates of a window, taken apart."""
 
     #: Hidden argument columns, in front of the aggregation; and what each of them is, in Spark's words.
@@ -101,7 +101,7 @@ class Taken:
 
 def taken_apart(
     frame: DataFrame, aggregates: Sequence[tuple[str, Any]], *, approximate: bool = False
-) -> Taken:
+) -> PartialAggregates:
     """The aggregates of a window over the rows of a frame; `approximate`: rows may have been sampled."""
     taking = _Taking(frame, approximate)
     for name, given in aggregates:
@@ -115,7 +115,7 @@ def taken_apart(
 
 class _Taking:
     def __init__(self, frame: DataFrame, approximate: bool) -> None:
-        self._frame, self._approximate, self.taken = frame, approximate, Taken()
+        self._frame, self._approximate, self.taken = frame, approximate, PartialAggregates()
         #: Arguments as Java's expressions, with their types; partial columns by their texts.
         self._arguments: list[tuple[Any, T.DataType]] = []
         self._partials: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -135,7 +135,7 @@ class _Taking:
         never_null = all(self._never_null(one) for one, _ in arguments)
         found_parts = map(counting_all, found.parts) if never_null else found.parts
         parts = [self._part(part, arguments, sizes.get(part.merge, 0)) for part in found_parts]
-        percentages = constants.get("percentage", Constant(()))
+        percentages = constants.get("percentage", ConstantArgument(()))
         names = tuple(column for names in parts for column in names)
         kind = _result_kind(found, types[0])
         result = WindowResult(name, found.final, names, percentages.values)
@@ -253,14 +253,14 @@ def _result_kind(found: Aggregate, argument: T.DataType) -> T.DataType:
     return T._parse_datatype_string(result_type(found, argument.simpleString()))
 
 
-def _sizes(name: str, constants: Mapping[str, Constant]) -> dict[Merge, int]:
+def _sizes(name: str, constants: Mapping[str, ConstantArgument]) -> dict[Merge, int]:
     """How large sketches must be for what was asked."""
     asked = constants["percentage"].values if "percentage" in constants else ()
     if not all(0 <= one <= 1 for one in asked):
         raise FlowError(
             f"Aggregate {name!r}: percentages lie between 0 and 1", got=", ".join(map(str, asked))
         )
-    nothing = Constant(())
+    nothing = ConstantArgument(())
     try:
         return {
             Merge.DISTINCT: hll_size(*constants.get("rsd", nothing).values),

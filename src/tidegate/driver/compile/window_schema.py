@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from tidegate.api.nodes import Window
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary
-from tidegate.driver.compile.window_aggregates import Taken
+from tidegate.driver.compile.window_aggregates import PartialAggregates
 from tidegate.errors import FlowError
 from tidegate.window.spec import END, HIGH, LOW, START
 from tidegate.worker.runtime.layout import REPORT, TIME, WindowLayout
@@ -40,7 +40,7 @@ def check_by(node: Window, frame: DataFrame) -> None:
         )
 
 
-def check_rows(node: Window, taken: Taken) -> None:
+def check_rows(node: Window, taken: PartialAggregates) -> None:
     """Windows of rows are made of single rows, so there must be every partial of such."""
     if node.spec.counts_rows and not taken.may_go_by_row:
         raise FlowError(
@@ -51,7 +51,7 @@ def check_rows(node: Window, taken: Taken) -> None:
         )
 
 
-def columns_read(node: Window, taken: Taken) -> set[str] | None:
+def columns_read(node: Window, taken: PartialAggregates) -> set[str] | None:
     """Columns of its rows that a window looks at; None: all.
 
     Rows that are chosen or put in order by a hash of the row are looked at as a whole.
@@ -81,7 +81,7 @@ def _equal_where_hashes_are(kind: T.DataType, inside: bool = False) -> bool:
 
 
 def window_schema(
-    node: Window, frame: DataFrame, taken: Taken, time_type: T.DataType, timed: bool
+    node: Window, frame: DataFrame, taken: PartialAggregates, time_type: T.DataType, timed: bool
 ) -> T.StructType:
     """Start and end of the window, the key, the aggregates, perhaps the time, and a report at the end."""
     fields = [T.StructField(START, time_type), T.StructField(END, time_type)]
@@ -100,7 +100,9 @@ def bound_type(kind: T.DataType) -> T.DataType:
     return T.DoubleType() if isinstance(kind, T.NumericType) else kind
 
 
-def window_fingerprint(layout: WindowLayout, taken: Taken, schema: T.StructType) -> dict[str, Any]:
+def window_fingerprint(
+    layout: WindowLayout, taken: PartialAggregates, schema: T.StructType
+) -> dict[str, Any]:
     """What must not change between two runs on one checkpoint: stored partials depend on it."""
     return {
         **asdict(layout.spec),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tidegate.control.actuators.join_shedding import Worth
-from tidegate.control.goal.backpressure import Taken
+from tidegate.control.goal.backpressure import TakenRows
 from tidegate.driver.engine.match_counts import Entered
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -49,7 +49,7 @@ class BatchDone:
     #: What the pairs of joins are worth, where the user says so.
     worth: Worth = field(default_factory=dict)
     #: By stream: what the batch took of its source.
-    taken: dict[str, Taken] = field(default_factory=dict)
+    taken: dict[str, TakenRows] = field(default_factory=dict)
 
     @property
     def batch(self) -> int:

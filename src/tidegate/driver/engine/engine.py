@@ -25,7 +25,7 @@ from tidegate.api.nodes import Output
 from tidegate.control import planning
 from tidegate.control.balance import balancing
 from tidegate.control.goal import goal_loop
-from tidegate.control.goal.backpressure import Taken
+from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
@@ -248,7 +248,7 @@ class Engine:
                 self.sources.set(goal_loop.limits(self.manifest))
         return progress
 
-    def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, Taken]:
+    def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, TakenRows]:
         """What the batch took of every source."""
         if self.sources is None:
             return {}

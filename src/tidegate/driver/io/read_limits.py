@@ -34,7 +34,7 @@ from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from tidegate.control.goal.backpressure import Taken
+from tidegate.control.goal.backpressure import TakenRows
 from tidegate.driver.java_collections import java_items
 
 #: Before anything is known: bytes of files, and rows, of a batch.
@@ -65,23 +65,23 @@ class ReadLimits:
                 self._write({source: source.first(self._limits) for source in self._sources.values()})
                 self.set(known or {})
 
-    def taken(self, stream: str, rows: int, newest_us: int | None) -> Taken:
+    def taken(self, stream: str, rows: int, newest_us: int | None) -> TakenRows:
         """What a stream gave to the batch that has just run."""
         source = self._sources.get(stream)
         if source is None:
-            return Taken(rows, newest_us)
+            return TakenRows(rows, newest_us)
         try:
             units, waiting = source.gave(rows)
         except Py4JError:
             return self._left_alone(stream, rows, newest_us)
-        return Taken(rows, newest_us, units, waiting, source.limit, source.most)
+        return TakenRows(rows, newest_us, units, waiting, source.limit, source.most)
 
-    def _left_alone(self, stream: str, rows: int, newest_us: int | None) -> Taken:
+    def _left_alone(self, stream: str, rows: int, newest_us: int | None) -> TakenRows:
         """Nobody knows what this source gives: it goes on as the user wants it."""
         source = self._sources.pop(stream)
         with suppress(Py4JError):
             self._write({source: source.given})
-        return Taken(rows, newest_us)
+        return TakenRows(rows, newest_us)
 
     def set(self, limits: Mapping[str, int]) -> None:
         """What the next batch may take, by stream."""

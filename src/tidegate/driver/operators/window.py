@@ -14,7 +14,7 @@ from tidegate.control.actuators.sampling import left_out
 from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import SAMPLING, WINDOW_DROP
 from tidegate.driver.compile.join_columns import arrow_schema
-from tidegate.driver.compile.window_aggregates import Taken, taken_apart
+from tidegate.driver.compile.window_aggregates import PartialAggregates, taken_apart
 from tidegate.driver.compile.window_schema import (
     check_by,
     check_rows,
@@ -47,7 +47,7 @@ class WindowOperator(Operator):
         node: Window,
         layout: WindowLayout,
         tap: Tap | None,
-        taken: Taken,
+        taken: PartialAggregates,
         schema: T.StructType,
         plain: bool = False,
     ):

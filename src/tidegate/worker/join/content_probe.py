@@ -25,22 +25,22 @@ from tidegate.join.selective.content_choice import Direction, StoredItems, choos
 from tidegate.join.selective.reach import Look, looks
 from tidegate.worker.join.item_columns import SetColumn
 from tidegate.worker.join.matcher import Matcher
-from tidegate.worker.join.probing import Probing
+from tidegate.worker.join.probing import ProbingRows
 from tidegate.worker.join.set_predicates import BySets, SetView
 from tidegate.worker.join.work import LookCounts
-from tidegate.worker.runtime.runs import Run
+from tidegate.worker.runtime.runs import RowRun
 
 #: The runs that a probing run may look at.
-Opposite = Callable[[Probing], Iterable[Run]]
+Opposite = Callable[[ProbingRows], Iterable[RowRun]]
 
 
-class Chosen:
+class ChosenCells:
     """What every new row looks at in this batch; see the module docstring."""
 
     def __init__(
         self,
         fraction: float,
-        probings: Sequence[Probing],
+        probings: Sequence[ProbingRows],
         opposite: Opposite,
         counts: Sequence[LookCounts],
         meeting: Matcher,
@@ -65,7 +65,7 @@ class Chosen:
             for probing, mine, mask in zip(probings, columns, choice.looks, strict=True)
         }
 
-    def looks(self, probing: Probing, other: Run) -> Iterator[Look]:
+    def looks(self, probing: ProbingRows, other: RowRun) -> Iterator[Look]:
         """The looks of new rows at one run."""
         columns, mask = self._of[id(probing.run)]
         chosen = mask[:, columns[self._slot(other)]]
@@ -75,17 +75,19 @@ class Chosen:
                 rows = kept if look.rows is None else look.rows[kept]
                 yield Look(rows, look.low[kept], look.high[kept], look.age, False)
 
-    def _whole(self, probing: Probing, other: Run) -> Iterator[Look]:
+    def _whole(self, probing: ProbingRows, other: RowRun) -> Iterator[Look]:
         """Everything that rows have in reach of a run."""
         ages = self._counts[other.side].ages
         stored = other.first_us, other.last_us
         return looks(ages, (1.0,) * ages.count, self._rows[id(probing.run)], stored)
 
-    def _slot(self, other: Run) -> int:
+    def _slot(self, other: RowRun) -> int:
         """The basic window that a run counts to: of one that spans several, the first."""
         return other.first_us // self._counts[other.side].ages.slot_us
 
-    def _direction(self, probing: Probing, others: Sequence[Run], columns: dict[int, int]) -> Direction:
+    def _direction(
+        self, probing: ProbingRows, others: Sequence[RowRun], columns: dict[int, int]
+    ) -> Direction:
         sets = self._judge.column(probing.run)
         stored = StoredItems.nothing(len(sets.dictionary), len(columns), self._judge.on.weighted)
         sizes = np.zeros((len(columns), len(probing.run.codes)), np.int32)

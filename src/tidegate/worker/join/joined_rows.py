@@ -11,18 +11,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.worker.runtime.layout import REPAIRED, REPORT, TIME, JoinLayout
-from tidegate.worker.runtime.runs import Run, one_array
+from tidegate.worker.runtime.runs import RowRun, one_array
 
 Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairReferences:
     """Row positions in two runs, left and right: `left[i]` joins with `right[i]`."""
 
-    left_run: Run
+    left_run: RowRun
     left: Positions
-    right_run: Run
+    right_run: RowRun
     right: Positions
     #: The part of a window that they were found in; see `cell_number`.
     cell: int = 0
@@ -30,8 +30,8 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.left)
 
-    def only(self, keep: NDArray[np.bool_]) -> Pairs:
-        return Pairs(self.left_run, self.left[keep], self.right_run, self.right[keep], self.cell)
+    def only(self, keep: NDArray[np.bool_]) -> PairReferences:
+        return PairReferences(self.left_run, self.left[keep], self.right_run, self.right[keep], self.cell)
 
 
 class Assembler:
@@ -44,7 +44,7 @@ class Assembler:
         self._made = self.schema.remove(self.schema.get_field_index(REPORT)) if staged else self.schema
 
     def pairs(
-        self, parts: Sequence[Pairs], extra: Iterable[pa.Array] = (), repaired: int | None = None
+        self, parts: Sequence[PairReferences], extra: Iterable[pa.Array] = (), repaired: int | None = None
     ) -> pa.RecordBatch:
         """Joined rows for these pairs; `extra` fills the columns between the output and the report.
 
@@ -64,7 +64,7 @@ class Assembler:
                 arrays.append(_gather(rights, column.right or "", self._type(column.name)))
         return self._batch([*arrays, *extra])
 
-    def lonely(self, run: Run, rows: Positions, repaired: int | None = None) -> pa.RecordBatch:
+    def lonely(self, run: RowRun, rows: Positions, repaired: int | None = None) -> pa.RecordBatch:
         """Rows of one side on their own, the other side's columns null."""
         groups = [(run, rows)]
         arrays = []
@@ -98,12 +98,12 @@ def _same(batch: int | None, count: int) -> pa.Array:
     return pa.array([batch], pa.int64()).take(pa.array(np.zeros(count, np.int64)))
 
 
-def cells_of(parts: Sequence[Pairs]) -> pa.Array:
+def cells_of(parts: Sequence[PairReferences]) -> pa.Array:
     """Where each pair was found, as result rows carry it."""
     return pa.array(np.repeat([part.cell for part in parts], [len(part) for part in parts]).astype(np.int32))
 
 
-def same_keys(parts: Pairs, verify: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
+def same_keys(parts: PairReferences, verify: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
     """Do the real keys agree? Spark's equality: NaN equals NaN, and -0.0 equals 0.0."""
     keep = np.ones(len(parts), dtype=np.bool_)
     for left_name, right_name in verify:
@@ -116,9 +116,9 @@ def same_keys(parts: Pairs, verify: Sequence[tuple[str, str]]) -> NDArray[np.boo
     return keep
 
 
-def _grouped(parts: list[tuple[Run, Positions]]) -> list[tuple[Run, Positions]]:
+def _grouped(parts: list[tuple[RowRun, Positions]]) -> list[tuple[RowRun, Positions]]:
     """Neighbouring parts of one run made one, so that a column is gathered in few calls."""
-    grouped: list[tuple[Run, list[Positions]]] = []
+    grouped: list[tuple[RowRun, list[Positions]]] = []
     for run, rows in parts:
         if grouped and grouped[-1][0] is run:
             grouped[-1][1].append(rows)
@@ -127,16 +127,16 @@ def _grouped(parts: list[tuple[Run, Positions]]) -> list[tuple[Run, Positions]]:
     return [(run, rows[0] if len(rows) == 1 else np.concatenate(rows)) for run, rows in grouped]
 
 
-def gather(run: Run, rows: Positions, name: str) -> pa.Array:
+def gather(run: RowRun, rows: Positions, name: str) -> pa.Array:
     """One stored column of these rows."""
     return _gather([(run, rows)], name, None)
 
 
-def _times(groups: list[tuple[Run, Positions]]) -> NDArray[np.int64]:
+def _times(groups: list[tuple[RowRun, Positions]]) -> NDArray[np.int64]:
     return np.concatenate([run.times[rows] for run, rows in groups])
 
 
-def _gather(groups: list[tuple[Run, Positions]], name: str, wanted: pa.DataType | None) -> pa.Array:
+def _gather(groups: list[tuple[RowRun, Positions]], name: str, wanted: pa.DataType | None) -> pa.Array:
     if name == TIME:
         column = pa.array(_times(groups))
         return column if wanted is None else column.view(wanted)

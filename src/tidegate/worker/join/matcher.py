@@ -16,11 +16,11 @@ from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.key_filter import worth_asking
 from tidegate.join.selective.reach import Look
 from tidegate.model.times import LEFT
-from tidegate.worker.join.joined_rows import Pairs, same_keys
+from tidegate.worker.join.joined_rows import PairReferences, same_keys
 from tidegate.worker.join.positions import Places
 from tidegate.worker.join.predicates import by_time, judge_of, places_of
 from tidegate.worker.join.work import JoinWork
-from tidegate.worker.runtime.runs import Run, StoredRun
+from tidegate.worker.runtime.runs import RowRun, StoredRun
 
 
 class Matcher:
@@ -37,7 +37,7 @@ class Matcher:
         """May a candidate turn out to be no pair?"""
         return bool(self._layout.verify) or self._layout.condition is not None
 
-    def candidates(self, run: Run, look: Look, other: Run) -> Iterator[kernel.Ranges]:
+    def candidates(self, run: RowRun, look: Look, other: RowRun) -> Iterator[kernel.Ranges]:
         """Per row of the look the rows of the other run that key and time allow."""
         if self._layout.spread:
             yield by_time(self.places(other), look.rows, look.low, look.high)
@@ -56,7 +56,7 @@ class Matcher:
             rows = ranges.rows + first if first else ranges.rows
             yield replace(ranges, rows=rows if look.rows is None else look.rows[rows])
 
-    def _with_key(self, run: Run, look: Look, other: Run) -> tuple[NDArray[np.uint64], Look]:
+    def _with_key(self, run: RowRun, look: Look, other: RowRun) -> tuple[NDArray[np.uint64], Look]:
         """The codes of the rows that look, without those whose key is not there."""
         codes = run.codes if look.rows is None else run.codes[look.rows]
         if not isinstance(other, StoredRun) or not worth_asking(len(codes), other.in_sight):
@@ -66,18 +66,24 @@ class Matcher:
         rows = known if look.rows is None else look.rows[known]
         return codes[known], replace(look, rows=rows, low=look.low[known], high=look.high[known])
 
-    def prepare(self, run: Run, other: Run) -> None:
+    def prepare(self, run: RowRun, other: RowRun) -> None:
         """Make what is made once of two runs, however many of their pairs are looked at."""
         self.judge.prepare(run, other, self.places(other) if self._layout.spread else None)
 
-    def pairs(self, run: Run, other: Run, ranges: kernel.Ranges, at_most: int) -> Iterator[Pairs]:
+    def pairs(
+        self, run: RowRun, other: RowRun, ranges: kernel.Ranges, at_most: int
+    ) -> Iterator[PairReferences]:
         """The pairs among candidates, keys verified, so many at once."""
         places = self.places(other) if self._layout.spread else None
         for mine, theirs in self.judge.pairs(run, other, places, ranges, at_most):
-            found = Pairs(run, mine, other, theirs) if run.side == LEFT else Pairs(other, theirs, run, mine)
+            found = (
+                PairReferences(run, mine, other, theirs)
+                if run.side == LEFT
+                else PairReferences(other, theirs, run, mine)
+            )
             yield found.only(same_keys(found, self._layout.verify)) if self._layout.verify else found
 
-    def size(self, look: Look, other: Run, middle: tuple[float, float] | None = None) -> float:
+    def size(self, look: Look, other: RowRun, middle: tuple[float, float] | None = None) -> float:
         """How many pairs a look takes in: exactly, where rows are sorted by time.
 
         `middle`: the range of a row on average, where that is known already.
@@ -93,21 +99,21 @@ class Matcher:
         low, high = max(middle[0], other.first_us), min(middle[1], other.last_us)
         return _part(other, look.low.size * max(0.0, high - low + 1))
 
-    def places(self, run: Run) -> Places:
+    def places(self, run: RowRun) -> Places:
         """The rows of a run by time, sorted once a batch."""
         if id(run) not in self._by_time:
             self._by_time[id(run)] = places_of(run)
         return self._by_time[id(run)]
 
 
-def _part(other: Run, seen_us: float) -> float:
+def _part(other: RowRun, seen_us: float) -> float:
     """How many rows of a run lie in so many microseconds of it."""
     return other.in_sight * seen_us / (other.last_us - other.first_us + 1)
 
 
-def chunks(found: Iterator[Pairs], at_least: int) -> Iterator[list[Pairs]]:
+def chunks(found: Iterator[PairReferences], at_least: int) -> Iterator[list[PairReferences]]:
     """Pairs in lists of about so many."""
-    waiting: list[Pairs] = []
+    waiting: list[PairReferences] = []
     size = 0
     for pairs in found:
         waiting.append(pairs)

@@ -22,14 +22,14 @@ from tidegate.join.selective.selection import sample_groups
 from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.targets import MEET, PROBE, STORE
-from tidegate.worker.join.joined_rows import Pairs
+from tidegate.worker.join.joined_rows import PairReferences
 from tidegate.worker.join.matcher import Matcher, chunks
-from tidegate.worker.join.probing import Probing, Together
-from tidegate.worker.join.work import KEEPING, LOOKING, Counts, JoinWork
-from tidegate.worker.runtime.runs import NewRun, Run, StoredRun
+from tidegate.worker.join.probing import ProbingRows, Together
+from tidegate.worker.join.work import KEEPING, LOOKING, JoinCounts, JoinWork
+from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun
 
 if TYPE_CHECKING:
-    from tidegate.worker.join.content_probe import Chosen
+    from tidegate.worker.join.content_probe import ChosenCells
 
 #: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
 PAIRS_PER_CHUNK = 1 << 18
@@ -43,7 +43,7 @@ class Finder:
         work: JoinWork,
         stored: Sequence[StoredRun],
         new: Sequence[NewRun],
-        counts: Counts,
+        counts: JoinCounts,
         together: bool = False,
     ) -> None:
         """`together`: new rows of a side look around at once, whatever else is done with them."""
@@ -58,11 +58,11 @@ class Finder:
         if together:
             self._looking, self._met = map(self._together.of_sides, (self._looking, self._met))
 
-    def chunks(self) -> Iterator[list[Pairs]]:
+    def chunks(self) -> Iterator[list[PairReferences]]:
         """Pairs in lists of about PAIRS_PER_CHUNK, keys verified."""
         return chunks(self._pairs(), PAIRS_PER_CHUNK)
 
-    def _pairs(self) -> Iterator[Pairs]:
+    def _pairs(self) -> Iterator[PairReferences]:
         probings = [self._sampled(self._probing(run)) for run in self._looking]
         chosen = self._chosen(probings)
         for probing in probings:
@@ -79,16 +79,16 @@ class Finder:
         if self._work.watch_keys:
             self._together.tell_pairs()
 
-    def _probing(self, run: NewRun) -> Probing:
+    def _probing(self, run: NewRun) -> ProbingRows:
         low, high = self._layout.within.partner_range(run.side, run.times)
         rows = told = NewRows(run.times, low, high, run.first_us, run.last_us)
         skipping, seed, batch = self._work.skipping, self._work.seed, self._work.state.batch
         if skipping is not None:
             told = planned(rows, run.codes, 1 - run.side, skipping, seed, batch)
         slot_us = self._counts.looks[1 - run.side].ages.slot_us
-        return Probing(run, told, rows, *partition_bounds(run.codes, self._layout.partitions), slot_us)
+        return ProbingRows(run, told, rows, *partition_bounds(run.codes, self._layout.partitions), slot_us)
 
-    def _sampled(self, probing: Probing) -> Probing:
+    def _sampled(self, probing: ProbingRows) -> ProbingRows:
         """With the groups of the rows that are a sample: those that explore, or that look at the history."""
         skipping, rows, window = self._work.skipping, probing.rows, 1 - probing.run.side
         if skipping is None or rows.lots is None:
@@ -103,22 +103,22 @@ class Finder:
         counts.count_rows(rows.lots.size, groups[sample])
         return replace(probing, groups=groups)
 
-    def _chosen(self, probings: Sequence[Probing]) -> Chosen | None:
+    def _chosen(self, probings: Sequence[ProbingRows]) -> ChosenCells | None:
         """What rows choose by content, where the plan lets them."""
         skipping = self._work.skipping
         if skipping is None or skipping.content is None:
             return None
         # Only here, as with the judge: most joins do without its compiled loops.
-        from tidegate.worker.join.content_probe import Chosen
+        from tidegate.worker.join.content_probe import ChosenCells
 
         counts, rows = self._counts.looks, sum(len(run.codes) for run in self._new if run.role & STORE)
         self._counts.turn_to(LOOKING)
-        chosen = Chosen(skipping.content, probings, self._opposite, counts, self._meeting, rows)
+        chosen = ChosenCells(skipping.content, probings, self._opposite, counts, self._meeting, rows)
         self._counts.turn_to(KEEPING)
         self._counts.charged += chosen.charged
         return chosen
 
-    def _meet(self, probing: Probing, other: Run, looked: Iterable[Look]) -> Iterator[Pairs]:
+    def _meet(self, probing: ProbingRows, other: RowRun, looked: Iterable[Look]) -> Iterator[PairReferences]:
         """Pairs of new rows with the rows of one run, as far as they look."""
         for look in looked:
             for ranges in self._meeting.candidates(probing.run, look, other):
@@ -131,7 +131,9 @@ class Finder:
                     self._count_found(probing, other.side, look, pairs)
                     yield replace(pairs, cell=cell_number(other.side, look.exploring, look.age))
 
-    def _at_all_ages(self, probing: Probing, other: Run, ranges: kernel.Ranges) -> Iterator[Pairs]:
+    def _at_all_ages(
+        self, probing: ProbingRows, other: RowRun, ranges: kernel.Ranges
+    ) -> Iterator[PairReferences]:
         """Pairs that one look finds, told apart by age when they are found."""
         # Without a judge all that was nominated is found; counting rows is less than counting pairs.
         counted = not self._meeting.judges and self._in_one_slot(other)
@@ -142,7 +144,7 @@ class Finder:
                 self._count_by_age(probing, other, pairs)
             yield pairs
 
-    def _looks(self, probing: Probing, other: Run) -> Iterator[Look]:
+    def _looks(self, probing: ProbingRows, other: RowRun) -> Iterator[Look]:
         """What the plan lets rows look at, and how much they would have in reach."""
         skipping, rows = self._work.skipping, probing.rows
         if skipping is None:
@@ -169,13 +171,13 @@ class Finder:
                 self._count_seen(other.side, look, self._size(probing, look, other))
             yield look
 
-    def _sees_all(self, probing: Probing) -> bool:
+    def _sees_all(self, probing: ProbingRows) -> bool:
         """Is all that is in reach looked at, at once, and counted by age?"""
         counts = self._work.skipping is not None and bool(probing.slot_us)
         at_once = not (self._layout.spread or self._layout.cells)
         return counts and at_once and probing.rows is probing.unhindered
 
-    def _count_in_reach(self, probing: Probing, others: Sequence[Run]) -> None:
+    def _count_in_reach(self, probing: ProbingRows, others: Sequence[RowRun]) -> None:
         """What rows have in reach of these runs, and look at."""
         counts = self._counts.looks[1 - probing.run.side]
         stored = [Stored(other.first_us, other.last_us, other.in_sight) for other in others]
@@ -183,7 +185,7 @@ class Finder:
         counts.in_reach += pairs
         counts.seen[0] += pairs
 
-    def _count_by_age(self, probing: Probing, other: Run, pairs: Pairs) -> None:
+    def _count_by_age(self, probing: ProbingRows, other: RowRun, pairs: PairReferences) -> None:
         """Pairs that a look at all ages found, by the basic windows that they lie in."""
         left = probing.run.side == LEFT
         mine, theirs = (pairs.left, pairs.right) if left else (pairs.right, pairs.left)
@@ -196,14 +198,14 @@ class Finder:
         counts.matches[0] += np.bincount(numbers, minlength=counts.ages.count)
 
     def _count_rows(
-        self, probing: Probing, other: Run, rows: NDArray[np.int64], matches: NDArray[np.int64] | None
+        self, probing: ProbingRows, other: RowRun, rows: NDArray[np.int64], matches: NDArray[np.int64] | None
     ) -> None:
         """New rows that found something in a run of one basic window, and how much each of them did."""
         groups, slot_us = probing.by_slot, self._counts.looks[other.side].ages.slot_us
         found = np.bincount(groups.which[rows], matches, groups.own.size)
         self._in_slots.append((other.first_us // slot_us, found))
 
-    def _tell_slots(self, probing: Probing) -> None:
+    def _tell_slots(self, probing: ProbingRows) -> None:
         """What was found in runs of one basic window, by age: of all runs at once, because they are many."""
         if not self._in_slots:
             return
@@ -213,18 +215,18 @@ class Finder:
         counts.matches[0] += np.bincount(ages.ravel(), np.concatenate(found), counts.ages.count)
         self._in_slots.clear()
 
-    def _in_one_slot(self, other: Run) -> bool:
+    def _in_one_slot(self, other: RowRun) -> bool:
         slot_us = self._counts.looks[other.side].ages.slot_us
         return other.first_us // slot_us == other.last_us // slot_us
 
-    def _size(self, probing: Probing, look: Look, other: Run) -> float:
+    def _size(self, probing: ProbingRows, look: Look, other: RowRun) -> float:
         return self._meeting.size(look, other, probing.unhindered.middle if look.uncut else None)
 
     def _count_seen(self, side: int, look: Look, pairs: float) -> None:
         if self._work.skipping is not None:
             self._counts.looks[side].seen[int(look.exploring), look.age] += pairs
 
-    def _count_found(self, probing: Probing, side: int, look: Look, pairs: Pairs) -> None:
+    def _count_found(self, probing: ProbingRows, side: int, look: Look, pairs: PairReferences) -> None:
         if self._work.skipping is None:
             return
         counts = self._counts.looks[side]
@@ -233,7 +235,7 @@ class Finder:
             mine = pairs.left if probing.run.side == LEFT else pairs.right
             counts.count_sampled(look.age, probing.groups[mine])
 
-    def _opposite(self, probing: Probing) -> Iterator[Run]:
+    def _opposite(self, probing: ProbingRows) -> Iterator[RowRun]:
         """Runs of the other side that may hold a partner.
 
         New rows meet new ones only from the left, and only where the right row is stored: once. (In a semi
@@ -241,7 +243,7 @@ class Finder:
         stored.)
         """
         run, (low, high) = probing.run, probing.rows.extent
-        others: list[Run] = [*self._stored]
+        others: list[RowRun] = [*self._stored]
         if run.side == LEFT:
             others += self._met
         for other in others:
@@ -253,7 +255,7 @@ class Finder:
             ):
                 yield other
 
-    def _found(self, probing: Probing, other: Run, ranges: kernel.Ranges) -> Iterator[Pairs]:
+    def _found(self, probing: ProbingRows, other: RowRun, ranges: kernel.Ranges) -> Iterator[PairReferences]:
         if not len(ranges.rows):
             return
         run, layout, counts = probing.run, self._layout, self._counts
@@ -272,7 +274,7 @@ class Finder:
             if len(found):
                 yield found
 
-    def _timed(self, pairs: Iterator[Pairs]) -> Iterator[Pairs]:
+    def _timed(self, pairs: Iterator[PairReferences]) -> Iterator[PairReferences]:
         """The same pairs; the time of finding them is theirs, and not that of the rows."""
         while True:
             self._counts.turn_to(LOOKING)

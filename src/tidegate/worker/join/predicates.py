@@ -25,13 +25,13 @@ from tidegate.join.probe.probe import Ranges
 from tidegate.worker.join.joined_rows import gather
 from tidegate.worker.join.positions import Places, Positions
 from tidegate.worker.join.work import JoinWork
-from tidegate.worker.runtime.runs import Run
+from tidegate.worker.runtime.runs import RowRun
 
 #: Candidates that a user's function is given at once: enough to be vectorised, few enough to fit anywhere.
 CANDIDATES_PER_CALL = 1 << 16
 
 
-def places_of(run: Run) -> Places:
+def places_of(run: RowRun) -> Places:
     """All rows of the run's slices in the order of their times."""
     mine = np.concatenate([np.arange(start, stop) for start, stop in run.slices] or [np.zeros(0, np.int64)])
     times = run.times[mine]
@@ -42,11 +42,11 @@ def places_of(run: Run) -> Places:
 class Judge(Protocol):
     """Picks the pairs out of ranges of candidates."""
 
-    def prepare(self, run: Run, other: Run, places: Places | None) -> None:
+    def prepare(self, run: RowRun, other: RowRun, places: Places | None) -> None:
         """Make what is made once of two runs, however many of their pairs are looked at."""
 
     def pairs(
-        self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
+        self, run: RowRun, other: RowRun, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
         """Rows of both runs that match, in chunks; ranges are rows of `other`, or its places."""
 
@@ -54,11 +54,11 @@ class Judge(Protocol):
 class EveryPair:
     """All candidates are pairs."""
 
-    def prepare(self, run: Run, other: Run, places: Places | None) -> None:
+    def prepare(self, run: RowRun, other: RowRun, places: Places | None) -> None:
         pass
 
     def pairs(
-        self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
+        self, run: RowRun, other: RowRun, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
         pairs = kernel.Pairs(ranges)
         for begin in range(0, pairs.total, at_most):
@@ -72,11 +72,11 @@ class ByFunction:
     def __init__(self, on: OnPairs, batch: int) -> None:
         self._on, self._batch = on, batch
 
-    def prepare(self, run: Run, other: Run, places: Places | None) -> None:
+    def prepare(self, run: RowRun, other: RowRun, places: Places | None) -> None:
         pass
 
     def pairs(
-        self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
+        self, run: RowRun, other: RowRun, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
         for mine, theirs in EveryPair().pairs(run, other, places, ranges, min(at_most, CANDIDATES_PER_CALL)):
             left, right = ((run, mine), (other, theirs))[:: 1 if run.side == 0 else -1]
@@ -84,7 +84,7 @@ class ByFunction:
             if good.any():
                 yield mine[good], theirs[good]
 
-    def _columns(self, run: Run, rows: Positions, side: int) -> Any:
+    def _columns(self, run: RowRun, rows: Positions, side: int) -> Any:
         """What the function is given of one side."""
         import pandas as pd
 

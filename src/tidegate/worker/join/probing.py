@@ -64,7 +64,7 @@ class _Joined:
 
 
 @dataclass(frozen=True)
-class Probing:
+class ProbingRows:
     """New rows that look for partners, and which partitions they belong to."""
 
     run: NewRun

@@ -29,19 +29,19 @@ from tidegate.model.debts import Debt, PaidCell, Payment
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.state.segments import SegmentCache
 from tidegate.worker.join import pair_finder
-from tidegate.worker.join.joined_rows import Pairs
+from tidegate.worker.join.joined_rows import PairReferences
 from tidegate.worker.join.matcher import Matcher, chunks
 from tidegate.worker.join.positions import Places
-from tidegate.worker.join.work import Counts, JoinWork
+from tidegate.worker.join.work import JoinCounts, JoinWork
 from tidegate.worker.runtime.layout import BATCH
 from tidegate.worker.runtime.owned_state import OwnedState, partly_here
-from tidegate.worker.runtime.runs import Run, StoredRun, as_numpy
+from tidegate.worker.runtime.runs import RowRun, StoredRun, as_numpy
 
 #: Where a result row of an inner join was found, if it is one that is made up for: in no cell of this batch.
 NO_CELL = -1
 
 
-class PickedRun(Run):
+class PickedRun(RowRun):
     """The rows of a stored run that came in one batch."""
 
     def __init__(self, stored: StoredRun, at: NDArray[np.int64]) -> None:
@@ -63,7 +63,7 @@ class Payer:
     """The owed pairs of one instance in one batch; see the module docstring."""
 
     def __init__(
-        self, work: JoinWork, instance: int, held: OwnedState, cache: SegmentCache, counts: Counts
+        self, work: JoinWork, instance: int, held: OwnedState, cache: SegmentCache, counts: JoinCounts
     ) -> None:
         self._work, self._layout, self._counts = work, work.layout, counts
         self._left = [
@@ -88,7 +88,7 @@ class Payer:
             return OwnedState(self._work, instance, cache, (nothing, partly_here(right, instance)))
         return held
 
-    def chunks(self) -> Iterator[tuple[int, list[Pairs]]]:
+    def chunks(self) -> Iterator[tuple[int, list[PairReferences]]]:
         """Pairs in bounded lists, each with the batch that they belong to."""
         for debt, payment in self._work.payments:
             # What a judge prepared of picked rows goes with them; rows by time serve all debts.
@@ -96,7 +96,7 @@ class Payer:
             for parts in chunks(self._pairs(debt, payment, meeting), pair_finder.PAIRS_PER_CHUNK):
                 yield debt.batch, parts
 
-    def _pairs(self, debt: Debt, payment: Payment, meeting: Matcher) -> Iterator[Pairs]:
+    def _pairs(self, debt: Debt, payment: Payment, meeting: Matcher) -> Iterator[PairReferences]:
         for side, mine, others in ((LEFT, self._left, self._right), (RIGHT, self._right, self._left)):
             window = 1 - side
             cells = {cell.age: cell for cell in payment.cells if cell.window == window}
@@ -117,7 +117,7 @@ class Payer:
         partners: Sequence[StoredRun],
         until: int,
         meeting: Matcher,
-    ) -> Iterator[Pairs]:
+    ) -> Iterator[PairReferences]:
         """Owed pairs of the rows of one run that came in the batch."""
         window = 1 - run.side
         low, high = self._layout.within.partner_range(run.side, run.times)
@@ -142,7 +142,7 @@ class Payer:
 
     def _met(
         self, run: PickedRun, look: Look, other: StoredRun, until: int, meeting: Matcher
-    ) -> Iterator[Pairs]:
+    ) -> Iterator[PairReferences]:
         counts = self._counts
         counts.paid_comparisons += meeting.size(look, other)
         for ranges in meeting.candidates(run, look, other):
@@ -175,12 +175,12 @@ def _batches(run: StoredRun) -> NDArray[np.int32]:
     return as_numpy(run.rows.column(BATCH))
 
 
-def _in_stored_rows(found: Pairs, run: PickedRun, other: StoredRun, until: int) -> Pairs:
+def _in_stored_rows(found: PairReferences, run: PickedRun, other: StoredRun, until: int) -> PairReferences:
     """The pairs in terms of stored rows alone, without partners that came later."""
     if run.side == LEFT:
-        pairs = Pairs(run.stored, run.at[found.left], other, found.right, NO_CELL)
+        pairs = PairReferences(run.stored, run.at[found.left], other, found.right, NO_CELL)
         partners = found.right
     else:
-        pairs = Pairs(other, found.left, run.stored, run.at[found.right], NO_CELL)
+        pairs = PairReferences(other, found.left, run.stored, run.at[found.right], NO_CELL)
         partners = found.left
     return pairs if other.piece.last_batch <= until else pairs.only(_batches(other)[partners] <= until)

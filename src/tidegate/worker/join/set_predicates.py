@@ -20,7 +20,7 @@ from tidegate.join.sets.weighted_pairs import Weighted
 from tidegate.worker.join.item_columns import SetColumn, set_column
 from tidegate.worker.join.positions import Places, Positions
 from tidegate.worker.join.work import JoinWork
-from tidegate.worker.runtime.runs import Run, StoredRun
+from tidegate.worker.runtime.runs import RowRun, StoredRun
 from tidegate.worker.runtime.worker_cache import worker_views
 
 
@@ -34,12 +34,12 @@ class BySets:
             work.state.store_url, work.layout.operator, work.state.pieces, work.state.run
         )
 
-    def prepare(self, run: Run, other: Run, places: Places | None) -> None:
+    def prepare(self, run: RowRun, other: RowRun, places: Places | None) -> None:
         self.view(other, places)
         self.column(run)
 
     def pairs(
-        self, run: Run, other: Run, places: Places | None, ranges: Ranges, at_most: int
+        self, run: RowRun, other: RowRun, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
         view = self.view(other, places)
         # Rows are named once each and ascend, so as many as the run has are all of it, in its order.
@@ -47,13 +47,13 @@ class BySets:
         for rows, found in view.prepared.find(probing, ranges.first, ranges.first + ranges.count, at_most):
             yield ranges.rows[rows], found if places is None else places.rows[found]
 
-    def column(self, run: Run) -> SetColumn:
+    def column(self, run: RowRun) -> SetColumn:
         """The sets of new rows, made once for all runs that they probe."""
         if id(run) not in self._probing:
             self._probing[id(run)] = self._sets(run)
         return self._probing[id(run)]
 
-    def view(self, other: Run, places: Places | None) -> SetView:
+    def view(self, other: RowRun, places: Places | None) -> SetView:
         """What was prepared of stored rows: kept by the worker for the batches that follow."""
         stored = isinstance(other, StoredRun)
         name = (other.piece.name, tuple(other.slices)) if isinstance(other, StoredRun) else (id(other), ())
@@ -66,7 +66,7 @@ class BySets:
             self._views.put(name, view, kept=stored)
         return view
 
-    def _sets(self, run: Run) -> SetColumn:
+    def _sets(self, run: RowRun) -> SetColumn:
         name = (self.on.left, self.on.right)[run.side]
         return set_column(run.column(name), self.on.weighted)
 

@@ -25,10 +25,10 @@ from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.times import END_US, LEFT
 from tidegate.route.places import Labelled, by_base, stored_in
 from tidegate.state.segments import SegmentWriter
-from tidegate.worker.join.joined_rows import Pairs
+from tidegate.worker.join.joined_rows import PairReferences
 from tidegate.worker.runtime.layout import BATCH, CODE, TIME, JoinLayout
 from tidegate.worker.runtime.marks import all_known, borrowed, lent
-from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, as_numpy, one_array, write_run
+from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun, as_numpy, one_array, write_run
 
 if TYPE_CHECKING:
     from tidegate.worker.join.work import JoinWork
@@ -68,7 +68,7 @@ class Settling:
         self.merged: list[str] = []
         self._rewritten: list[Piece] = []
 
-    def mark(self, pairs: Pairs) -> None:
+    def mark(self, pairs: PairReferences) -> None:
         """Remember that these rows have found a partner."""
         for side, run, rows in (
             (0, pairs.left_run, pairs.left),
@@ -77,11 +77,11 @@ class Settling:
             if self.layout.tracked[side]:
                 self.set(run, rows)
 
-    def set(self, run: Run, rows: NDArray[np.int64]) -> None:
+    def set(self, run: RowRun, rows: NDArray[np.int64]) -> None:
         """Set the matched bits of these rows."""
         set_bits(run.bits, rows)
 
-    def leaving(self) -> Iterator[tuple[Run, NDArray[np.int64]]]:
+    def leaving(self) -> Iterator[tuple[RowRun, NDArray[np.int64]]]:
         """Rows to emit on their own: lonely ones that are settled now, and semi-join rows just matched."""
         semi = self.layout.how == "left_semi"
         for run in [*self.task.stored, *self.task.new, *(self.task.borrowed if semi else ())]:
@@ -94,14 +94,14 @@ class Settling:
             if len(rows):
                 yield run, rows
 
-    def newly_matched(self, pairs: Pairs) -> NDArray[np.int64]:
+    def newly_matched(self, pairs: PairReferences) -> NDArray[np.int64]:
         """Left rows of these pairs that have found no partner before; from now on they have."""
         run, rows = pairs.left_run, np.unique(pairs.left)
         fresh: NDArray[np.int64] = rows[np.unpackbits(run.bits, bitorder="little")[rows] == 0]
         self.set(run, fresh)
         return fresh
 
-    def _lonely(self, run: Run) -> NDArray[np.int64]:
+    def _lonely(self, run: RowRun) -> NDArray[np.int64]:
         work, within = self.task.work, self.layout.within
         until = END_US if work.state.flush else within.dead_before(run.side, work.state.settle_us)
         since = within.dead_before(run.side, work.state.settled_us)
@@ -126,13 +126,13 @@ class Settling:
         marks = chain(borrowed(self.task.borrowed, self.layout), lent(self.task.stored, self.layout))
         self._rewritten += [self._write_marks(run) for run in marks]
 
-    def _write_marks(self, run: Run) -> Piece:
+    def _write_marks(self, run: RowRun) -> Piece:
         """Store who found a partner here and is stored elsewhere."""
         batches = np.full(len(run.codes), self.task.work.state.batch, np.int32)
         labelled = by_base(run.codes, self.layout.partitions)
         return write_run(run, self.task.writer, self.layout.operator, batches, 0, labelled, marks=True)
 
-    def _write_bits(self, run: Run) -> None:
+    def _write_bits(self, run: RowRun) -> None:
         changed = (
             not np.array_equal(run.bits, run.stored_bits) if isinstance(run, StoredRun) else count(run.bits)
         )
@@ -187,7 +187,7 @@ class Settling:
                 self.matched[piece.name] = self.task.writer.add_bytes(merged.bits.tobytes())
         return piece
 
-    def _labelled(self, run: Run, marks: bool) -> Labelled:
+    def _labelled(self, run: RowRun, marks: bool) -> Labelled:
         if marks:
             return by_base(run.codes, self.layout.partitions)
         placement = self.task.work.state.routing.sides[run.side]
@@ -199,7 +199,7 @@ def _marked_instead(run: StoredRun | NewRun) -> bool:
     return isinstance(run, StoredRun) and not run.own and all_known(run)
 
 
-def _newly_set(run: Run) -> NDArray[np.int64]:
+def _newly_set(run: RowRun) -> NDArray[np.int64]:
     if not run.touched:
         return np.zeros(0, np.int64)
     fresh = run.bits & ~run.stored_bits if isinstance(run, StoredRun) else run.bits

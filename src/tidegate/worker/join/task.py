@@ -32,12 +32,12 @@ from tidegate.route.targets import PROBE, STORE
 from tidegate.state.segments import SegmentCache, SegmentWriter
 from tidegate.state.store.paths import segment_path, stage_path
 from tidegate.state.store.store import open_store
-from tidegate.worker.join.joined_rows import Assembler, Pairs, cells_of
+from tidegate.worker.join.joined_rows import Assembler, PairReferences, cells_of
 from tidegate.worker.join.key_loads import key_loads
 from tidegate.worker.join.pair_finder import Finder
 from tidegate.worker.join.repair import Payer
 from tidegate.worker.join.settle import Settling
-from tidegate.worker.join.work import KEEPING, LOOKING, PAYING, Counts, JoinWork
+from tidegate.worker.join.work import KEEPING, LOOKING, PAYING, JoinCounts, JoinWork
 from tidegate.worker.runtime.layout import CODE, REPORT, ROLE, TAG, TIME
 from tidegate.worker.runtime.memory import keep_freed_memory
 from tidegate.worker.runtime.owned_state import OwnedState
@@ -57,7 +57,7 @@ class JoinInstance:
         self.writer = SegmentWriter(open_store(work.state.store_url), path)
         self._staged = stage_path(name, work.state.batch, instance, attempt)
         self.assembler = Assembler(self.layout, staged=work.stage_root is not None)
-        self.counts = Counts(self.layout)
+        self.counts = JoinCounts(self.layout)
         self.held = OwnedState(work, instance, self.cache)
         self.stored = self.held.stored
         self.new: list[NewRun] = []
@@ -171,7 +171,7 @@ class JoinInstance:
         for role in np.unique(roles).tolist():
             # Every row is counted once: by the instance that stores it.
             stores = role & STORE
-            counts = self.counts if stores else Counts(self.layout)
+            counts = self.counts if stores else JoinCounts(self.layout)
             runs = self._runs(table, tags, times, codes, roles == role, role, counts)
             (self.new if stores else self.borrowed).extend(runs)
 
@@ -192,7 +192,7 @@ class JoinInstance:
         codes: NDArray[np.uint64],
         among: NDArray[np.bool_],
         role: int,
-        counts: Counts,
+        counts: JoinCounts,
     ) -> list[NewRun]:
         """Some of the rows, without those that cannot be used, sorted into runs."""
         runs: list[NewRun] = []
@@ -220,7 +220,7 @@ class JoinInstance:
         tags: NDArray[Any],
         times: NDArray[np.int64],
         among: NDArray[np.bool_],
-        counts: Counts,
+        counts: JoinCounts,
     ) -> NDArray[np.bool_]:
         tag = self.layout.sides[side].tag
         mine = among & ((tags == tag) | (tags == tag + 1))
@@ -242,7 +242,7 @@ class JoinInstance:
         usable: NDArray[np.bool_],
         codes: NDArray[np.uint64],
         times: NDArray[np.int64],
-        counts: Counts,
+        counts: JoinCounts,
     ) -> NDArray[np.bool_]:
         """Without the rows that the plan does not let in.
 
@@ -340,7 +340,7 @@ class References:
         self._numbers = {id(run): number for number, run in task.held.by_number.items()}
         self._numbers.update({id(run): -1 - i for i, run in enumerate(task.new)})
 
-    def columns(self, parts: Sequence[Pairs]) -> list[pa.Array]:
+    def columns(self, parts: Sequence[PairReferences]) -> list[pa.Array]:
         left_runs = [np.full(len(p), self._numbers[id(p.left_run)], np.int64) for p in parts]
         right_runs = [np.full(len(p), self._numbers[id(p.right_run)], np.int64) for p in parts]
         return [

@@ -55,7 +55,7 @@ class JoinWork:
 KEEPING, LOOKING, PAYING = "keeping", "looking", "paying"
 
 
-class Counts:
+class JoinCounts:
     """What the instance did, for its report: per side, in all, per partition, and per basic window."""
 
     def __init__(self, layout: JoinLayout) -> None:

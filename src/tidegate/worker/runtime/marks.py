@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.matched_bits import positions
 from tidegate.worker.runtime.layout import ROW, JoinLayout
-from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, by_slot
+from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun, by_slot
 
 #: Candidates compared at once.
 _CHUNK = 1 << 18
@@ -63,7 +63,7 @@ def _same_rows(marks: StoredRun, run: StoredRun, identities: pa.Array) -> Iterat
                 yield row[mine == theirs]
 
 
-def marks_of(run: Run, matched: NDArray[np.int64], slot_us: int) -> Iterator[Run]:
+def marks_of(run: RowRun, matched: NDArray[np.int64], slot_us: int) -> Iterator[RowRun]:
     """The identities of a run's rows that found a partner, slot by slot."""
     for slot, part in by_slot(run.times[matched], slot_us) if len(matched) else ():
         rows = matched[part]
@@ -74,14 +74,14 @@ def marks_of(run: Run, matched: NDArray[np.int64], slot_us: int) -> Iterator[Run
         yield marks
 
 
-def borrowed(runs: Sequence[NewRun], layout: JoinLayout) -> Iterator[Run]:
+def borrowed(runs: Sequence[NewRun], layout: JoinLayout) -> Iterator[RowRun]:
     """Marks to write, from the new rows that an instance only borrowed."""
     for run in runs:
         if layout.tracked[run.side] and run.touched:
             yield from marks_of(run, positions(run.bits), layout.within.slot_us(run.side))
 
 
-def lent(runs: Sequence[StoredRun], layout: JoinLayout) -> Iterator[Run]:
+def lent(runs: Sequence[StoredRun], layout: JoinLayout) -> Iterator[RowRun]:
     """Marks to write, from stored rows that were lent to an instance."""
     for run in runs:
         if layout.tracked[run.side] and run.touched and ROW in run.rows.schema.names:

@@ -36,7 +36,7 @@ SLOTS_PER_BATCH_MAX = 32
 
 
 @dataclass
-class Run:
+class RowRun:
     """Sorted rows of one side; see the module docstring."""
 
     side: int
@@ -76,7 +76,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedRows:
     """Rows of a batch as they came, and where the columns of a side are among them."""
 
     table: pa.Table
@@ -89,7 +89,7 @@ class Received:
         return one_array(taken)
 
 
-class NewRun(Run):
+class NewRun(RowRun):
     """Rows that came in this batch; a column is gathered when it is asked for."""
 
     def __init__(
@@ -106,7 +106,7 @@ class NewRun(Run):
         #: What this instance does with them; see route/targets.py.
         self.role = role
         self.piece: Piece | None = None
-        self._received: Received | None = None
+        self._received: ReceivedRows | None = None
         #: Of each row, in the rows received.
         self._positions: NDArray[np.int64] = np.zeros(0, np.int64)
         self._columns: dict[str, pa.Array] = {}
@@ -114,7 +114,7 @@ class NewRun(Run):
     @classmethod
     def of(
         cls,
-        received: Received,
+        received: ReceivedRows,
         positions: NDArray[np.int64],
         codes: NDArray[np.uint64],
         times: NDArray[np.int64],
@@ -168,7 +168,7 @@ class NewRun(Run):
         return np.zeros(len(self.codes), np.int64)
 
 
-class StoredRun(Run):
+class StoredRun(RowRun):
     """Rows of an earlier batch: nothing is read before it is needed."""
 
     def __init__(
@@ -249,7 +249,7 @@ def new_runs(
     if ROW in table.column_names:
         lanes[ROW] = ROW
     rows = chosen[ordered.order]
-    whole = NewRun.of(Received(table, lanes), rows, ordered.codes, ordered.times, side, keyless, role)
+    whole = NewRun.of(ReceivedRows(table, lanes), rows, ordered.codes, ordered.times, side, keyless, role)
     return in_slots([whole], slot_us)
 
 
@@ -282,7 +282,7 @@ def by_slot(times: NDArray[np.int64], slot_us: int) -> list[tuple[int | None, sl
 
 
 def write_run(
-    run: Run,
+    run: RowRun,
     writer: SegmentWriter,
     operator: str,
     batches: NDArray[np.int32],

@@ -34,9 +34,9 @@ from tidegate.window.count.count_windows import count_windows
 from tidegate.window.count.waiting_rows import groups_with_rows, waiting_rows
 from tidegate.window.spec import RowsSpec
 from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, ROW, SEEN
-from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, as_numpy, one_array
+from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun, as_numpy, one_array
 from tidegate.worker.window.merged_rows import MergedRows
-from tidegate.worker.window.received import Received
+from tidegate.worker.window.received import ReceivedPartials
 from tidegate.worker.window.task import WindowInstance
 
 #: There is one slot for all time.
@@ -58,7 +58,7 @@ class CountWindowInstance(WindowInstance):
 
     # -- new rows ------------------------------------------------------------------------------------
 
-    def _accept_on_time(self, received: Received, mine: NDArray[np.int64]) -> None:
+    def _accept_on_time(self, received: ReceivedPartials, mine: NDArray[np.int64]) -> None:
         code, check = (received.words(name)[mine] for name in (CODE, CHECK))
         times, ties = (received.numbers(name)[mine] for name in (SEEN, ROW))
         order = _order(code, check, times, ties)
@@ -84,7 +84,7 @@ class CountWindowInstance(WindowInstance):
     def _closed(self) -> pa.RecordBatch:
         """Every window that the rows which the watermark has passed since the last batch make complete."""
         # New rows lie above the watermark of this batch: they are settled by a later one, or by the end.
-        held: list[Run] = [*self.held.stored, *(self.new if self.work.state.flush else ())]
+        held: list[RowRun] = [*self.held.stored, *(self.new if self.work.state.flush else ())]
         since, below = (
             self.work.state.settled_us,
             END_US if self.work.state.flush else self.work.state.settle_us,
@@ -111,7 +111,7 @@ class CountWindowInstance(WindowInstance):
         return self.columns.closed(MergedRows(table, merged, complete, single=True), complete.at, ends)
 
     def _together_at(
-        self, runs: Sequence[Run], rows: Sequence[NDArray[np.int64]], names: Sequence[str]
+        self, runs: Sequence[RowRun], rows: Sequence[NDArray[np.int64]], names: Sequence[str]
     ) -> tuple[pa.Table, Merged]:
         """These rows of runs one behind the other, with these columns; and the order of all of them."""
         parts = [run.rows.select(names).take(pa.array(some)) for run, some in zip(runs, rows, strict=True)]
@@ -158,22 +158,22 @@ def _run(codes: NDArray[np.uint64], times: NDArray[np.int64], rows: pa.Table) ->
     return run
 
 
-def _key(run: Run, rows: NDArray[np.int64] | slice = slice(None)) -> KeyRun:
+def _key(run: RowRun, rows: NDArray[np.int64] | slice = slice(None)) -> KeyRun:
     """What puts these rows of a run into their order."""
     check, tie = _words(run.column(CHECK))[rows], as_numpy(run.column(ROW))[rows]
     return KeyRun(run.codes[rows], run.times[rows], check, tie)
 
 
-def _keys(run: Run) -> list[KeyRun]:
+def _keys(run: RowRun) -> list[KeyRun]:
     return [_key(run, slice(start, stop)) for start, stop in run.own]
 
 
-def _consumed(run: Run) -> NDArray[np.uint8]:
+def _consumed(run: RowRun) -> NDArray[np.uint8]:
     """Bits of the rows that no window needs; read only."""
     return run.stored_bits if isinstance(run, StoredRun) and not run.touched else run.bits
 
 
-def _consume(runs: Sequence[Run], rows: Sequence[NDArray[np.int64]], consumed: NDArray[np.int64]) -> None:
+def _consume(runs: Sequence[RowRun], rows: Sequence[NDArray[np.int64]], consumed: NDArray[np.int64]) -> None:
     """Set the bits of rows, which are told by their places among all of these."""
     edges = np.cumsum([0, *map(len, rows)])
     consumed = np.sort(consumed)

@@ -19,7 +19,7 @@ from tidegate.window.aggregate.lists import Lists, by_number, by_time, concatena
 TIME, TIE, CHECK, VALUE = "time", "tie", "check", "value"
 
 
-class Items(NamedTuple):
+class ListItems(NamedTuple):
     """A column of lists, in merged order: row k has the items offsets[k] … offsets[k + 1] − 1."""
 
     offsets: NDArray[np.int64]
@@ -30,7 +30,7 @@ class Items(NamedTuple):
         return Stretches(of_rows.at, self.offsets[of_rows.begin], self.offsets[of_rows.end])
 
 
-def items_of(merge: Merge, lists: pa.Array, listed: NDArray[np.int64]) -> Items:
+def items_of(merge: Merge, lists: pa.Array, listed: NDArray[np.int64]) -> ListItems:
     """The items of all rows; but for sets, in the order of time among rows of one number in `listed`."""
     lengths = lists.value_lengths().fill_null(0).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
@@ -38,22 +38,22 @@ def items_of(merge: Merge, lists: pa.Array, listed: NDArray[np.int64]) -> Items:
     if merge is not Merge.UNION:
         order = by_time(offsets, listed, _whole(items, TIME), _whole(items, TIE))
         items = items if order is None else items.take(pa.array(order))
-    return Items(offsets, items)
+    return ListItems(offsets, items)
 
 
-def merged_items(merge: Merge, items: Items, stretches: Stretches, kind: pa.DataType) -> pa.Array:
+def merged_items(merge: Merge, items: ListItems, stretches: Stretches, kind: pa.DataType) -> pa.Array:
     """A list per stretch, to be stored."""
     chosen = _chosen(merge, items, stretches)
     return _lists(chosen, items.items, kind)
 
 
-def values_of(merge: Merge, items: Items, stretches: Stretches) -> pa.Array:
+def values_of(merge: Merge, items: ListItems, stretches: Stretches) -> pa.Array:
     """A list of values per stretch, to be shown."""
     values = items.items.field(VALUE)
     return _lists(_chosen(merge, items, stretches), values, pa.list_(values.type))
 
 
-def _chosen(merge: Merge, items: Items, stretches: Stretches) -> Lists:
+def _chosen(merge: Merge, items: ListItems, stretches: Stretches) -> Lists:
     lists = concatenate(items.offsets, stretches)
     if merge is not Merge.UNION:
         return lists

@@ -20,7 +20,7 @@ from tidegate.worker.runtime.layout import PANE, ROWS, SEEN, TAG, WindowLayout
 from tidegate.worker.runtime.runs import one_array
 
 
-class Received:
+class ReceivedPartials:
     """The partials or rows of one task, in the order in which they came."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch], layout: WindowLayout):

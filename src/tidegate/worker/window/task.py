@@ -39,11 +39,11 @@ from tidegate.window.spec import WindowSpec
 from tidegate.worker.runtime.layout import BATCH, CHECK, CODE, REPORT, SEEN, TIME
 from tidegate.worker.runtime.memory import keep_freed_memory
 from tidegate.worker.runtime.owned_state import OwnedState
-from tidegate.worker.runtime.runs import NewRun, Run, StoredRun, as_numpy, by_slot, one_array, write_run
+from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun, as_numpy, by_slot, one_array, write_run
 from tidegate.worker.runtime.stage_file import StageWriter
 from tidegate.worker.runtime.worker_cache import worker_cache
 from tidegate.worker.window.merged_rows import MergedRows
-from tidegate.worker.window.received import Received
+from tidegate.worker.window.received import ReceivedPartials
 from tidegate.worker.window.window_columns import WindowColumns
 from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, WindowWork
 
@@ -90,7 +90,7 @@ class WindowInstance:
         received = [batch for batch in batches if batch.num_rows]
         started = time.thread_time()
         if received:
-            self._accept(Received(received, self.layout))
+            self._accept(ReceivedPartials(received, self.layout))
         self._store()
         closed = self._closed()
         self._merge()
@@ -109,7 +109,7 @@ class WindowInstance:
 
     # -- new partials --------------------------------------------------------------------------------
 
-    def _accept(self, received: Received) -> None:
+    def _accept(self, received: ReceivedPartials) -> None:
         for fate in self._rows:
             self._rows[fate] = received.rows(fate)
         fates = received.fates
@@ -120,7 +120,7 @@ class WindowInstance:
         if len(mine):
             self._accept_on_time(received, mine)
 
-    def _accept_on_time(self, received: Received, mine: NDArray[np.int64]) -> None:
+    def _accept_on_time(self, received: ReceivedPartials, mine: NDArray[np.int64]) -> None:
         code, check = (received.words(name)[mine] for name in (CODE, CHECK))
         if self.layout.approximate:
             self._strata = rows_by_stratum(code, received.counts()[mine])
@@ -169,7 +169,7 @@ class WindowInstance:
                 batches = np.full(len(run.codes), self.work.state.batch, np.int32)
                 self.added.append(self._written(run, batches, 0))
 
-    def _written(self, run: Run, batches: NDArray[np.int32], level: int) -> Piece:
+    def _written(self, run: RowRun, batches: NDArray[np.int32], level: int) -> Piece:
         placement = self.work.state.routing.sides[LEFT]
         labelled = stored_in(run.codes, placement, self.layout.partitions, self.instance, False)
         return write_run(run, self.writer, self.layout.operator, batches, level, labelled)
@@ -210,7 +210,7 @@ class WindowInstance:
 
     def _closed(self) -> pa.RecordBatch:
         """Every window that closes with this batch, for every group with a row in it."""
-        runs: list[Run] = [*self.held.stored, *self.new]
+        runs: list[RowRun] = [*self.held.stored, *self.new]
         bounds = self._closing(runs)
         if bounds is None:
             return self.columns.nothing()
@@ -228,7 +228,7 @@ class WindowInstance:
             sampled = self.work.left_out.touches(starts, ends, stratum_of(codes))
         return self.columns.closed(MergedRows(table, merged, stretches), starts, ends, sampled)
 
-    def _closing(self, runs: Sequence[Run]) -> tuple[int, int] | None:
+    def _closing(self, runs: Sequence[RowRun]) -> tuple[int, int] | None:
         """The first window that closes, and the first that does not; None where none does."""
         if not runs:
             return None
@@ -240,7 +240,7 @@ class WindowInstance:
             upper = min(upper, self.lifetime.closed(self.work.state.settle_us))
         return (lower, upper) if lower < upper else None
 
-    def _together(self, runs: Sequence[Run], low: int, high: int) -> tuple[pa.Table, Merged]:
+    def _together(self, runs: Sequence[RowRun], low: int, high: int) -> tuple[pa.Table, Merged]:
         """The rows of runs one behind the other, and the order of those whose pane lies between."""
         parts = [self._own_rows(run) for run in runs]
         if not parts:
@@ -251,7 +251,7 @@ class WindowInstance:
             keys.append(KeyRun(_words(part.column(CODE)), panes, _words(part.column(CHECK))))
         return pa.concat_tables(parts), merge_runs(keys, low, high)
 
-    def _own_rows(self, run: Run) -> pa.Table:
+    def _own_rows(self, run: RowRun) -> pa.Table:
         names = [CHECK, *self.layout.by, *self.layout.partials]
         batches = (
             run.rows.column(BATCH) if isinstance(run, StoredRun) else pa.nulls(len(run.codes), pa.int32())

@@ -36,7 +36,7 @@ from tidegate.window.aggregate.udaf import (
     pane_states,
 )
 from tidegate.worker.runtime.layout import UdafLayout, WindowLayout
-from tidegate.worker.window.list_columns import VALUE, Items, items_of
+from tidegate.worker.window.list_columns import VALUE, ListItems, items_of
 from tidegate.worker.window.merged_rows import MergedRows
 
 #: What Arrow raises at values of another type.
@@ -103,7 +103,7 @@ def _naming(layout: WindowLayout, rows: MergedRows, *, of_panes: bool) -> Naming
     return lambda k: f"{rows.group(layout.by, k)}{about(layout.spec, k)}"
 
 
-def _arguments(items: Items) -> list[Argument]:
+def _arguments(items: ListItems) -> list[Argument]:
     rows = items.items.field(VALUE)
     return [Argument(rows.field(number)) for number in range(rows.type.num_fields)]
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.cli.demo.answers import Side, Stay, Verdict, count_partners, judge
-from tidegate.cli.demo.city import Grid
+from tidegate.cli.demo.city import CityGrid
 
 #: A moment of our time: sums must stay exact up there.
 NOW_US = 1_741_021_200_000_000
@@ -84,7 +84,7 @@ def test_any_fault_is_found(answer: list[tuple[int, int]]) -> None:
 def test_keys_that_are_close_are_those_of_comparing_all(
     left_rows: list[tuple[int, int, bool]], right_rows: list[tuple[int, int, bool]]
 ) -> None:
-    left, right, grid = side(left_rows), side(right_rows), Grid(4)
+    left, right, grid = side(left_rows), side(right_rows), CityGrid(4)
     pairs = [
         (i, j)
         for i in range(len(left.key))

@@ -8,29 +8,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidegate.cli.demo.arrivals import Arrivals, Prepared, prepare, row_waits, ticks_taken
+from tidegate.cli.demo.arrivals import CityArrivals, PreparedCity, prepare, row_waits, ticks_taken
 from tidegate.cli.demo.city import City
 
 
 @pytest.fixture
-def prepared(tmp_path: Path) -> Prepared:
+def prepared(tmp_path: Path) -> PreparedCity:
     return prepare(City(orders_per_second=50, tracks_per_second=80, cells=20), 3, tmp_path)
 
 
-def wait_for(feed: Arrivals) -> None:
+def wait_for(feed: CityArrivals) -> None:
     deadline = monotonic() + 10
     while not feed.finished:
         assert monotonic() < deadline, "the files did not arrive"
         sleep(0.01)
 
 
-def test_nothing_has_arrived_before_the_start(prepared: Prepared) -> None:
+def test_nothing_has_arrived_before_the_start(prepared: PreparedCity) -> None:
     assert list(prepared.arrived("orders").iterdir()) == []
     assert prepared.rows > 200
 
 
-def test_every_row_arrives_once_and_nothing_is_left_waiting(prepared: Prepared) -> None:
-    feed = Arrivals(prepared, seconds_per_tick=0.0)
+def test_every_row_arrives_once_and_nothing_is_left_waiting(prepared: PreparedCity) -> None:
+    feed = CityArrivals(prepared, seconds_per_tick=0.0)
     feed.start()
     feed.go()
     wait_for(feed)
@@ -42,20 +42,20 @@ def test_every_row_arrives_once_and_nothing_is_left_waiting(prepared: Prepared) 
     assert list((prepared.root / "waiting" / "orders").iterdir()) == []
 
 
-def test_the_known_rows_are_those_in_the_files(prepared: Prepared) -> None:
+def test_the_known_rows_are_those_in_the_files(prepared: PreparedCity) -> None:
     waiting = pq.read_table(prepared.root / "waiting" / "tracks")
     np.testing.assert_array_equal(waiting["cell"].to_numpy(), prepared.tracks.key)
     np.testing.assert_array_equal(waiting["ts"].cast(pa.int64()).to_numpy(), prepared.tracks.time_us)
     np.testing.assert_array_equal(waiting["occupied"].to_numpy(), ~prepared.tracks.counts)
 
 
-def test_times_are_instants_in_utc(prepared: Prepared) -> None:
+def test_times_are_instants_in_utc(prepared: PreparedCity) -> None:
     schema = pq.read_schema(prepared.file("orders", 0)[0])
     assert schema.field("ts").type == pa.timestamp("us", tz="UTC")
 
 
-def test_only_the_first_tick_comes_before_the_word_is_given(prepared: Prepared) -> None:
-    feed = Arrivals(prepared, seconds_per_tick=0.0)
+def test_only_the_first_tick_comes_before_the_word_is_given(prepared: PreparedCity) -> None:
+    feed = CityArrivals(prepared, seconds_per_tick=0.0)
     feed.start()
     sleep(0.1)
     assert feed.arrived == 1
@@ -64,8 +64,8 @@ def test_only_the_first_tick_comes_before_the_word_is_given(prepared: Prepared) 
     assert feed.arrived == 1
 
 
-def test_no_file_arrives_after_a_stop(prepared: Prepared) -> None:
-    feed = Arrivals(prepared, seconds_per_tick=30.0)
+def test_no_file_arrives_after_a_stop(prepared: PreparedCity) -> None:
+    feed = CityArrivals(prepared, seconds_per_tick=30.0)
     feed.start()
     feed.go()
     feed.stop()
@@ -73,7 +73,7 @@ def test_no_file_arrives_after_a_stop(prepared: Prepared) -> None:
     assert len(list(prepared.arrived("tracks").iterdir())) == 1
 
 
-def test_rows_of_a_tick_are_those_of_both_streams(prepared: Prepared) -> None:
+def test_rows_of_a_tick_are_those_of_both_streams(prepared: PreparedCity) -> None:
     assert prepared.tick_rows.sum() == prepared.rows
     first = sum(pq.read_table(waiting).num_rows for waiting, _ in prepared.files(0))
     assert prepared.tick_rows[0] == first

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.cli.demo.city import Grid
+from tidegate.cli.demo.city import CityGrid
 
 CELLS = np.arange(60)
-GRID = Grid(60)  # eight to a row, the last row in part; districts of two by two
+GRID = CityGrid(60)  # eight to a row, the last row in part; districts of two by two
 
 
 def test_cells_are_close_to_themselves_and_one_step_away() -> None:
@@ -36,4 +36,4 @@ def test_around_has_all_close_cells_once_and_no_other() -> None:
 
 def test_there_are_sixteen_districts() -> None:
     assert set(GRID.district(CELLS)) <= set(range(16))
-    assert set(Grid(7_500).district(np.arange(7_500))) == set(range(16))
+    assert set(CityGrid(7_500).district(np.arange(7_500))) == set(range(16))

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidegate.cli.demo.answers import Windowed, judge_windows, summed_up
+from tidegate.cli.demo.answers import WindowAnswers, judge_windows, summed_up
 
 SIZE_US = 10
 TIMES = np.array([1, 5, 9, 12, 25, 38, 41, 57])
 EXACT = summed_up(TIMES, np.array([0, 1, 0, 0, 0, 0, 0, 0]), np.arange(8.0), SIZE_US)
 
 
-def some(keep: list[int], **changed: list[float]) -> Windowed:
+def some(keep: list[int], **changed: list[float]) -> WindowAnswers:
     columns = {name: getattr(EXACT, name)[keep] for name in ("start_us", "district", "orders", "fares")}
-    return Windowed(**(columns | {name: np.array(values) for name, values in changed.items()}))
+    return WindowAnswers(**(columns | {name: np.array(values) for name, values in changed.items()}))
 
 
 def test_orders_and_fares_are_added_up_by_window_and_district() -> None:
@@ -39,5 +39,5 @@ def test_windows_may_be_missing_and_the_last_may_still_be_open() -> None:
         pytest.param(replace(some([0, 1, 2]), district=np.array([0, 1, 7])), id="a district too many"),
     ],
 )
-def test_a_window_that_is_there_must_be_right(wrong: Windowed) -> None:
+def test_a_window_that_is_there_must_be_right(wrong: WindowAnswers) -> None:
     assert judge_windows(EXACT, wrong, SIZE_US).wrong > 0

@@ -5,10 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate.control.actuators.paper_rate import FixedRate, Load, RateAdaptation, RateSettings, batch_load
+from tidegate.control.actuators.paper_rate import (
+    FixedRate,
+    RateAdaptation,
+    RateLoad,
+    RateSettings,
+    batch_load,
+)
 from tidegate.errors import FlowError
 
-HALF = Load(
+HALF = RateLoad(
     offered=1000,
     fetched=500,
     seconds=5,
@@ -53,7 +59,7 @@ def test_a_restored_rate_goes_on_with_the_same_answers() -> None:
 
 
 def test_a_batch_that_took_twice_its_time_fetched_half_of_its_rows() -> None:
-    def batch(busy_seconds: float) -> Load:
+    def batch(busy_seconds: float) -> RateLoad:
         return batch_load(
             rows=100,
             busy_seconds=busy_seconds,

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
-from tidegate.control.actuators.paper_rate import FixedRate, Load, RateAdaptation
+from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateLoad
 from tidegate.control.actuators.policy import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction
 from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
 
 WINDOWS = Windows((3, 3), 1)
-LOAD = Load(
+LOAD = RateLoad(
     offered=100,
     fetched=50,
     seconds=1,

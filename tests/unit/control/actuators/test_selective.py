@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.control.actuators.paper_rate import FixedRate, Load
+from tidegate.control.actuators.paper_rate import FixedRate, RateLoad
 from tidegate.control.actuators.policy import AgeCounts, Telemetry
 from tidegate.control.actuators.selective import SelectivePolicy, SelectiveSettings
 from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
 
 WINDOWS = Windows((4, 4), 1)
-LOAD = Load(
+LOAD = RateLoad(
     offered=100,
     fetched=100,
     seconds=1,

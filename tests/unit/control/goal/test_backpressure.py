@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.goal.backpressure import Fits, Intake, Taken
+from tidegate.control.goal.backpressure import Fits, Intake, TakenRows
 
 SECOND = 1_000_000
 PLENTY = Fits(full=1e6, decided=1e6, deepest=1e7)
@@ -25,8 +25,8 @@ def steady(rows: int = 1_000, batches: int = 3, waiting: int = 0) -> Intake:
         left = waiting if number == batches else 0
         intake.observe(
             {
-                "a": Taken(2 * rows, number * SECOND, 2 * rows // 10, 2 * left, None),
-                "b": Taken(rows, number * SECOND, rows // 10, left, None),
+                "a": TakenRows(2 * rows, number * SECOND, 2 * rows // 10, 2 * left, None),
+                "b": TakenRows(rows, number * SECOND, rows // 10, left, None),
             }
         )
     return intake
@@ -80,7 +80,7 @@ def test_while_rows_wait_and_time_is_spared_more_fits_than_was_learnt() -> None:
 
 def test_what_is_let_in_is_what_limits_allow_and_what_cannot_be_limited() -> None:
     intake = steady()
-    intake.observe({"a": Taken(2_000, 4 * SECOND, 200, 0, None), "b": Taken(500, 4 * SECOND)})
+    intake.observe({"a": TakenRows(2_000, 4 * SECOND, 200, 0, None), "b": TakenRows(500, 4 * SECOND)})
     assert intake.let_in({"a": 30}) == pytest.approx(300 + 500)
 
 
@@ -100,23 +100,25 @@ def test_a_history_does_not_stop_what_comes_meanwhile() -> None:
 def test_rows_that_came_are_those_taken_and_those_that_wait_more_than_before() -> None:
     intake = Intake()
     # What had gathered before the first batch says nothing.
-    assert intake.observe({"a": Taken(100, SECOND, 10, 30)}) == 100
-    assert intake.observe({"a": Taken(100, 2 * SECOND, 10, 25)}) == 100 - 50
-    assert intake.observe({"a": Taken(100, 3 * SECOND, 10, 65)}) == 100 + 400
+    assert intake.observe({"a": TakenRows(100, SECOND, 10, 30)}) == 100
+    assert intake.observe({"a": TakenRows(100, 2 * SECOND, 10, 25)}) == 100 - 50
+    assert intake.observe({"a": TakenRows(100, 3 * SECOND, 10, 65)}) == 100 + 400
 
 
 def test_a_source_that_does_not_say_what_waits_is_full_when_it_gave_all_it_might() -> None:
     intake = Intake()
-    intake.observe({"a": Taken(950, SECOND, 950, None, 1_000)})
+    intake.observe({"a": TakenRows(950, SECOND, 950, None, 1_000)})
     assert intake.waiting == 950
-    intake.observe({"a": Taken(600, 2 * SECOND, 600, None, 1_000)})
+    intake.observe({"a": TakenRows(600, 2 * SECOND, 600, None, 1_000)})
     assert intake.waiting == 0
 
 
 def test_a_stream_that_lags_is_let_in_first() -> None:
     intake = steady()
     # `a` is three seconds behind `b`, at 2,000 rows a second; then both go on side by side.
-    intake.observe({"a": Taken(2_000, 4 * SECOND, 200, 2_000), "b": Taken(3_000, 7 * SECOND, 300, 100)})
+    intake.observe(
+        {"a": TakenRows(2_000, 4 * SECOND, 200, 2_000), "b": TakenRows(3_000, 7 * SECOND, 300, 100)}
+    )
     limits = intake.limits(fits(6_000))
     assert limits["a"] == pytest.approx(600, abs=1)
     # Still a part of its share, so that nobody starves.
@@ -128,8 +130,8 @@ def test_a_stream_whose_clock_is_behind_by_nature_holds_nobody_back() -> None:
     for number in range(1, 4):
         intake.observe(
             {
-                "late": Taken(1_000, number * SECOND, 100, 0),
-                "now": Taken(1_000, (3_600 + number) * SECOND, 100, 400 if number == 3 else 0),
+                "late": TakenRows(1_000, number * SECOND, 100, 0),
+                "now": TakenRows(1_000, (3_600 + number) * SECOND, 100, 400 if number == 3 else 0),
             }
         )
     assert intake.limits(fits(5_000))["now"] == pytest.approx(400, abs=1)
@@ -137,7 +139,7 @@ def test_a_stream_whose_clock_is_behind_by_nature_holds_nobody_back() -> None:
 
 def test_streams_that_cannot_be_limited_are_left_alone() -> None:
     intake = Intake()
-    intake.observe({"rate": Taken(100, SECOND), "files": Taken(100, SECOND, 2, 0)})
+    intake.observe({"rate": TakenRows(100, SECOND), "files": TakenRows(100, SECOND, 2, 0)})
     assert set(intake.limits(fits(400))) == {"files"}
 
 
@@ -159,9 +161,9 @@ def test_limits_add_up_to_what_fits_and_streams_that_move_meet(
     streams: list[tuple[int, int, int]], rows: float
 ) -> None:
     intake = Intake()
-    intake.observe({str(n): Taken(1, 0, 1, 0) for n in range(len(streams))})
+    intake.observe({str(n): TakenRows(1, 0, 1, 0) for n in range(len(streams))})
     intake.observe(
-        {str(n): Taken(count, at * SECOND, count, left) for n, (count, at, left) in enumerate(streams)}
+        {str(n): TakenRows(count, at * SECOND, count, left) for n, (count, at, left) in enumerate(streams)}
     )
     limits = intake.limits(fits(rows))
     assert set(limits) == set(map(str, range(len(streams))))

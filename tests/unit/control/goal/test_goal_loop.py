@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.control.goal.backpressure import Fits, Intake, Taken
+from tidegate.control.goal.backpressure import Fits, Intake, TakenRows
 from tidegate.control.goal.forecast import Arrivals, Expected
 from tidegate.control.goal.goal_loop import Coming, what_fits
 from tidegate.control.goal.goal_values import Decided, GoalSettings
@@ -20,7 +20,7 @@ def decided(expected: float, headroom: float = 0.2) -> Decided:
 
 def sources(waiting: int) -> Intake:
     intake = Intake()
-    intake.observe({"a": Taken(80, None, units=8, waiting=waiting, limit=8)})
+    intake.observe({"a": TakenRows(80, None, units=8, waiting=waiting, limit=8)})
     return intake
 
 

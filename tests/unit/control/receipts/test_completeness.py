@@ -17,7 +17,7 @@ from tidegate.control.receipts.completeness import (
     Losses,
     losses_of,
 )
-from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, Line
+from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, LedgerLine
 from tidegate.join.within import Unbounded, Within
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest, StreamClock
@@ -61,7 +61,7 @@ def lost(
         skipping={"near": skipping},
         settle_us=dict.fromkeys(operators, settle_us),
     )
-    lines = {reader: Line(shed=(shed or {}).get(reader, {})) for reader in READERS}
+    lines = {reader: LedgerLine(shed=(shed or {}).get(reader, {})) for reader in READERS}
     reports = [replace(a_report("near"), probed=3)]
     return losses_of(plan, before, state(), reports, lines, operators, estimated)
 
@@ -114,6 +114,6 @@ def test_a_batch_without_rows_skips_nothing_whatever_its_plan_says(probed: int) 
     plan = replace(
         next_plan(1, before, OPERATORS, now_us=0), skipping={"near": replace(ALL, shares=((0.0,), (0.0,)))}
     )
-    lines = {reader: Line() for reader in READERS}
+    lines = {reader: LedgerLine() for reader in READERS}
     found = losses_of(plan, before, before, [replace(a_report("near"), probed=probed)], lines, OPERATORS)
     assert bool(found.why) == bool(probed)

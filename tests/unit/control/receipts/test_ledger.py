@@ -14,7 +14,7 @@ from tidegate.control.receipts.ledger import (
     STALE,
     WINDOW_DROP,
     Counted,
-    Line,
+    LedgerLine,
     added_up,
     lines_of,
     of_stream,
@@ -59,22 +59,22 @@ def matched(received: int, *, late: int = 0, tried: int | None = None) -> MatchR
     )
 
 
-def only(reader: Reader, *reports: TaskReport, counted: Counted | None = None) -> Line:
+def only(reader: Reader, *reports: TaskReport, counted: Counted | None = None) -> LedgerLine:
     return lines_of([reader], reports, (), counted or Counted())[reader]
 
 
 def test_a_row_is_late_rejected_dropped_or_joined_and_a_null_key_is_no_loss() -> None:
     line = only(LEFT, joined(5, late=1, rejected=2, dropped=3, keyless=4), joined(10, late=1))
-    assert line == Line(26, 19, 2, 2, {RANDOM_DROP: 3})
+    assert line == LedgerLine(26, 19, 2, 2, {RANDOM_DROP: 3})
     assert line.unexplained == 0
     stale = only(LEFT, joined(5, late=1, dropped=3, stale=6))
-    assert stale == Line(15, 5, 1, 0, {RANDOM_DROP: 3, STALE: 6})
+    assert stale == LedgerLine(15, 5, 1, 0, {RANDOM_DROP: 3, STALE: 6})
     assert stale.unexplained == 0
 
 
 def test_a_side_that_stores_rows_without_a_key_does_not_count_them_twice() -> None:
     report = replace(joined(5), keyless=(2, 0))
-    assert only(replace(LEFT, keeps_keyless=True), report) == Line(5, 5, shed={RANDOM_DROP: 0})
+    assert only(replace(LEFT, keeps_keyless=True), report) == LedgerLine(5, 5, shed={RANDOM_DROP: 0})
 
 
 def test_a_row_that_a_task_lost_is_unexplained() -> None:
@@ -89,20 +89,20 @@ def test_rows_that_never_reached_a_reader_without_boxes_are_unexplained() -> Non
 def test_rows_that_the_users_boxes_took_out_are_processed() -> None:
     behind = replace(LEFT, whole=False)
     line = only(behind, joined(5, late=1), counted=Counted({"orders": 10}, {"orders": 1}))
-    assert line == Line(10, 8, 1, 1, {RANDOM_DROP: 0}, filtered=3)
+    assert line == LedgerLine(10, 8, 1, 1, {RANDOM_DROP: 0}, filtered=3)
 
 
 def test_rows_that_a_transform_made_are_offered() -> None:
     behind = replace(LEFT, whole=False)
     line = only(behind, joined(20, dropped=20), counted=Counted({"orders": 10}, {"orders": 1}))
-    assert line == Line(41, 20, 0, 1, {RANDOM_DROP: 20})
+    assert line == LedgerLine(41, 20, 0, 1, {RANDOM_DROP: 20})
     assert line.unexplained == 0
 
 
 def test_what_a_sifter_dropped_here_or_at_the_sources_is_shed() -> None:
     counted = Counted({"orders": 100}, {"orders": 4}, {"match1": 96}, {"match1": 50})
     line = lines_of([MATCH], (), [matched(60, late=10), matched(6)], counted)[MATCH]
-    assert line == Line(150, 56, 10, 4, {SIFTER: 80})
+    assert line == LedgerLine(150, 56, 10, 4, {SIFTER: 80})
     assert line.unexplained == 0
     lost = lines_of([MATCH], (), [matched(66, tried=65)], Counted())[MATCH]
     assert lost.unexplained == 1
@@ -112,7 +112,7 @@ def test_a_stream_of_several_readers_has_the_line_of_the_one_that_got_least() ->
     window = replace(a_report("window1"), offered=(12, 0), late=(1, 0))
     lines = lines_of([WINDOW, LEFT], [window, joined(6, late=1, dropped=5)], (), Counted())
     line, readers = of_stream("orders", lines, Counted())
-    assert line == Line(12, 6, 1, 0, {RANDOM_DROP: 5})
+    assert line == LedgerLine(12, 6, 1, 0, {RANDOM_DROP: 5})
     assert set(readers) == {"window1", "join1.left"}
     assert readers["window1"].processed == 11
 
@@ -125,7 +125,7 @@ def test_readers_that_see_all_rows_must_see_as_many() -> None:
 
 def test_a_stream_that_nobody_reads_is_written_as_it_is() -> None:
     line, readers = of_stream("orders", {}, Counted({"orders": 9}, {"orders": 2}, late={"orders": 3}))
-    assert (line, readers) == (Line(9, 4, 3, 2), {})
+    assert (line, readers) == (LedgerLine(9, 4, 3, 2), {})
 
 
 NUMBERS = st.integers(0, 50)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 
-from tidegate.control.goal.backpressure import Taken
+from tidegate.control.goal.backpressure import TakenRows
 from tidegate.driver.io.read_limits import ReadLimits, _Files, _Kafka, _Source
 
 
@@ -24,7 +24,7 @@ class Session:
 
 def test_a_query_that_looks_different_inside_is_left_alone() -> None:
     limits = ReadLimits(Strange(), Session(), ["a"])  # type: ignore[arg-type]
-    assert limits.taken("a", 7, 3) == Taken(7, 3)
+    assert limits.taken("a", 7, 3) == TakenRows(7, 3)
     limits.set({"a": 5})
 
 
@@ -38,7 +38,7 @@ def test_a_source_that_no_longer_answers_is_left_alone_from_then_on() -> None:
     limits._sources = {"a": Silent(Strange(), None, Strange())}
     # A batch that is done does not fail because its successor cannot be limited.
     limits.set({"a": 5})
-    assert limits.taken("a", 7, 3) == Taken(7, 3)
+    assert limits.taken("a", 7, 3) == TakenRows(7, 3)
     assert not limits._sources
 
 

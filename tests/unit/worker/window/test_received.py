@@ -11,7 +11,7 @@ from tidegate.window.aggregate.aggregates import aggregate, counting_all
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
 from tidegate.worker.runtime.layout import PANE, ROWS, SEEN, TAG, WindowLayout
-from tidegate.worker.window.received import Received
+from tidegate.worker.window.received import ReceivedPartials
 from tidegate.worker.window.work import LATE, ON_TIME
 
 SPEC = WindowSpec(10, 10)
@@ -38,7 +38,7 @@ def batches(**columns: Sequence[float | None]) -> list[pa.RecordBatch]:
 
 def test_a_single_row_is_one_row_of_the_pane_that_its_time_lies_in() -> None:
     tags = [ON_TIME, MARKER, LATE, ON_TIME]
-    received = Received(
+    received = ReceivedPartials(
         batches(tag=tags, seen=[23, None, 4, 39], k=[1, None, 2, 3], total=[0.5, None, 1.5, 2.5]), LAYOUT
     )
     assert received.single
@@ -59,7 +59,7 @@ def test_a_partial_says_itself_what_it_is_of() -> None:
         total=[3.5, 1.0],
         top=[2.0, 1.0],
     )
-    received = Received(added_up, LAYOUT)
+    received = ReceivedPartials(added_up, LAYOUT)
     assert not received.single
     assert (received.rows(ON_TIME), received.rows(LATE)) == (7, 2)
     assert received.starts(Panes(SPEC))[0] == 20
