@@ -31,7 +31,7 @@ from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Decided, Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table
@@ -85,7 +85,9 @@ def measured(sets: bool, rows: int, keys: int) -> tuple[float, float, float]:
         began = time.process_time()
         skipping = decide(settings, manifest, operators)
         deciding = time.process_time() - began
-        plan = planning.next_plan(batch, manifest, operators, batch * SECOND, skipping=skipping)
+        plan = planning.next_plan(
+            batch, manifest, operators, batch * SECOND, Decided(shed=ShedPlan(skipping=skipping))
+        )
         reports: list[TaskReport] = []
         for counts in ((False, True), (True, False))[batch % 2]:
             work = join_work(shape, plan, manifest, state_order(shape.operator, plan, manifest, store.url))

@@ -36,7 +36,7 @@ from tidegate.driver.operators.protocol import state_order
 from tidegate.model.debts import Payment
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Decided, Plan, RepairPlan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Cut, Routing
 from tidegate.model.skip_plan import Skipping
@@ -134,15 +134,15 @@ class PlainEngine:
             self.manifest,
             self.operators,
             now_us,
-            flush=flush,
-            settle_after=settle_after,
-            skipping=skipping,
-            routing={**self.manifest.routing, **self._routing},
-            cuts=self._cuts,
-            balance=wanted,
-            repair_bytes=repair_bytes,
-            payments=payments,
-            pay_all=pay_all,
+            Decided(
+                flush=flush,
+                settle_after=settle_after,
+                routing={**self.manifest.routing, **self._routing},
+                cuts=self._cuts,
+                balance=wanted,
+                shed=ShedPlan(skipping=skipping or {}),
+                repair=RepairPlan(bytes_max=repair_bytes, payments=payments or {}, pay_all=pay_all),
+            ),
         )
         self._routing, self._cuts = {}, {}
         # As a replay would read it.
@@ -180,7 +180,7 @@ class PlainEngine:
             more = self._pass(again, after, {}, emitted)
             after = self._after(after, again, more)
             reports += more
-        if plan.pay_all and after.debts:
+        if plan.repair.pay_all and after.debts:
             paying = planning.paying_plan(plan, after, repair.everything(after.debts))
             more = self._pass(paying, after, {}, emitted)
             after = self._after(after, paying, more)

@@ -17,7 +17,7 @@ from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest, StreamClock
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.network import Network, Output, Source, Window
@@ -61,7 +61,12 @@ class Engine:
         settle = max(self.manifest.settled_us["w"], watermark)
         planned = sampling.decide(self.settings, self.manifest, OPERATORS)
         plan = Plan(
-            self.manifest.batch + 1, self.now_us, {"s": watermark}, {"w": settle}, {}, estimating=planned
+            self.manifest.batch + 1,
+            self.now_us,
+            {"s": watermark},
+            {"w": settle},
+            {},
+            shed=ShedPlan(estimating=planned),
         )
         self._close(plan)
         shares = np.array(planned["w"]["shares"])
@@ -101,7 +106,7 @@ class Engine:
         open_ones = [at for at in closed if at not in self.said]
         if open_ones:
             starts, strata = (np.array(column) for column in zip(*open_ones, strict=True))
-            left_out = sampling.left_out(plan.estimating["w"])
+            left_out = sampling.left_out(plan.shed.estimating["w"])
             touched = left_out.touches(starts, starts + SPEC.size_us, strata)
             self.said.update(zip(open_ones, touched.tolist(), strict=True))
 
@@ -127,7 +132,7 @@ def engine(fixed: float | None = None, loss_max: float | None = 1.0) -> Engine:
 
 
 def shares_of(plan: Plan) -> Any:
-    return np.array(plan.estimating["w"]["shares"])
+    return np.array(plan.shed.estimating["w"]["shares"])
 
 
 def test_all_rows_are_kept_while_there_is_time_for_all() -> None:

@@ -19,7 +19,7 @@ from tidegate.control.goal.backpressure import TakenRows
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import Join, Network, Output, Source
 
@@ -131,7 +131,7 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
         reports = [_measured(report, story.reading) for report in engine.reports[first:]]
         reading = story.reading * ROW_SECONDS * sum(map(len, rows.values()))
         seconds = story.overhead + reading + sum(report.cpu_seconds for report in reports)
-        plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, skipping=skipping)
+        plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, shed=ShedPlan(skipping=skipping))
         taken = {name: one if story.says else replace(one, waiting=None) for name, (_, one) in given.items()}
         ran = Ran(reports, (), {}, seconds, len(done) < COLD_BATCHES, taken=taken)
         learnt = goal_loop.learn(settings, previous, plan, ran, engine.manifest, engine.operators)

@@ -15,7 +15,7 @@ from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import overlap
 from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn, looked_at
 from tidegate.join.within import Within
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 
 SECOND = 1_000_000
@@ -64,7 +64,7 @@ def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[B
         engine.run(rows, now_us=int(now * SECOND), skipping=skipping)
         reports = engine.reports[first:]
         seconds = _seconds(reports)
-        plan = Plan(engine.manifest.batch, int(now * SECOND), {}, {}, {}, skipping=skipping)
+        plan = Plan(engine.manifest.batch, int(now * SECOND), {}, {}, {}, shed=ShedPlan(skipping=skipping))
         learnt = learn(
             settings, previous, plan, reports, engine.manifest, engine.operators, BatchTime(seconds)
         )
@@ -145,7 +145,7 @@ def test_another_policy_does_not_trip_over_what_one_wrote_down() -> None:
             skipping = decide(settings, before, engine.operators)
             assert skipping["join1"].fraction == 1.0
             engine.run({"a": [(number * SECOND, 1, number, 0)]}, skipping=skipping)
-            plan = Plan(number, number * SECOND, {}, {}, {}, skipping=skipping)
+            plan = Plan(number, number * SECOND, {}, {}, {}, shed=ShedPlan(skipping=skipping))
             reports, time = engine.reports[first:], BatchTime(5.0)
             learnt = learn(settings, before, plan, reports, engine.manifest, engine.operators, time)
             engine.manifest = replace(engine.manifest, control=learnt)

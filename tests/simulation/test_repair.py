@@ -17,7 +17,7 @@ from tidegate.control.repair import repair
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.join.within import Within
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Plan, RepairPlan, ShedPlan
 from tidegate.model.reports import TaskReport
 
 SECOND = 1_000_000
@@ -69,7 +69,13 @@ def play(rates: list[int], when: str = "when idle", bytes_max: int = 1 << 30) ->
             FIXED_SECONDS + sum(looked_at(look) for r in reports for look in r.looks) / PAIRS_PER_SECOND
         )
         plan = Plan(
-            engine.manifest.batch, int(now * SECOND), {}, {}, {}, skipping=skipping, payments=payments
+            engine.manifest.batch,
+            int(now * SECOND),
+            {},
+            {},
+            {},
+            shed=ShedPlan(skipping=skipping),
+            repair=RepairPlan(payments=payments),
         )
         learnt = learn(
             overload, previous, plan, reports, engine.manifest, engine.operators, BatchTime(ordinary)

@@ -17,7 +17,7 @@ from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.manifest import Manifest, StreamClock
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import always
@@ -59,7 +59,7 @@ class Engine:
             {"s": self.manifest.clocks["s"].watermark_us},
             {"w": self.manifest.clocks["s"].watermark_us},
             {},
-            dropping=window_dropping.decide(self.settings, self.manifest),
+            shed=ShedPlan(dropping=window_dropping.decide(self.settings, self.manifest)),
         )
         times = self.now_us + np.linspace(0, SECOND, rows, endpoint=False).astype(np.int64)
         kept = window_dropping.arrows(self.settings, plan).get(("s", "w"), always()).contain(times)
@@ -134,7 +134,7 @@ def runs(starts: set[int], slide: int) -> Iterator[int]:
 def test_nothing_is_dropped_while_there_is_time_for_all(one_goal: bool) -> None:
     calm = engine(one_goal=one_goal).run([20_000] * 60)
     assert not calm.dropped
-    assert all(not plan.dropping for plan in calm.plans)
+    assert all(not plan.shed.dropping for plan in calm.plans)
 
 
 @pytest.mark.parametrize("one_goal", [False, True])
@@ -171,12 +171,12 @@ def test_a_restart_decides_the_same() -> None:
 @pytest.mark.parametrize("one_goal", [False, True])
 def test_what_no_share_can_save_is_shut_off_after_some_patience_and_opens_again(one_goal: bool) -> None:
     story = engine(max_gap=1, one_goal=one_goal).run([20_000] * 10 + [500_000] * 40)
-    shut = [plan for plan in story.plans if any(drop["shut"] for drop in plan.dropping.values())]
+    shut = [plan for plan in story.plans if any(drop["shut"] for drop in plan.shed.dropping.values())]
     assert len(shut) > 20
     assert shut[0].batch >= 10 + PATIENCE
     assert max(runs(story.dropped, 2 * SECOND)) > 1, "shut, and windows still come"
     story.run([20_000] * 60)
-    assert not any(drop["shut"] for drop in story.plans[-1].dropping.values())
+    assert not any(drop["shut"] for drop in story.plans[-1].shed.dropping.values())
     last = {start for start in story.seen if start > story.now_us - 20 * SECOND}
     assert last
     assert not last & story.dropped
@@ -185,7 +185,9 @@ def test_what_no_share_can_save_is_shut_off_after_some_patience_and_opens_again(
 @pytest.mark.parametrize("rows", [45_000, 60_000, 120_000])
 def test_on_steady_input_the_share_settles(rows: int) -> None:
     story = engine().run([rows] * 300)
-    shares = [next(iter(plan.dropping.values()))["p"] for plan in story.plans[-150:] if plan.dropping]
+    shares = [
+        next(iter(plan.shed.dropping.values()))["p"] for plan in story.plans[-150:] if plan.shed.dropping
+    ]
     assert np.ptp(shares) < 0.15, "the share swings"
 
 

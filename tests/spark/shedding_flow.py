@@ -88,9 +88,14 @@ def unforeseen(plan: Plan, chance: random.Random | None = None) -> Plan:
     chance = chance or random.SystemRandom()
     return replace(
         plan,
-        skipping={name: _skipping(chance, one, plan.batch) for name, one in plan.skipping.items()},
-        sifters={name: _sifter(chance, raw, plan.batch) for name, raw in plan.sifters.items()},
-        estimating={name: {**raw, "shares": _shares(chance)} for name, raw in plan.estimating.items()},
+        shed=replace(
+            plan.shed,
+            skipping={name: _skipping(chance, one, plan.batch) for name, one in plan.shed.skipping.items()},
+            sifters={name: _sifter(chance, raw, plan.batch) for name, raw in plan.shed.sifters.items()},
+            estimating={
+                name: {**raw, "shares": _shares(chance)} for name, raw in plan.shed.estimating.items()
+            },
+        ),
     )
 
 
@@ -144,7 +149,15 @@ def as_planned(home: Path) -> Replan:
     def replan(plan: Plan) -> Plan:
         theirs = plans.read(plan.batch)
         assert theirs is not None
-        return replace(plan, skipping=theirs.skipping, sifters=theirs.sifters, estimating=theirs.estimating)
+        return replace(
+            plan,
+            shed=replace(
+                plan.shed,
+                skipping=theirs.shed.skipping,
+                sifters=theirs.shed.sifters,
+                estimating=theirs.shed.estimating,
+            ),
+        )
 
     return replan
 

@@ -136,7 +136,7 @@ def test_the_freshest_rows_are_let_in_by_plan_and_the_others_told(
     shed = [progress["shed"]["join1"] for progress in told[: len(ROWS)]]
     stale = [sum(one["stale"]) for one in shed]
     assert stale == [older(one["fresh_from"], batch) for batch, one in enumerate(shed)]
-    assert shed[CRASH]["fresh_from"] == [iso(at_us) for at_us in plan.skipping["join1"].fresh_us]
+    assert shed[CRASH]["fresh_from"] == [iso(at_us) for at_us in plan.shed.skipping["join1"].fresh_us]
     assert sorted(pairs.batches[CRASH]) == tried
     # Two warm batches in a row are too long before any row goes, about as many as do not fit. A run that has
     # just begun lets in all, and so does one in which all fit again.

@@ -108,8 +108,8 @@ def test_a_goal_out_of_reach_leaves_a_subset_and_says_what_is_missing(
     plans = Checkpoint(str(home / policy)).plans
     plan = plans.read(told[-1]["batch"])
     assert plan is not None
-    assert plan.skipping["join1"].fraction == last["fraction"]
-    assert [list(order) for order in plan.skipping["join1"].orders] == last["orders"]
+    assert plan.shed.skipping["join1"].fraction == last["fraction"]
+    assert [list(order) for order in plan.shed.skipping["join1"].orders] == last["orders"]
     assert len(last["fractions"]) == 2
     if policy == "random":
         assert sum(sum(progress["shed"]["join1"]["dropped"]) for progress in told) > 0
@@ -161,12 +161,12 @@ def test_sets_choose_by_content_what_they_look_at_and_a_replay_chooses_the_same(
 def choosing(plan: Plan) -> Plan:
     """The plan with rows that choose by content, but for a few that explore."""
     chosen = {}
-    for name, skipping in plan.skipping.items():
+    for name, skipping in plan.shed.skipping.items():
         left, right = ((0.0,) * len(shares) for shares in skipping.shares)
         chosen[name] = replace(
             skipping, shares=(left, right), content=0.5, explore_share=0.05, explore_depth=0.3
         )
-    return replace(plan, skipping=chosen)
+    return replace(plan, shed=replace(plan.shed, skipping=chosen))
 
 
 def test_a_utility_says_what_is_worth_finding(spark: SparkSession, home: Path) -> None:

@@ -178,10 +178,13 @@ def _repairable(replan: Callable[[Any], Any]) -> Callable[[Any], Any]:
         changed = replan(plan)
         return replace(
             changed,
-            skipping={
-                name: replace(one, keep_share=1.0, fresh_us=(BEGINNING_US, BEGINNING_US))
-                for name, one in changed.skipping.items()
-            },
+            shed=replace(
+                changed.shed,
+                skipping={
+                    name: replace(one, keep_share=1.0, fresh_us=(BEGINNING_US, BEGINNING_US))
+                    for name, one in changed.skipping.items()
+                },
+            ),
         )
 
     return without_drops

@@ -13,6 +13,7 @@ from tidegate.api.goal import Shed
 from tidegate.control import planning
 from tidegate.control.actuators.sifting import CONTROL, Offered, SiftSettings, decide, learn
 from tidegate.model.manifest import Manifest
+from tidegate.model.plan import Decided, ShedPlan
 from tidegate.model.reports import MatchReport
 from tidegate.model.samples import Sampled
 from tidegate.observe.shed_metrics import sift_told
@@ -54,8 +55,10 @@ class Machine:
         interval = max(BATCH_SECONDS, last)
         rows, self.now_us = int(rate * interval), self.now_us + int(interval * 1_000_000)
         sifters = planned or decide(self.settings, self.manifest)
-        plan = planning.next_plan(batch, self.manifest, {}, self.now_us, sifters=sifters)
-        sifter = Sifter.from_json(plan.sifters["match1"])
+        plan = planning.next_plan(
+            batch, self.manifest, {}, self.now_us, Decided(shed=ShedPlan(sifters=sifters))
+        )
+        sifter = Sifter.from_json(plan.shed.sifters["match1"])
         data = draw_rows(workload or self.workload, rows, part=batch)
         region = Lookup.of(sifter.regions).regions(list(data.T))
         bits = rng.integers(-(2**63), 2**63 - 1, rows)
@@ -167,7 +170,9 @@ def test_a_sifter_over_other_columns_is_not_asked_and_counts_nothing() -> None:
     for _ in range(8):
         machine.run(60_000)
     planned = decide(machine.settings, machine.manifest)
-    plan = planning.next_plan(9, machine.manifest, {}, machine.now_us, sifters=planned)
+    plan = planning.next_plan(
+        9, machine.manifest, {}, machine.now_us, Decided(shed=ShedPlan(sifters=planned))
+    )
     report = MatchReport("match1", 1000, 0, 0, None, 0, 0, 0.0)
     learnt = learn(other.settings, machine.manifest, plan, [report], Offered({"match1": 1000}, 0.2))
     after = replace(machine.manifest, batch=9, control={CONTROL: learnt})

@@ -79,8 +79,8 @@ def out_of_reach(plan: Plan, operators: Mapping[str, OperatorTraits]) -> Callabl
     def is_dead(piece: Piece) -> bool:
         name, side = piece.operator, piece.side
         dead_us = operators[name].within.dead_before(side, plan.settle_us[name])
-        if name in plan.skipping:
-            dead_us = max(dead_us, plan.skipping[name].forget_us[side])
+        if name in plan.shed.skipping:
+            dead_us = max(dead_us, plan.shed.skipping[name].forget_us[side])
         return plan.flush or piece.last_us < dead_us
 
     return is_dead
@@ -98,13 +98,13 @@ def manifest_after(
 
     is_dead = out_of_reach(plan, operators)
     # 1. What is owed. 2. All pieces that can still match or that a debt needs. 3. As far as bytes allow.
-    ledger = without_given_up(owed_after(before, plan, reports, operators), before.pieces, plan.skipping)
+    ledger = without_given_up(owed_after(before, plan, reports, operators), before.pieces, plan.shed.skipping)
     needs = Needs(ledger.debts)
     pieces = after_batch(
         before.pieces, reports, plan.routing, lambda piece: is_dead(piece) and not needs.has(piece)
     )
-    if ledger.debts and plan.repair_bytes is not None:
-        ledger = within_limit(ledger, pieces, is_dead, plan.repair_bytes)
+    if ledger.debts and plan.repair.bytes_max is not None:
+        ledger = within_limit(ledger, pieces, is_dead, plan.repair.bytes_max)
         needs = Needs(ledger.debts)
         pieces = tuple(piece for piece in pieces if needs.has(piece) or not is_dead(piece))
     return Manifest(

@@ -26,9 +26,8 @@ from tidegate.model.debts import Payment
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
-from tidegate.model.plan import Plan
-from tidegate.model.routing import Cut, Routing
-from tidegate.model.skip_plan import Skipping
+from tidegate.model.plan import Decided, Plan, Rewrites
+from tidegate.model.routing import Routing
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 
 
@@ -53,48 +52,28 @@ def next_plan(
     manifest: Manifest,
     operators: Mapping[str, OperatorTraits],
     now_us: int,
-    *,
-    awake_us: int = BEGINNING_US,
-    flush: bool = False,
-    settle_after: bool = False,
-    seed: int = 0,
-    skipping: Mapping[str, Skipping] | None = None,
-    sifters: Mapping[str, Any] | None = None,
-    by_row: tuple[str, ...] = (),
-    dropping: Mapping[str, Any] | None = None,
-    estimating: Mapping[str, Any] | None = None,
-    routing: Mapping[str, Routing] | None = None,
-    cuts: Mapping[str, tuple[Cut, ...]] | None = None,
-    balance: Mapping[str, Any] | None = None,
-    repair_bytes: int | None = None,
-    payments: Mapping[str, tuple[Payment, ...]] | None = None,
-    pay_all: bool = False,
+    decided: Decided | None = None,
 ) -> Plan:
-    """The plan of a batch, from what the batches before it left behind; `routing`: None stays as it is."""
+    """The plan of a batch: what was decided, and what follows from what the batches before it left behind."""
+    decided = decided or Decided()
     settle_us = _settle(manifest, operators)
-    routing = manifest.routing if routing is None else routing
+    routing = manifest.routing if decided.routing is None else decided.routing
     merges = {name: _merges(operators[name], manifest, routing[name], settle_us[name]) for name in operators}
     return Plan(
         batch=batch,
         now_us=now_us,
-        awake_us=awake_us,
+        awake_us=decided.awake_us,
         watermarks_us={name: clock.watermark_us for name, clock in manifest.clocks.items()},
         settle_us=settle_us,
         routing=routing,
-        merges={name: groups for name, groups in merges.items() if groups},
-        flush=flush,
-        settle_after=settle_after,
-        seed=seed,
-        skipping=skipping or {},
-        sifters=sifters or {},
-        by_row=by_row,
-        dropping=dropping or {},
-        estimating=estimating or {},
-        cuts=cuts or {},
-        balance=balance or {},
-        repair_bytes=repair_bytes,
-        payments=payments or {},
-        pay_all=pay_all,
+        rewrites=Rewrites({name: groups for name, groups in merges.items() if groups}, decided.cuts),
+        flush=decided.flush,
+        settle_after=decided.settle_after,
+        seed=decided.seed,
+        by_row=decided.by_row,
+        balance=decided.balance,
+        shed=decided.shed,
+        repair=decided.repair,
     )
 
 
@@ -102,12 +81,21 @@ def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator
     """The plan of another pass without rows; None when no waiting row can be set free by it."""
     settle_us = _settle(manifest, operators)
     frees = any(_frees(operators[name], manifest, at_us) for name, at_us in settle_us.items())
-    return replace(plan, settle_us=settle_us, merges={}, cuts={}, payments={}) if frees else None
+    return (
+        replace(plan, settle_us=settle_us, rewrites=Rewrites(), repair=replace(plan.repair, payments={}))
+        if frees
+        else None
+    )
 
 
 def paying_plan(plan: Plan, manifest: Manifest, payments: Mapping[str, tuple[Payment, ...]]) -> Plan:
     """The plan of another pass without rows that pays what is owed."""
-    return replace(plan, settle_us=dict(manifest.settled_us), merges={}, cuts={}, payments=payments)
+    return replace(
+        plan,
+        settle_us=dict(manifest.settled_us),
+        rewrites=Rewrites(),
+        repair=replace(plan.repair, payments=payments),
+    )
 
 
 def output_watermark(

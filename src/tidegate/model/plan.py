@@ -18,6 +18,62 @@ from tidegate.model.times import BEGINNING_US
 
 
 @dataclass(frozen=True)
+class ShedPlan:
+    """What a batch leaves out."""
+
+    #: Per join that may skip work: which parts of basic windows it probes.
+    skipping: Mapping[str, Skipping] = field(default_factory=dict)
+    #: Per match that may drop rows: the sifter in front of it, as JSON.
+    sifters: Mapping[str, Any] = field(default_factory=dict)
+    #: Per drop of windows: which were decided to go, and with which drop ratio, as JSON.
+    dropping: Mapping[str, Any] = field(default_factory=dict)
+    #: Per approximate window: how likely a row of each stratum is kept, and what was left out, as JSON.
+    estimating: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RepairPlan:
+    """What a batch does about skipped pairs."""
+
+    #: What is skipped becomes debt, and so many bytes may outlive their windows for it; None: it is lost.
+    bytes_max: int | None = None
+    #: Per operator: skipped pairs of earlier batches that this batch repairs.
+    payments: Mapping[str, tuple[Payment, ...]] = field(default_factory=dict)
+    #: True: after the rows, every debt is repaired, because no other batch may come to do it.
+    pay_all: bool = False
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """Stored rows that a batch rewrites."""
+
+    #: Per operator and instance: groups of piece names; what the instance owns of a group becomes one piece.
+    merges: Mapping[str, Mapping[str, tuple[tuple[str, ...], ...]]] = field(default_factory=dict)
+    #: Per operator: keys whose stored rows change their partition with this batch.
+    cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the controllers decided for a batch; the plan adds what follows from the last manifest."""
+
+    #: When the run that makes the plan began: silence of a stream before that does not count.
+    awake_us: int = BEGINNING_US
+    #: True: no row will ever follow, everything is settled after the batch.
+    flush: bool = False
+    #: True: after the rows, settle once more with the watermark that they moved.
+    settle_after: bool = False
+    seed: int = 0
+    #: Where rows lie; None: as before.
+    routing: Mapping[str, Routing] | None = None
+    cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict)
+    balance: Mapping[str, Any] = field(default_factory=dict)
+    by_row: tuple[str, ...] = ()
+    shed: ShedPlan = ShedPlan()
+    repair: RepairPlan = RepairPlan()
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that may differ from batch to batch, decided and written before the batch runs."""
 
@@ -28,55 +84,51 @@ class Plan:
     watermarks_us: Mapping[str, int]
     #: Per operator: rows whose partners must be older than this are settled in this batch.
     settle_us: Mapping[str, int]
-    #: Per operator: where rows lie, and who looks at them.
+    #: Per operator: where rows lie, and which instances probe them.
     routing: Mapping[str, Routing]
-    #: Per operator and instance: groups of piece names; what the instance owns of a group becomes one piece.
-    merges: Mapping[str, Mapping[str, tuple[tuple[str, ...], ...]]] = field(default_factory=dict)
-    #: True: no row will ever follow, everything is settled after the batch.
+    rewrites: Rewrites = Rewrites()
+    #: As in `Decided`.
     flush: bool = False
-    #: True: after the rows, settle once more with the watermark that they moved.
     settle_after: bool = False
-    #: When the run that made the plan began: silence of a stream before that does not count.
     awake_us: int = BEGINNING_US
     seed: int = 0
-    #: Per operator that may skip work: what it leaves out.
-    skipping: Mapping[str, Skipping] = field(default_factory=dict)
-    #: Per operator: keys whose stored rows change their partition with this batch.
-    cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict)
-    #: Windows whose rows are shuffled as they are, because adding them up before would not make them fewer.
+    #: Windows whose rows are shuffled as they are, because partial aggregation would not make them fewer.
     by_row: tuple[str, ...] = ()
-    #: Per match that may drop rows: the sifter in front of it, as JSON.
-    sifters: Mapping[str, Any] = field(default_factory=dict)
-    #: Per drop of windows: which were decided to go, and with which share, as JSON.
-    dropping: Mapping[str, Any] = field(default_factory=dict)
-    #: Per approximate window: how likely a row of each stratum is kept, and what was left out, as JSON.
-    estimating: Mapping[str, Any] = field(default_factory=dict)
     #: What the routing was made from: where balancing wants rows to lie, and what it remembers.
     balance: Mapping[str, Any] = field(default_factory=dict)
-    #: What is skipped is owed, and so many bytes may outlive their windows for it; None: it is lost.
-    repair_bytes: int | None = None
-    #: Per operator: owed work that this batch does.
-    payments: Mapping[str, tuple[Payment, ...]] = field(default_factory=dict)
-    #: True: after the rows, all that is owed is paid, because no other batch may come to do it.
-    pay_all: bool = False
+    shed: ShedPlan = ShedPlan()
+    repair: RepairPlan = RepairPlan()
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(replace(self, routing={})), "routing": _routing_json(self.routing)}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Plan:
+        merges, cuts = raw["rewrites"]["merges"], raw["rewrites"]["cuts"]
+        shed, repair = raw["shed"], raw["repair"]
         return cls(
             **{
                 **raw,
                 "routing": {k: Routing.from_json(v) for k, v in raw["routing"].items()},
-                "merges": {
-                    operator: {i: tuple(map(tuple, groups)) for i, groups in by_instance.items()}
-                    for operator, by_instance in raw["merges"].items()
-                },
-                "skipping": {k: Skipping.from_json(v) for k, v in raw.get("skipping", {}).items()},
-                "cuts": {k: tuple(map(Cut.from_json, v)) for k, v in raw.get("cuts", {}).items()},
-                "by_row": tuple(raw.get("by_row", ())),
-                "payments": {k: tuple(map(Payment.from_json, v)) for k, v in raw.get("payments", {}).items()},
+                "rewrites": Rewrites(
+                    {
+                        operator: {i: tuple(map(tuple, groups)) for i, groups in by_instance.items()}
+                        for operator, by_instance in merges.items()
+                    },
+                    {k: tuple(map(Cut.from_json, v)) for k, v in cuts.items()},
+                ),
+                "by_row": tuple(raw["by_row"]),
+                "shed": ShedPlan(
+                    **{**shed, "skipping": {k: Skipping.from_json(v) for k, v in shed["skipping"].items()}}
+                ),
+                "repair": RepairPlan(
+                    **{
+                        **repair,
+                        "payments": {
+                            k: tuple(map(Payment.from_json, v)) for k, v in repair["payments"].items()
+                        },
+                    }
+                ),
             }
         )
 

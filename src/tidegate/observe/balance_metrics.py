@@ -73,7 +73,7 @@ def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]
         partitions |= {(table, partition) for partition in gone}
     return {
         "partitions": len(partitions),
-        "keys": len({cut.code for cut in plan.cuts.get(name, ())} | _keys_moved(old, new)),
+        "keys": len({cut.code for cut in plan.rewrites.cuts.get(name, ())} | _keys_moved(old, new)),
         "rows": rows,
         "bytes": int(size),
         "recut_seconds": max((report.recut_seconds for report in reports), default=0.0),

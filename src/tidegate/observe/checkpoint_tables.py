@@ -130,7 +130,7 @@ def _plan_line(plan: Plan) -> dict[str, Any]:
     return {
         "batch": plan.batch,
         "decided": units.date_and_time(units.iso(plan.now_us)),
-        "merges": sum(len(groups) for by in plan.merges.values() for groups in by.values()),
+        "merges": sum(len(groups) for by in plan.rewrites.merges.values() for groups in by.values()),
         "flush": "yes" if plan.flush else "no",
         "seed": str(plan.seed),
     }

@@ -68,7 +68,7 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
             "fresh_from": [iso(fresh_us) for fresh_us in skipping.fresh_us],
             "windows": [_window(reports, name, window) for window in (0, 1)],
         }
-        for name, skipping in plan.skipping.items()
+        for name, skipping in plan.shed.skipping.items()
     }
 
 

@@ -26,7 +26,7 @@ def sift_told(
     """By match with a sifter: what it did; rows offered to a region are estimated from those that passed."""
     learnt = after.control.get(CONTROL, {}).get("matches", {})
     told = {}
-    for name, raw in plan.sifters.items():
+    for name, raw in plan.shed.sifters.items():
         mine = [report for report in reports if report.operator == name]
         received = sum(report.received for report in mine)
         told[name] = {

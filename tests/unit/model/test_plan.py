@@ -68,7 +68,9 @@ def a_debt(batch: int) -> Debt:
 def test_a_plan_comes_back_equal_from_json() -> None:
     payment = Payment(2, (PaidCell(0, 1, 0.0, 0.5), PaidCell(1, 0, 0.25, 1.0)))
     plan = replace(a_plan(5), flush=True, settle_after=True, settle_us={"near": END_US})
-    plan = replace(plan, repair_bytes=7, payments={"near": (payment,)}, pay_all=True)
+    plan = replace(
+        plan, repair=replace(plan.repair, bytes_max=7, payments={"near": (payment,)}, pay_all=True)
+    )
     assert Plan.from_json(through_json(plan.to_json())) == plan
 
 

@@ -13,7 +13,7 @@ from fsspec.implementations.dirfs import DirFileSystem
 
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Plan, Rewrites
 from tidegate.model.routing import together
 from tidegate.state.store.local import LocalStore
 from tidegate.state.store.memory import MemoryStore
@@ -98,6 +98,6 @@ def a_plan(batch: int, now_us: int = 99) -> Plan:
         watermarks_us={"orders": -(2**63)},
         settle_us={"near": 4},
         routing={"near": together(0, 2, (0, 1))},
-        merges={"near": {"0": (("a@0", "b@64"), ("c@0",)), "1": ()}},
         seed=7,
+        rewrites=Rewrites(merges={"near": {"0": (("a@0", "b@64"), ("c@0",)), "1": ()}}),
     )

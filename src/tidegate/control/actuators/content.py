@@ -64,20 +64,20 @@ def price_share(fraction: float, work: Work, instances: int) -> float:
 
 def chooses_by_content(plan: Plan, name: str) -> bool:
     """Did the rows of a join choose in this batch?"""
-    return name in plan.skipping and plan.skipping[name].content is not None
+    return name in plan.shed.skipping and plan.shed.skipping[name].content is not None
 
 
 def bend_after(before: Manifest, plan: Plan, reports: Sequence[TaskReport], name: str) -> float:
     """How found results fall with the rate, after a batch."""
     bend = known_bend(before, name)
     mine = [report.looks for report in reports if report.operator == name and report.looks]
-    if not chooses_by_content(plan, name) or not mine or plan.skipping[name].fraction > _RATE_MOST:
+    if not chooses_by_content(plan, name) or not mine or plan.shed.skipping[name].fraction > _RATE_MOST:
         return bend
-    recall = recall_of(plan.skipping[name], mine)
+    recall = recall_of(plan.shed.skipping[name], mine)
     found = None if recall is None else recall.total.recall
     if not found:
         return bend
-    seen = log(found) / log(plan.skipping[name].fraction)
+    seen = log(found) / log(plan.shed.skipping[name].fraction)
     return bend + _NEWS * (min(max(seen, _BENDS[0]), _BENDS[1]) - bend)
 
 

@@ -201,7 +201,7 @@ def learn(
         "policies": policies,
         "work": {name: [work.tolist() for work in both] for name, both in works.items()},
         "bends": {name: bend_after(before, plan, reports, name) for name in settings.by_content},
-        "forget_us": {name: list(skipping.forget_us) for name, skipping in plan.skipping.items()},
+        "forget_us": {name: list(skipping.forget_us) for name, skipping in plan.shed.skipping.items()},
         "began_us": plan.now_us,
     }
 
@@ -281,7 +281,7 @@ def kept_part(shed: Shed, plan: Plan, name: str) -> float:
 
     r is a part of the work that there would be had nothing ever been left out.
     """
-    skipping = plan.skipping.get(name)
+    skipping = plan.shed.skipping.get(name)
     if skipping is None:
         return 1.0
     return skipping.fraction if shed.join == "window-reduction" else skipping.keep_share

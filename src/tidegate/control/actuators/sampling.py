@@ -113,7 +113,7 @@ def mode(settings: EstimateSettings, plan: Plan, before: Manifest, after: Manife
     for name, spec in settings.windows.items():
         first, beyond = (Lifetime(spec).closed(one.settled_us[name]) for one in (before, after))
         closing = first * spec.slide_us, (beyond - 1) * spec.slide_us + spec.size_us
-        sampled = first < beyond and left_out(plan.estimating[name]).between(*closing)
+        sampled = first < beyond and left_out(plan.shed.estimating[name]).between(*closing)
         found[name] = ESTIMATED if sampled else EXACT
     return found
 
@@ -129,7 +129,7 @@ def learn(
     """What is known after a batch: goes into its manifest. `levels`: f of each window, 1 unless said."""
     known = before.control.get(CONTROL, {})
     rows, shares, gone = {}, {}, {}
-    for name, planned in plan.estimating.items():
+    for name, planned in plan.shed.estimating.items():
         mine, last = [report for report in reports if report.operator == name], np.array(planned["shares"])
         rows[name] = _rows(known.get("rows", {}).get(name), mine, last)
         wanted = keep_shares(levels.get(name, 1.0), np.array(rows[name]))

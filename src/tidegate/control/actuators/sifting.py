@@ -115,7 +115,7 @@ def learn(
         ahead = next_rows * entered / rows if rows else 0.0
         last = known.get("matches", {}).get(name)
         last = last if _fits(last, queries) else None
-        stood = _stood(plan.sifters.get(name), queries, name)
+        stood = _stood(plan.shed.sifters.get(name), queries, name)
         z = levels.get(name, rule.fraction)
         learnt = _learnt(settings, queries, name, last, stood, mine, entered, z, ahead)
         # Why the sifter in force was made, however long ago: for people.

@@ -135,7 +135,7 @@ def decide(settings: DropSettings, manifest: Manifest) -> dict[str, Any]:
 
 def arrows(settings: DropSettings, plan: Plan) -> dict[Arrow, Intervals]:
     """Per arrow with fewer rows under this plan: the times that pass."""
-    states = {name: DropState.from_json(raw["state"]) for name, raw in plan.dropping.items()}
+    states = {name: DropState.from_json(raw["state"]) for name, raw in plan.shed.dropping.items()}
     dropped = {settings.drops[name]: s.decisions for name, s in states.items() if s.decisions.dropped}
     return kept_on_arrows(settings.network, dropped)
 
@@ -226,7 +226,7 @@ def learn(
         "short": short,
         "shut": list(shut),
         "shares": shares,
-        "drops": dict(plan.dropping),
+        "drops": dict(plan.shed.dropping),
         "advance_us": {name: _advance(settings, name, before, after, known) for name in settings.drops},
     }
 

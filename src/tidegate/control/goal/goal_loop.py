@@ -148,7 +148,7 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSee
         coming.expected.behind_seconds,
         teaches=bool(coming.rows) and not ran.cold,
         empty=not coming.rows and not ran.cold,
-        foreseeable=not step.plan.dropping,
+        foreseeable=not step.plan.shed.dropping,
         lasting=coming.expected.lasting,
     )
 

@@ -92,7 +92,7 @@ def losses_of(
 
 def _left_out(name: str, plan: Plan, reports: Sequence[TaskReport]) -> set[str]:
     """What the plan tells a join to leave out, where there was anything to be looked at."""
-    skipping = plan.skipping.get(name)
+    skipping = plan.shed.skipping.get(name)
     if skipping is None or not any(report.probed for report in reports if report.operator == name):
         return set()
     found = {SKIPPED_PAIRS} if min(map(min, skipping.shares)) < 1 else set()

@@ -114,10 +114,15 @@ def added_up(lines: Iterable[LedgerLine]) -> LedgerLine:
 
 def given_up(operator: str, side: int, before: Manifest, plan: Plan, dead_us: int) -> int:
     """Stored rows of a side that this batch deleted before their window was over (window reduction)."""
-    skipping = plan.skipping.get(operator)
+    skipping = plan.shed.skipping.get(operator)
     if skipping is None or plan.flush or skipping.forget_us[side] <= dead_us:
         return 0
-    merged = {name for groups in plan.merges.get(operator, {}).values() for group in groups for name in group}
+    merged = {
+        name
+        for groups in plan.rewrites.merges.get(operator, {}).values()
+        for group in groups
+        for name in group
+    }
     return sum(
         sum(piece.bounds[1::2]) - sum(piece.bounds[::2])
         for piece in before.pieces

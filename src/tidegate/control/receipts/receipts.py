@@ -123,7 +123,7 @@ def _warnings(name: str, ways: Lineage, told: Told) -> list[str]:
         stale = sum(report.stale[reader.side] for report in mine)
         if stale:
             offered = sum(report.offered[reader.side] for report in mine)
-            fresh_us = told.plan.skipping[reader.operator].fresh_us[reader.side]
+            fresh_us = told.plan.shed.skipping[reader.operator].fresh_us[reader.side]
             older = f"older than {np.datetime64(fresh_us, 'us')}"
             said.append(
                 explain(
@@ -137,7 +137,7 @@ def _warnings(name: str, ways: Lineage, told: Told) -> list[str]:
 
 
 def _given_up(reader: Reader, ways: Lineage, told: Told) -> int:
-    if reader.operator not in told.plan.skipping:
+    if reader.operator not in told.plan.shed.skipping:
         return 0
     within, settle_us = ways.operators[reader.operator].within, told.plan.settle_us[reader.operator]
     dead_us = within.dead_before(reader.side, settle_us)
@@ -169,7 +169,7 @@ def _debts(name: str, told: Told) -> Row:
         [debt.comparisons for debt in debts if debt.operator == name]
         for debts in (told.after.debts, told.after.forgiven)
     )
-    repairs = told.plan.repair_bytes is not None and name in told.plan.skipping
+    repairs = told.plan.repair.bytes_max is not None and name in told.plan.shed.skipping
     if not repairs and not forgiven:
         return {}
     paid = sum(report.paid.comparisons for report in told.reports if report.operator == name)
@@ -187,7 +187,7 @@ def _found(name: str, ways: Lineage, told: Told, losses: Losses) -> Row:
         return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
     if losses.why[name] != {SKIPPED_PAIRS} or name not in ways.pairing:
         return {}
-    recall = recall_of(told.plan.skipping[name], [report.looks for report in mine if report.looks])
+    recall = recall_of(told.plan.shed.skipping[name], [report.looks for report in mine if report.looks])
     if recall is None:
         return {"why": [SKIPPED_PAIRS, NO_SAMPLE]}
     low, high = recall.total.interval

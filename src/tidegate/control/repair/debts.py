@@ -50,10 +50,10 @@ def owed_after(
 ) -> Ledger:
     """The ledger with what a pass paid and what it left out; nothing is owed where nothing is repaired."""
     forgiven = before.forgiven if before.batch == plan.batch else ()
-    if plan.repair_bytes is None:
+    if plan.repair.bytes_max is None:
         return Ledger((), forgiven + before.debts)
-    debts = [left for debt in before.debts if (left := _less(debt, plan.payments)) is not None]
-    for name, skipping in plan.skipping.items():
+    debts = [left for debt in before.debts if (left := _less(debt, plan.repair.payments)) is not None]
+    for name, skipping in plan.shed.skipping.items():
         mine = [report for report in reports if report.operator == name]
         stored = [piece for piece in before.pieces if piece.operator == name]
         left_out = recorded(plan, operators[name], skipping, mine, stored)

@@ -116,9 +116,9 @@ def learn(
     known = before.control.get(CONTROL, {})
     model, comparisons = _model(known), known.get("comparisons", 0)
     seconds = known.get("seconds")
-    debts = sum(len(payments) for payments in plan.payments.values())
+    debts = sum(len(payments) for payments in plan.repair.payments.values())
     # Where everything is paid in a pass of its own, the plan does not say how much that is.
-    if debts and not plan.pay_all and not cold:
+    if debts and not plan.repair.pay_all and not cold:
         comparisons = sum(report.paid.comparisons for report in reports)
         matches = sum(report.paid.matches for report in reports)
         seconds = paid_seconds(reports, settings.parallelism)

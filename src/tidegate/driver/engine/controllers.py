@@ -31,7 +31,7 @@ from tidegate.driver.frames.drop_frames import Dropping
 from tidegate.driver.frames.sample_frames import Estimating
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Decided, Plan, RepairPlan, ShedPlan
 from tidegate.model.skip_plan import Skipping
 from tidegate.observe.balance_metrics import balance_told
 from tidegate.observe.progress import Progress, shed_of
@@ -96,25 +96,24 @@ class Controllers:
         with times.timed("goal"):
             skipping = self._skipping(manifest, moment)
         settle_after = self.settings.settle_after and not moment.flush
-        return planning.next_plan(
-            batch,
-            manifest,
-            self._operators,
-            moment.now_us,
-            skipping=skipping,
+        decided = Decided(
             awake_us=moment.awake_us,
             flush=moment.flush,
             settle_after=settle_after,
             seed=self.settings.seed,
-            sifters=self.matching.sifters(manifest),
-            by_row=partial_aggregation.by_row(manifest, self._plain_windows, self._row_windows),
-            dropping=self.dropping.decide(manifest),
-            estimating=self.estimating.decide(manifest, self._operators),
             routing=routing,
             cuts=cuts,
             balance=wanted,
-            **self._repairing(manifest, skipping, settle_after, moment.cold),
+            by_row=partial_aggregation.by_row(manifest, self._plain_windows, self._row_windows),
+            shed=ShedPlan(
+                skipping,
+                self.matching.sifters(manifest),
+                self.dropping.decide(manifest),
+                self.estimating.decide(manifest, self._operators),
+            ),
+            repair=self._repairing(manifest, skipping, settle_after, moment.cold),
         )
+        return planning.next_plan(batch, manifest, self._operators, moment.now_us, decided)
 
     def _skipping(self, manifest: Manifest, moment: Moment) -> dict[str, Skipping]:
         """What joins leave out; no row is stale before the workers are warm."""
@@ -127,14 +126,14 @@ class Controllers:
 
     def _repairing(
         self, manifest: Manifest, skipping: Mapping[str, Skipping], last: bool, cold: bool
-    ) -> dict[str, Any]:
-        """What the plan says about owed work; `last`: there may be no other batch to do it."""
+    ) -> RepairPlan:
+        """What the plan says about debts; `last`: there may be no other batch to repair them."""
         settings = self.settings.repair
         if settings is None:
-            return {}
+            return RepairPlan()
         pay_all = last or self.closing
         payments = {} if pay_all or cold else repair.choose(settings, manifest, skipping)
-        return {"repair_bytes": settings.bytes_max, "payments": payments, "pay_all": pay_all}
+        return RepairPlan(settings.bytes_max, payments, pay_all)
 
     def learn(self, done: BatchDone, busy_seconds: float, cold: bool, times: Timings) -> None:
         """What all of them know after a batch goes into its manifest; `busy_seconds` without owed work."""
@@ -186,7 +185,7 @@ class Controllers:
         plan, after = done.plan, done.after
         progress["shed"] = shed_of(plan, done.settled)
         progress["balance"] = balance_told(done.before, plan, done.reports)
-        repairs = plan.repair_bytes is not None or after.forgiven
+        repairs = plan.repair.bytes_max is not None or after.forgiven
         progress["debts"] = debts_told(plan, after, done.settled, self._operators) if repairs else {}
         progress["settled"] = self._is_settled(plan, after)
         progress["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
@@ -208,7 +207,7 @@ class Controllers:
         """How long a batch has taken, less what it made up for; `paying`: in a pass of its own."""
         if self.settings.repair is None:
             return seconds
-        if done.plan.pay_all:
+        if done.plan.repair.pay_all:
             return seconds - paying
         return seconds - repair.paid_seconds(done.settled, self.settings.repair.parallelism)
 

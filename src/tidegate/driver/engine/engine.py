@@ -209,7 +209,7 @@ class Engine:
 
     def _pay_all(self, done: BatchDone, passes: list[Pass]) -> None:
         """What is owed, where no other batch may come to pay it."""
-        if done.plan.pay_all and done.after.debts:
+        if done.plan.repair.pay_all and done.after.debts:
             owed = repair.everything(done.after.debts)
             with self._times.timed("repair"):
                 self._run_more(planning.paying_plan(done.plan, done.after, owed), done, passes)
@@ -275,7 +275,7 @@ class Engine:
     def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._times.timed("build"):
             waits = any(any(operator.unmatched) for operator in self._operators.values())
-            again = plan.pay_all or (plan.settle_after and waits)
+            again = plan.repair.pay_all or (plan.settle_after and waits)
             passing = self.controllers.dropping.passing(plan)
             works = self._work_orders.of(plan, before, passing, self.controllers.watching)
             one = build_pass(self.compiled, frame, works, again, self._known)

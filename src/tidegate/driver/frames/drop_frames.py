@@ -47,7 +47,7 @@ class Passing:
     def __init__(self, settings: DropSettings | None, plan: Plan):
         self._settings = settings
         self._kept: Mapping[Arrow, Intervals] = (
-            window_dropping.arrows(settings, plan) if settings is not None and plan.dropping else {}
+            window_dropping.arrows(settings, plan) if settings is not None and plan.shed.dropping else {}
         )
 
     def along(self, parent: str, operator: str) -> Intervals | None:
@@ -98,7 +98,7 @@ class Dropping:
         """For people: what is dropped, and which windows are missing with this batch."""
         if self._settings is None:
             return {}
-        shares = {name: {"p": one["p"], "shut": one["shut"]} for name, one in plan.dropping.items()}
+        shares = {name: {"p": one["p"], "shut": one["shut"]} for name, one in plan.shed.dropping.items()}
         missing = self.missing(plan, before, after).items()
         runs = {name: [[iso(first), iso(last)] for first, last, _ in some] for name, some in missing}
         return {"drops": shares, "missing": runs}

@@ -73,7 +73,7 @@ class Estimating:
                 "share_min": min(planned["shares"]),
                 "share_max": max(planned["shares"]),
             }
-            for name, planned in plan.estimating.items()
+            for name, planned in plan.shed.estimating.items()
         }
 
     def estimated(self, plan: Plan, before: Manifest, after: Manifest) -> set[str]:

@@ -28,9 +28,9 @@ class SourceSifters:
     def publish(self, plan: Plan) -> None:
         """Leave the sifters of a plan for the nodes, where they have not got them yet."""
         for name, folder in self._folders.items():
-            if name not in plan.sifters:
+            if name not in plan.shed.sifters:
                 continue
-            sifter = Sifter.from_json(plan.sifters[name])
+            sifter = Sifter.from_json(plan.shed.sifters[name])
             if self._published.get(name) != sifter.version:
                 publish(folder, sifter)
                 self._published[name] = sifter.version

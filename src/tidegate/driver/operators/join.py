@@ -251,8 +251,8 @@ def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrde
         layout=layout,
         state=state,
         late_before_us=(late[0], late[1]),
-        skipping=plan.skipping.get(name),
+        skipping=plan.shed.skipping.get(name),
         seed=plan.seed,
-        payments=tuple((owed[payment.batch], payment) for payment in plan.payments.get(name, ())),
+        payments=tuple((owed[payment.batch], payment) for payment in plan.repair.payments.get(name, ())),
         owed_since_us=(needs.since_us(name, LEFT), needs.since_us(name, RIGHT)),
     )

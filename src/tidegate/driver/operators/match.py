@@ -59,7 +59,7 @@ class MatchOperator(Operator):
         yield Reader(self.name, 0, source, SIFTER, whole)
 
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> MatchWork:
-        planned = order.plan.sifters.get(self.name)
+        planned = order.plan.shed.sifters.get(self.name)
         sifter = None if planned is None else Sifter.from_json(planned)
         # A replay with other queries, over other columns: the sifter of the first try knows nothing of them.
         fits = sifter is not None and sifter.axes == self.layout.axes

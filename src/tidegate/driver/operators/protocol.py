@@ -79,8 +79,8 @@ def state_order(operator: str, plan: Plan, before: Manifest, store_url: str, run
         settled_us=before.settled_us[operator],
         routing=plan.routing[operator],
         pieces=tuple(piece for piece in before.pieces if piece.operator == operator),
-        merges=tuple(plan.merges.get(operator, {}).items()),
-        cuts=plan.cuts.get(operator, ()),
+        merges=tuple(plan.rewrites.merges.get(operator, {}).items()),
+        cuts=plan.rewrites.cuts.get(operator, ()),
         flush=plan.flush,
         run=run,
     )

@@ -94,7 +94,7 @@ class WindowOperator(Operator):
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> WindowWork:
         plan, name = order.plan, self.name
         late_before_us = order.late_before_us(self.layout.stream)
-        sampling = plan.estimating.get(name)
+        sampling = plan.shed.estimating.get(name)
         return WindowWork(
             layout=self.layout,
             state=order.state(name),

@@ -58,8 +58,8 @@ def lost(
     before = before or state()
     plan = replace(
         next_plan(1, before, operators, now_us=0),
-        skipping={"near": skipping},
         settle_us=dict.fromkeys(operators, settle_us),
+        shed=replace(next_plan(1, before, operators, now_us=0).shed, skipping={"near": skipping}),
     )
     lines = {reader: LedgerLine(shed=(shed or {}).get(reader, {})) for reader in READERS}
     reports = [replace(a_report("near"), probed=3)]
@@ -112,7 +112,11 @@ def test_over_the_full_history_a_dropped_row_is_missed_for_ever() -> None:
 def test_a_batch_without_rows_skips_nothing_whatever_its_plan_says(probed: int) -> None:
     before = state()
     plan = replace(
-        next_plan(1, before, OPERATORS, now_us=0), skipping={"near": replace(ALL, shares=((0.0,), (0.0,)))}
+        next_plan(1, before, OPERATORS, now_us=0),
+        shed=replace(
+            next_plan(1, before, OPERATORS, now_us=0).shed,
+            skipping={"near": replace(ALL, shares=((0.0,), (0.0,)))},
+        ),
     )
     lines = {reader: LedgerLine() for reader in READERS}
     found = losses_of(plan, before, before, [replace(a_report("near"), probed=probed)], lines, OPERATORS)

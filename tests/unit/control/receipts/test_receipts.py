@@ -54,8 +54,11 @@ def told(skipping: Skipping | None = None, *reports: TaskReport, manifest: Manif
     known = manifest or before()
     plan = replace(
         next_plan(4, known, NEAR, now_us=77),
-        skipping={} if skipping is None else {"join1": skipping},
         settle_us={"join1": 1000},
+        shed=replace(
+            next_plan(4, known, NEAR, now_us=77).shed,
+            skipping={} if skipping is None else {"join1": skipping},
+        ),
     )
     return Told(plan, known, known, reports, counted=COUNTED)
 
@@ -209,7 +212,9 @@ def test_a_join_with_repair_tells_what_it_owes_paid_and_gave_up() -> None:
     owed = Debt("join1", 3, half, 0, ((0, 9), (0, 9)), (OwedCell(0, 1, 100, 5.0, paid=0.25),))
     other = replace(owed, operator="join2")
     after = replace(given.after, debts=(owed, other), forgiven=(replace(owed, batch=1),))
-    repairing = replace(given, plan=replace(given.plan, repair_bytes=1000), after=after)
+    repairing = replace(
+        given, plan=replace(given.plan, repair=replace(given.plan.repair, bytes_max=1000)), after=after
+    )
     output = rows_of(repairing)["output pairs"]
     assert (output["mode"], output["debt"], output["paid"], output["forgiven"]) == (SUBSET, 75, 40, 75)
     assert "debt" not in rows_of(given)["output pairs"]

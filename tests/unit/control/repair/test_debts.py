@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from tests.unit.control.test_outcome import OPERATORS, a_report
@@ -15,7 +15,7 @@ from tidegate.control.repair.write_off import within_limit, without_given_up
 from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
-from tidegate.model.plan import Plan
+from tidegate.model.plan import Plan, RepairPlan, ShedPlan
 from tidegate.model.reports import Looks
 from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping
@@ -37,8 +37,13 @@ def manifest(*debts: Debt, batch: int = 6) -> Manifest:
     return replace(first, batch=batch, debts=debts)
 
 
-def plan(**more: Any) -> Plan:
-    return replace(Plan(7, 0, {}, {}, {}, seed=3, repair_bytes=1000), **more)
+def plan(
+    skipping: Mapping[str, Skipping] | None = None,
+    payments: Mapping[str, tuple[Payment, ...]] | None = None,
+    repair_bytes: int | None = 1000,
+) -> Plan:
+    repair = RepairPlan(repair_bytes, payments or {})
+    return Plan(7, 0, {}, {}, {}, seed=3, shed=ShedPlan(skipping or {}), repair=repair)
 
 
 def looks() -> tuple[Looks, Looks]:
