@@ -8,7 +8,7 @@ since the epoch, as Python ints; names that hold a time end in `_us`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.model.debts import Payment
@@ -59,27 +59,3 @@ class Plan:
     payments: Mapping[str, tuple[Payment, ...]] = field(default_factory=dict)
     #: True: after the rows, all that is owed is paid, because no other batch may come to do it.
     pay_all: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(replace(self, routing={})), "routing": _routing_json(self.routing)}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Plan:
-        return cls(
-            **{
-                **raw,
-                "routing": {k: Routing.from_json(v) for k, v in raw["routing"].items()},
-                "merges": {
-                    operator: {i: tuple(map(tuple, groups)) for i, groups in by_instance.items()}
-                    for operator, by_instance in raw["merges"].items()
-                },
-                "skipping": {k: Skipping.from_json(v) for k, v in raw.get("skipping", {}).items()},
-                "cuts": {k: tuple(map(Cut.from_json, v)) for k, v in raw.get("cuts", {}).items()},
-                "by_row": tuple(raw.get("by_row", ())),
-                "payments": {k: tuple(map(Payment.from_json, v)) for k, v in raw.get("payments", {}).items()},
-            }
-        )
-
-
-def _routing_json(routing: Mapping[str, Routing]) -> dict[str, Any]:
-    return {name: one.to_json() for name, one in routing.items()}

@@ -5,7 +5,6 @@ The rows behind an operator, or of a source's port, out of the frames of a pass.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from tidegate.driver.frames import observed
 from tidegate.driver.frames.drop_frames import in_gap
 from tidegate.driver.io.staging import read_staged
 from tidegate.driver.sql_text import condition
-from tidegate.model.reports import Entered, MatchReport, TaskReport, is_match_report
+from tidegate.model.reports import Entered, MatchReport, TaskReport, reports_in
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
@@ -212,8 +211,4 @@ def _with_dropped(reports: list[TaskReport], operator: str, entered: Entered) ->
 
 def _collected(frame: DataFrame | None) -> Reports:
     """The reports in a frame: one row per operator and task, however many rows came out."""
-    found = [json.loads(row[REPORT]) for row in frame.collect()] if frame is not None else []
-    return (
-        [TaskReport.from_json(raw) for raw in found if not is_match_report(raw)],
-        [MatchReport.from_json(raw) for raw in found if is_match_report(raw)],
-    )
+    return reports_in(row[REPORT] for row in frame.collect()) if frame is not None else ([], [])
