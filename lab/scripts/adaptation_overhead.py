@@ -9,7 +9,6 @@ counts (and skips nothing), in turns. Times are processor time; the controller's
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from dataclasses import replace
@@ -32,7 +31,7 @@ from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Decided, Plan, ShedPlan
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import TaskReport, reports_in
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table
 from tidegate.state.store.memory import MemoryStore
@@ -108,7 +107,8 @@ def measured(sets: bool, rows: int, keys: int) -> tuple[float, float, float]:
 
 
 def report_in(last: pa.RecordBatch) -> TaskReport:
-    return TaskReport.from_json(json.loads(last.column(REPORT)[0].as_py()))
+    ((report,), _) = reports_in(last.column(REPORT).to_pylist())
+    return report
 
 
 def after_batch(

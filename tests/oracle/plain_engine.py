@@ -8,7 +8,6 @@ After every batch all files that the manifest does not name are deleted, so a fo
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,11 +32,12 @@ from tidegate.control.repair import repair
 from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.operators.join import join_work
 from tidegate.driver.operators.protocol import state_order
+from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.debts import Payment
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Decided, Plan, RepairPlan, ShedPlan
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import TaskReport, reports_in
 from tidegate.model.routing import Cut, Routing
 from tidegate.model.skip_plan import Skipping
 from tidegate.route.assignment import Assignment
@@ -146,7 +146,7 @@ class PlainEngine:
         )
         self._routing, self._cuts = {}, {}
         # As a replay would read it.
-        plan = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+        plan = decode(Plan, encode_exactly(plan))
         tried = [self._attempt(plan, rows) for _ in range(attempts)]
         emitted, reports, after = tried[-1]
         for other, _, _ in tried:
@@ -204,7 +204,7 @@ class PlainEngine:
                 for batch in self._task(join, plan, before, instance, mine):
                     texts = batch.column(REPORT)
                     if texts.null_count < len(texts):
-                        reports.append(TaskReport.from_json(json.loads(texts.drop_null()[0].as_py())))
+                        reports += reports_in(texts.drop_null().to_pylist())[0]
                         continue
                     results[join.name].append(batch)
                     columns = [column.to_pylist() for column in batch.columns[:-1]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from tests.oracle.plain_window import PlainWindow
 from tidegate.driver.operators.protocol import state_order
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import TaskReport, reports_in
 from tidegate.model.routing import Routing
 from tidegate.model.times import BEGINNING_US
 from tidegate.route.assignment import Assignment
@@ -59,8 +58,7 @@ class PlainWindows(PlainEngine):
             for instance, mine in self._shares(window.partials(given, work), work.state.routing):
                 for batch in window.task(work, instance, uuid.uuid4().hex[:12]).run(iter(mine)):
                     if batch.column(REPORT).null_count < len(batch):
-                        (text,) = batch.column(REPORT).to_pylist()
-                        reports.append(TaskReport.from_json(json.loads(text)))
+                        reports += reports_in(batch.column(REPORT).to_pylist())[0]
                         continue
                     closed += [{**row, "time": row[TIME]} for row in plain(batch)]
             emitted[window.name].update(map(window.shown, closed))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 
@@ -19,6 +18,7 @@ from tests.property.test_join_skipping import exact, skippings
 
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
+from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.debts import Debt, PaidCell, Payment
 from tidegate.model.manifest import Manifest
 from tidegate.model.skip_plan import Skipping
@@ -89,7 +89,7 @@ def whole_partitions(partitions: int) -> st.SearchStrategy[Assignment]:
 
 def restarted(manifest: Manifest) -> Manifest:
     """As the next run reads it."""
-    return Manifest.from_json(json.loads(json.dumps(manifest.to_json())))
+    return decode(Manifest, encode_exactly(manifest))
 
 
 def played(data: st.DataObject, join: PlainJoin, story: Story, apart: bool = False) -> Counter[Flat]:

@@ -20,6 +20,7 @@ from tests.spark.crash_input import SCHEMA, WITHIN_US, Case, expected, prepare, 
 
 import tidegate as tg
 from tidegate.errors import CheckpointInUse, StateError
+from tidegate.model.codec import to_plain
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.routing import together
 from tidegate.route.assignment import Assignment
@@ -215,7 +216,7 @@ def test_a_changed_number_of_partitions_is_refused_even_when_only_the_first_batc
     assert begun is not None
     fresh = Home(home.spark, home.input, home.folder / "fresh")
     routing = {name: together(0, 2, (0, 1) * 3) for name in begun.routing}
-    wanted = [Assignment(2, (0, 1) * 3).to_json()]
+    wanted = [to_plain(Assignment(2, (0, 1) * 3))]
     balance = {name: {**known, "wanted": wanted} for name, known in begun.balance.items()}
     assert set(balance) == set(routing)
     Checkpoint(str(fresh.checkpoint)).plans.write(replace(begun, routing=routing, balance=balance))

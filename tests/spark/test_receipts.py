@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from tests.spark.flows import (
 from tests.spark.test_goals import SCHEMA, UNREACHABLE, exact, joined, tables
 
 import tidegate as tg
-from tidegate.model.reports import PartitionLoad
+from tidegate.driver.frames import passes
+from tidegate.model.reports import MatchReport, PartitionLoad, TaskReport, reports_in
 
 
 def test_a_stream_with_many_readers_is_accounted_for_and_each_output_too(
@@ -126,13 +128,13 @@ def test_rows_dropped_in_front_of_a_join_are_missed_and_counted(spark: SparkSess
 def test_a_row_that_a_task_lost_is_found_by_the_watch(
     spark: SparkSession, wrong_receipts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = PartitionLoad.from_json
+    def forgetful(texts: Iterable[str]) -> tuple[list[TaskReport], list[MatchReport]]:
+        (report,), matches = reports_in(texts)
+        (load,) = report.partitions
+        lost = PartitionLoad(load.partition, (load.arrived[0] - 1, load.arrived[1]))
+        return [replace(report, partitions=(lost,))], matches
 
-    def forgetful(raw: Mapping[str, Any]) -> PartitionLoad:
-        load = read(raw)
-        return PartitionLoad(load.partition, (load.arrived[0] - 1, load.arrived[1]))
-
-    monkeypatch.setattr(PartitionLoad, "from_json", forgetful)
+    monkeypatch.setattr(passes, "reports_in", forgetful)
     frame = spark.createDataFrame(tables(0)[0].slice(0, 5).to_pandas(), SCHEMA)
     one, two = (tg.stream(frame, time="ts", name=name) for name in ("a", "b"))
     query = tg.start(one.join(two, on="k", within="1 second").write_to(Sink()), partitions=1, instances=1)

@@ -12,6 +12,7 @@ import pytest
 from tidegate.api.goal import Shed
 from tidegate.control import planning
 from tidegate.control.actuators.sifting import CONTROL, Offered, SiftSettings, decide, learn
+from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Decided, ShedPlan
 from tidegate.model.reports import MatchReport
@@ -78,7 +79,7 @@ class Machine:
             cpu_seconds=0.0,
             kept=tuple(kept.tolist()),
             sampled=int(sampled.sum()),
-            sample=told.to_json(),
+            sample=told,
         )
         learnt = learn(self.settings, self.manifest, plan, [report], Offered({"match1": rows}, seconds))
         self.manifest = replace(self.manifest, batch=batch, control={CONTROL: learnt})
@@ -186,5 +187,5 @@ def test_the_controller_says_the_same_after_a_restart() -> None:
     machine = Machine(Workload(query_count=100))
     for _ in range(4):
         machine.run(60_000)
-    again = Manifest.from_json(machine.manifest.to_json())
+    again = decode(Manifest, encode_exactly(machine.manifest))
     assert decide(machine.settings, again) == decide(machine.settings, machine.manifest)

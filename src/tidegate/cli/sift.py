@@ -159,8 +159,10 @@ def _tell(counts: Counts, file: str | None) -> None:
         f"sifter version {counts.version}"
     )
     if file:
+        from tidegate.model.codec import to_plain
+
         with open(file, "w", encoding="utf-8") as out:
-            json.dump(counts.to_json(), out, indent=1)
+            json.dump(to_plain(counts), out, indent=1)
             out.write("\n")
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from tidegate.errors import FlowError, StateError
+from tidegate.model.codec import decode, encode
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.state.store.store import open_store
 
@@ -43,14 +43,6 @@ class Counts:
     regions_offered: tuple[int, ...] = ()
     regions_dropped: tuple[int, ...] = ()
     regions_sampled: tuple[int, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> Counts:
-        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
-        return cls(**fields)
 
 
 @dataclass(frozen=True)
@@ -92,9 +84,7 @@ def newest(directory: str, above: int = -1, passed_over: Collection[str] = ()) -
 
 
 def write_counts(directory: str, counts: Counts) -> None:
-    open_store(directory).write_atomic(
-        f"counts-{counts.node}.json", (json.dumps(counts.to_json()) + "\n").encode()
-    )
+    open_store(directory).write_atomic(f"counts-{counts.node}.json", encode(counts) + b"\n")
 
 
 def counts_of(directory: str, node: str) -> Counts | None:
@@ -103,8 +93,8 @@ def counts_of(directory: str, node: str) -> Counts | None:
     if not store.exists(name):
         return None
     try:
-        return Counts.from_json(json.loads(store.read(name)))
-    except (AttributeError, TypeError, ValueError) as error:
+        return decode(Counts, store.read(name))
+    except ValueError as error:
         raise StateError(
             f"The counts of node {node} are damaged: {name}",
             got=error,

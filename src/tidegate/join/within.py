@@ -22,13 +22,12 @@ stop there and never wrap.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tidegate.errors import FlowError, StateError
+from tidegate.errors import FlowError
 from tidegate.model.times import BEGINNING_US, END_US, LEFT
 
 if TYPE_CHECKING:
@@ -88,10 +87,6 @@ class Within:
     def to_json(self) -> dict[str, Any]:
         return {"kind": "within", **asdict(self)}
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Within:
-        return cls(raw["left_us"], raw["right_us"])
-
     def _window_us(self, side: int) -> int:
         return self.left_us if side == LEFT else self.right_us
 
@@ -139,10 +134,6 @@ class Tumbling:
     def to_json(self) -> dict[str, Any]:
         return {"kind": "tumbling", **asdict(self)}
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Tumbling:
-        return cls(raw["size_us"])
-
 
 @dataclass(frozen=True)
 class Unbounded:
@@ -169,30 +160,8 @@ class Unbounded:
     def to_json(self) -> dict[str, Any]:
         return {"kind": "unbounded"}
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Unbounded:
-        return cls()
-
 
 TimeCondition = Within | Tumbling | Unbounded
-
-_KINDS: Mapping[str, type[Within] | type[Tumbling] | type[Unbounded]] = {
-    "within": Within,
-    "tumbling": Tumbling,
-    "unbounded": Unbounded,
-}
-
-
-def condition_from_json(raw: Mapping[str, Any]) -> TimeCondition:
-    """The condition that `to_json` described."""
-    kind = str(raw.get("kind"))
-    if kind not in _KINDS:
-        raise StateError(
-            "The checkpoint names a kind of time condition that is not known here",
-            got=repr(kind),
-            do=f"Known are {', '.join(_KINDS)}; was the checkpoint written by a later version?",
-        )
-    return _KINDS[kind].from_json(raw)
 
 
 def slots_of(times: NDArray[np.int64], slot_us: int) -> NDArray[np.int64]:

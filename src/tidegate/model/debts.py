@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tidegate.model.skip_plan import Skipping
 
@@ -46,18 +45,6 @@ class Debt:
     def matches(self) -> float:
         return sum((1 - cell.paid) * cell.matches for cell in self.cells)
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Debt:
-        left, right = ((span[0], span[1]) for span in raw["spans"])
-        return cls(
-            raw["operator"],
-            raw["batch"],
-            Skipping.from_json(raw["skipping"]),
-            raw["seed"],
-            (left, right),
-            tuple(OwedCell(*cell) for cell in raw["cells"]),
-        )
-
 
 class PaidCell(NamedTuple):
     """A cell of a debt, for the rows of its batch whose lots lie in [since, until)."""
@@ -74,7 +61,3 @@ class Payment:
 
     batch: int
     cells: tuple[PaidCell, ...]
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Payment:
-        return cls(raw["batch"], tuple(PaidCell(*cell) for cell in raw["cells"]))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.model.debts import Debt
 from tidegate.model.pieces import Piece
-from tidegate.model.plan import _routing_json
 from tidegate.model.routing import Routing
 
 
@@ -41,24 +40,3 @@ class Manifest:
     #: Work that joins still owe, oldest first, and what was given up in this batch.
     debts: tuple[Debt, ...] = ()
     forgiven: tuple[Debt, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **asdict(replace(self, pieces=(), routing={})),
-            "routing": _routing_json(self.routing),
-            "pieces": [p.to_json() for p in self.pieces],
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Manifest:
-        return cls(
-            batch=raw["batch"],
-            flow=raw["flow"],
-            clocks={k: StreamClock(**v) for k, v in raw["clocks"].items()},
-            settled_us=dict(raw["settled_us"]),
-            routing={k: Routing.from_json(v) for k, v in raw["routing"].items()},
-            pieces=tuple(Piece.from_json(p) for p in raw["pieces"]),
-            control=raw.get("control", {}),
-            debts=tuple(map(Debt.from_json, raw.get("debts", ()))),
-            forgiven=tuple(map(Debt.from_json, raw.get("forgiven", ()))),
-        )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -84,18 +83,3 @@ class Piece:
             return None
         bounds = tuple(b for i in kept for b in self.bounds[2 * i : 2 * i + 2])
         return replace(self, partitions=tuple(self.partitions[i] for i in kept), bounds=bounds)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Piece:
-        return cls(
-            **{
-                **raw,
-                "partitions": tuple(raw["partitions"]),
-                "bounds": tuple(raw["bounds"]),
-                "data": ByteRange(**raw["data"]),
-                "matched": {k: ByteRange(**v) for k, v in raw["matched"].items()},
-            }
-        )

@@ -8,7 +8,7 @@ since the epoch, as Python ints; names that hold a time end in `_us`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.model.debts import Payment
@@ -98,40 +98,3 @@ class Plan:
     balance: Mapping[str, Any] = field(default_factory=dict)
     shed: ShedPlan = ShedPlan()
     repair: RepairPlan = RepairPlan()
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(replace(self, routing={})), "routing": _routing_json(self.routing)}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Plan:
-        merges, cuts = raw["rewrites"]["merges"], raw["rewrites"]["cuts"]
-        shed, repair = raw["shed"], raw["repair"]
-        return cls(
-            **{
-                **raw,
-                "routing": {k: Routing.from_json(v) for k, v in raw["routing"].items()},
-                "rewrites": Rewrites(
-                    {
-                        operator: {i: tuple(map(tuple, groups)) for i, groups in by_instance.items()}
-                        for operator, by_instance in merges.items()
-                    },
-                    {k: tuple(map(Cut.from_json, v)) for k, v in cuts.items()},
-                ),
-                "by_row": tuple(raw["by_row"]),
-                "shed": ShedPlan(
-                    **{**shed, "skipping": {k: Skipping.from_json(v) for k, v in shed["skipping"].items()}}
-                ),
-                "repair": RepairPlan(
-                    **{
-                        **repair,
-                        "payments": {
-                            k: tuple(map(Payment.from_json, v)) for k, v in repair["payments"].items()
-                        },
-                    }
-                ),
-            }
-        )
-
-
-def _routing_json(routing: Mapping[str, Routing]) -> dict[str, Any]:
-    return {name: one.to_json() for name, one in routing.items()}

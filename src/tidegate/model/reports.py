@@ -7,14 +7,12 @@ decides how many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+from tidegate.model.codec import decode, encode
 from tidegate.model.pieces import ByteRange, Piece
-
-if TYPE_CHECKING:
-    pass
+from tidegate.model.samples import Sampled
 
 
 @dataclass(frozen=True)
@@ -38,22 +36,9 @@ class MatchReport:
     sampled: int = 0
     #: Rows that were tried against the queries.
     tried: int = 0
-    sample: Mapping[str, Any] = field(default_factory=dict)
+    sample: Sampled | None = None
     #: File of results that wait for the sinks, relative to the state; None where Spark itself has them.
     staged: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {"match": True, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> MatchReport:
-        fields = {name: value for name, value in raw.items() if name != "match"}
-        return cls(**{**fields, "kept": tuple(raw["kept"])})
-
-
-def is_match_report(raw: Mapping[str, Any]) -> bool:
-    """Reports of joins and of matches come back in one column."""
-    return "match" in raw
 
 
 @dataclass(frozen=True)
@@ -67,10 +52,6 @@ class PartitionLoad:
     comparisons: int = 0
     matches: int = 0
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> PartitionLoad:
-        return cls(**{**raw, "arrived": tuple(raw["arrived"])})
-
 
 @dataclass(frozen=True)
 class KeyLoad:
@@ -83,10 +64,6 @@ class KeyLoad:
     arrived: tuple[int, int]
     #: Stored rows that were looked at: pairs, where the key alone decides.
     comparisons: int
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> KeyLoad:
-        return cls(raw["code"], tuple(raw["stored"]), tuple(raw["arrived"]), raw["comparisons"])
 
 
 @dataclass(frozen=True)
@@ -106,11 +83,6 @@ class Looks:
     rows: int = 0
     sample: tuple[int, ...] = ()
     sampled: tuple[tuple[int, ...], ...] = ()
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Looks:
-        by_age = {name: tuple(numbers) for name, numbers in raw.items() if name != "rows"}
-        return cls(**{**by_age, "rows": raw["rows"], "sampled": tuple(map(tuple, raw["sampled"]))})
 
 
 @dataclass(frozen=True)
@@ -171,34 +143,30 @@ class TaskReport:
     #: Looks of new rows at stored runs that a key filter made unnecessary: their key is not there.
     spared: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        # By hand: `asdict` copies all there is, and every task would pay for that in every batch.
-        return {
-            **vars(self),
-            "partitions": [vars(load) for load in self.partitions],
-            "added": [piece.to_json() for piece in self.added],
-            "matched": {name: vars(bits) for name, bits in self.matched.items()},
-            "looks": [vars(looks) for looks in self.looks],
-            "keys": [vars(key) for key in self.keys],
-            "paid": vars(self.paid),
-        }
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> TaskReport:
-        pairs = ("offered", "late", "rejected", "keyless", "seen_us", "merged", "dropped", "stale", "strata")
-        return cls(
-            **{
-                **raw,
-                **{name: tuple(raw[name]) for name in pairs},
-                "partitions": tuple(map(PartitionLoad.from_json, raw["partitions"])),
-                "added": tuple(Piece.from_json(p) for p in raw["added"]),
-                "matched": {k: ByteRange(**v) for k, v in raw["matched"].items()},
-                "looks": tuple(Looks.from_json(one) for one in raw["looks"]),
-                "recut": {k: tuple(map(tuple, v)) for k, v in raw["recut"].items()},
-                "keys": tuple(map(KeyLoad.from_json, raw["keys"])),
-                "paid": Paid(**raw["paid"]),
-            }
-        )
+@dataclass(frozen=True)
+class _Line:
+    """One of the two: reports of all operators come back in one column."""
+
+    task: TaskReport | None = None
+    match: MatchReport | None = None
+
+    def __post_init__(self) -> None:
+        if (self.task is None) == (self.match is None):
+            raise ValueError("A report is that of a task or that of a match")
+
+
+def report_text(report: TaskReport | MatchReport) -> str:
+    """The report as a task sends it."""
+    line = _Line(match=report) if isinstance(report, MatchReport) else _Line(task=report)
+    return encode(line).decode()
+
+
+def reports_in(texts: Iterable[str]) -> tuple[list[TaskReport], list[MatchReport]]:
+    """The reports that tasks sent, those of matches apart."""
+    lines = [decode(_Line, text) for text in texts]
+    tasks = [line.task for line in lines if line.task is not None]
+    return tasks, [line.match for line in lines if line.match is not None]
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ lie in one partition are given to others. Both happen between two batches, so no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 #: Owner of a partition number that is not in use.
 NOBODY = -1
@@ -43,10 +42,6 @@ class Place:
     holds: tuple[int, ...]
     #: Columns of the grid that `stores` stand in, row by row. 0: no grid, every row looks everywhere.
     columns: int = 0
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Place:
-        return cls(tuple(raw["stores"]), tuple(raw["holds"]), raw.get("columns", 0))
 
 
 @dataclass(frozen=True)
@@ -114,21 +109,6 @@ class Placement:
         """Do rows of any place lie on several instances?"""
         return any(len(self.on(place)) > 1 for place in self.places)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table": list(self.table),
-            "shared": {str(p): asdict(place) for p, place in self.shared.items()},
-            "keys": {str(code): asdict(place) for code, place in self.keys.items()},
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Placement:
-        shared, keys = (
-            {int(number): Place.from_json(place) for number, place in raw[name].items()}
-            for name in ("shared", "keys")
-        )
-        return cls(tuple(raw["table"]), shared, keys)
-
 
 @dataclass(frozen=True)
 class Routing:
@@ -157,19 +137,6 @@ class Routing:
         """May a row be needed by more than one instance?"""
         return self.apart is not None or self.left.scattered
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "version": self.version,
-            "instances": self.instances,
-            "left": self.left.to_json(),
-            "apart": None if self.apart is None else self.apart.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Routing:
-        apart = None if raw["apart"] is None else Placement.from_json(raw["apart"])
-        return cls(raw["version"], raw["instances"], Placement.from_json(raw["left"]), apart)
-
 
 def together(version: int, instances: int, table: tuple[int, ...]) -> Routing:
     """Both sides by one table of base partitions."""
@@ -190,7 +157,3 @@ class Cut:
     targets: tuple[int, ...]
     kept: int = 0
     of: int = 1
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Cut:
-        return cls(**{**raw, "sources": tuple(raw["sources"]), "targets": tuple(raw["targets"])})

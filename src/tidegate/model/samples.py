@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,20 +36,3 @@ class Sampled:
         """The newest of them."""
         first = max(0, len(self) - rows)
         return Sampled(self.coordinates[first:], self.hits[first:])
-
-    def to_json(self) -> dict[str, Any]:
-        # As bytes, because floats as text are three times as long, and a sample goes into every manifest.
-        return {
-            "axes": self.coordinates.shape[1],
-            "coordinates": _text(self.coordinates.astype("<f8")),
-            "hits": _text(self.hits.astype("<i4")),
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Sampled:
-        coordinates = np.frombuffer(base64.b64decode(raw["coordinates"]), "<f8").reshape(-1, raw["axes"])
-        return cls(coordinates, np.frombuffer(base64.b64decode(raw["hits"]), "<i4"))
-
-
-def _text(array: NDArray[Any]) -> str:
-    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()

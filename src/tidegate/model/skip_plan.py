@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from tidegate.model.times import BEGINNING_US, END_US
 
@@ -36,14 +34,3 @@ class Skipping:
     #: For people, since shares say it all: r of the left and the right window, and the order of their ages.
     fractions: tuple[float, float] = (1.0, 1.0)
     orders: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Skipping:
-        left, right = (tuple(shares) for shares in raw["shares"])
-        first, second = (tuple(order) for order in raw["orders"])
-        named = ("fresh_us", "forget_us", "filled_us", "fractions")
-        pairs = {name: tuple(raw[name]) for name in named if name in raw}
-        return cls(**{**raw, **pairs, "shares": (left, right), "orders": (first, second)})

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
@@ -44,7 +45,7 @@ def _sifter_row(name: str, known: Row) -> Row:
         "threshold_least": min(sifter["thresholds"]),
         "threshold_most": max(sifter["thresholds"]),
         "sample_share": sifter["sample_share"],
-        "samples": len(Sampled.from_json(known["sample"])),
+        "samples": len(from_plain(Sampled, known["sample"])),
         "expected_quality": known["quality"],
         "made_after_batch": made["batch"],
         "why": made["why"],
@@ -123,7 +124,7 @@ def all_rows(contents: Contents) -> list[Row]:
         *({"kind": "sifter", **row} for row in sifter_rows(contents.manifest)),
         *({"kind": "window", **row} for row in window_rows(contents.manifest)),
         *({"kind": "debt", **row} for row in debt_rows(contents)),
-        *({"kind": "plan", **plan.to_json()} for plan in contents.plans),
+        *({"kind": "plan", **to_plain(plan)} for plan in contents.plans),
         *({"kind": "telemetry", "batch": b, **record} for b, record in contents.telemetry.items()),
         *({"kind": "receipt", **receipt} for receipt in last_of(contents.receipts, contents.last)),
         *({"kind": "receipts", "total": row} for row in totals(contents.receipts)),

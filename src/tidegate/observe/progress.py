@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.control.actuators.join_shedding import looked_at
+from tidegate.model.codec import to_plain
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed, TaskReport
@@ -116,14 +117,16 @@ def _rows(bounds: Sequence[int]) -> int:
 def _operator(report: TaskReport) -> dict[str, Any]:
     # The keys that made most of the work are enough for people; balancing has seen them all.
     most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_TOLD]
-    told = replace(report, added=(), recut={}, matched={}, looks=(), keys=tuple(most)).to_json()
+    told: dict[str, Any] = to_plain(
+        replace(report, added=(), recut={}, matched={}, looks=(), keys=tuple(most))
+    )
     for name in ("added", "merged", "matched", "seen_us", "looks", "recut", "strata"):
         del told[name]
     return told
 
 
 def _match(report: MatchReport) -> dict[str, Any]:
-    told = report.to_json()
-    for name in ("match", "sample", "seen_us", "kept"):
+    told: dict[str, Any] = to_plain(replace(report, sample=None))
+    for name in ("sample", "seen_us", "kept"):
         del told[name]
     return told

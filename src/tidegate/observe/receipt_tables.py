@@ -26,6 +26,7 @@ from typing import Any
 
 from tidegate.control.receipts.recall import Estimate, pooled
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT, NO_SAMPLE, OUTPUT, SUBSET
+from tidegate.model.codec import from_plain
 
 Receipt = Mapping[str, Any]
 Row = dict[str, Any]
@@ -136,7 +137,7 @@ def _recall(rows: Sequence[Mapping[str, Any]], modes: set[str]) -> Row:
     known = [row for row in rows if NO_SAMPLE not in row["why"]]
     if any("estimate" not in row for row in known) or all(row["mode"] == EXACT for row in known):
         return {}
-    whole = pooled(Estimate.from_json(row["estimate"]) for row in known)
+    whole = pooled(from_plain(Estimate, row["estimate"]) for row in known)
     low, high = whole.interval
     return {"recall": whole.recall, "recall_low": low, "recall_high": high}
 

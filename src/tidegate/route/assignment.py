@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -80,18 +80,3 @@ class Assignment:
         """The instances that a partition lies on."""
         first = self.table[partition]
         return tuple((first + j) % self.instances for j in range(self.spread))
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "instances": self.instances,
-            "table": list(self.table),
-            "spread": self.spread,
-            "keys": {str(code): list(places) for code, places in self.keys.items()},
-            "columns": {str(code): columns for code, columns in self.columns.items()},
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Assignment:
-        keys = {int(code): tuple(places) for code, places in raw["keys"].items()}
-        columns = {int(code): columns for code, columns in raw.get("columns", {}).items()}
-        return cls(raw["instances"], tuple(raw["table"]), raw["spread"], keys, columns)

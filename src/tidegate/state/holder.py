@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidegate.errors import CheckpointInUse
+from tidegate.model.codec import decode, encode
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Holder:
     renewed: float
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        return encode(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Holder | None:
         """The holder that was written; None for bytes that are none, such as a half-written file."""
         try:
-            return cls(**json.loads(data))
-        except (ValueError, TypeError):
+            return decode(cls, data)
+        except ValueError:
             return None
 
 

@@ -22,9 +22,8 @@ manifest is small and goes into each delta whole. Law, for any two lists of piec
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tidegate.errors import StateError
 from tidegate.model.debts import Debt
@@ -35,62 +34,85 @@ from tidegate.state.store.sealed import seal, unseal
 from tidegate.state.store.store import Store
 
 
-def small_fields(manifest: Manifest) -> dict[str, Any]:
-    """A manifest as JSON without its pieces and debts."""
-    return {**vars(manifest), "pieces": [], "debts": []}
-
-
-def difference(previous: Sequence[Piece], current: Sequence[Piece]) -> dict[str, Any]:
-    """Pieces removed, changed and added by name; the order only where it is not the natural one.
+@dataclass(frozen=True)
+class PiecesChange:
+    """Pieces removed, changed and added; the order only where it is not the natural one.
 
     The natural order: what stayed, in its old order, then what was added.
     """
+
+    removed: tuple[str, ...]
+    changed: tuple[Piece, ...]
+    added: tuple[Piece, ...]
+    #: Places in the natural order.
+    order: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class DebtsChange:
+    """Debts that are gone, by operator and batch, and those that are new or not what they were."""
+
+    removed: tuple[tuple[str, int], ...]
+    changed: tuple[Debt, ...]
+
+
+@dataclass(frozen=True)
+class _Link:
+    """One file of a chain."""
+
+    #: Batch of the manifest that this one builds on; None: this is a snapshot.
+    base: int | None
+    #: Batch of the snapshot that the chain starts from, and the number of deltas since.
+    chain: tuple[int, int]
+    #: A delta leaves out pieces and debts, and says how they changed.
+    manifest: Manifest
+    pieces: PiecesChange
+    debts: DebtsChange
+
+
+def difference(previous: Sequence[Piece], current: Sequence[Piece]) -> PiecesChange:
+    """What makes the current pieces of the previous ones."""
     old, new = by_name(previous), by_name(current)
     kept = [name for name in old if name in new]
     added = [name for name in new if name not in old]
-    delta: dict[str, Any] = {
-        "removed": [name for name in old if name not in new],
+    place = {name: i for i, name in enumerate(kept + added)}
+    return PiecesChange(
+        removed=tuple(name for name in old if name not in new),
         # Most pieces are the very same object as before, and identity is the cheaper question.
-        "changed": [new[n] for n in kept if new[n] is not old[n] and new[n] != old[n]],
-        "added": [new[name] for name in added],
-    }
-    natural = kept + added
-    if natural != list(new):
-        place = {name: i for i, name in enumerate(natural)}
-        delta["order"] = [place[name] for name in new]
-    return delta
+        changed=tuple(new[n] for n in kept if new[n] is not old[n] and new[n] != old[n]),
+        added=tuple(new[name] for name in added),
+        order=None if list(place) == list(new) else tuple(place[name] for name in new),
+    )
 
 
-def applied(previous: Sequence[Piece], delta: Mapping[str, Any]) -> tuple[Piece, ...]:
-    """The pieces after the change; the delta is as JSON gave it back."""
+def applied(previous: Sequence[Piece], change: PiecesChange) -> tuple[Piece, ...]:
+    """The pieces after the change."""
     pieces = by_name(previous)
-    for name in delta["removed"]:
+    for name in change.removed:
         del pieces[name]
-    for raw in (*delta["changed"], *delta["added"]):  # a changed piece keeps its place in the dictionary
-        piece = Piece.from_json(raw)
-        pieces[piece.name] = piece
+    # A changed piece keeps its place in the dictionary.
+    pieces.update((piece.name, piece) for piece in (*change.changed, *change.added))
     natural = tuple(pieces.values())
-    return tuple(natural[i] for i in delta["order"]) if "order" in delta else natural
+    return natural if change.order is None else tuple(natural[i] for i in change.order)
 
 
-def debts_difference(previous: Sequence[Debt], current: Sequence[Debt]) -> dict[str, Any]:
-    """Debts that are gone, and those that are new or not what they were."""
+def debts_difference(previous: Sequence[Debt], current: Sequence[Debt]) -> DebtsChange:
+    """What makes the current debts of the previous ones."""
     old, new = ({(debt.operator, debt.batch): debt for debt in debts} for debts in (previous, current))
-    return {
-        "removed": [name for name in old if name not in new],
-        "changed": [
+    return DebtsChange(
+        removed=tuple(name for name in old if name not in new),
+        changed=tuple(
             debt for name, debt in new.items() if old.get(name) is not debt and old.get(name) != debt
-        ],
-    }
+        ),
+    )
 
 
-def debts_applied(previous: Sequence[Debt], delta: Mapping[str, Any]) -> tuple[Debt, ...]:
-    """The debts after the change; the delta is as JSON gave it back."""
+def debts_applied(previous: Sequence[Debt], change: DebtsChange) -> tuple[Debt, ...]:
+    """The debts after the change."""
     debts = {(debt.operator, debt.batch): debt for debt in previous}
-    for operator, batch in delta.get("removed", ()):
-        del debts[operator, batch]
-    for debt in map(Debt.from_json, delta.get("changed", ())):
-        debts[debt.operator, debt.batch] = debt
+    for name in change.removed:
+        del debts[name]
+    debts.update(((debt.operator, debt.batch), debt) for debt in change.changed)
     return tuple(debts.values())
 
 
@@ -129,14 +151,12 @@ class ManifestLog:
         """Make `manifest` the state of the query. The one step by which a batch becomes done."""
         self._refuse_if_not_newer(manifest)
         # 1. Decide on the form. Nothing is visible yet.
-        body, chain = self._body(manifest)
+        link = self._link(manifest)
         # 2. One atomic write: before it batch b-1 is the state, after it batch b.
-        self._store.write_atomic(
-            batch_path(FOLDER, manifest.batch), seal(KIND, manifest.batch, {**body, "chain": chain})
-        )
+        self._store.write_atomic(batch_path(FOLDER, manifest.batch), seal(KIND, manifest.batch, link))
         # 3. Only now may the next delta build on it.
         self._previous = manifest
-        self._chains[manifest.batch] = chain
+        self._chains[manifest.batch] = link.chain
 
     def load_latest(self) -> Manifest | None:
         """The state of the query; None for a checkpoint in which no batch was ever done."""
@@ -148,15 +168,13 @@ class ManifestLog:
 
     def load(self, batch: int) -> Manifest:
         """The manifest of one batch, put together from its chain."""
-        bodies = [self._read(batch, wanted=batch)]
-        while bodies[-1]["base"] is not None:
-            bodies.append(self._read(bodies[-1]["base"], wanted=batch))
-        manifest = Manifest.from_json(bodies.pop()["snapshot"])
-        while bodies:
-            body = bodies.pop()
-            fields = Manifest.from_json(body["fields"])
-            debts = debts_applied(manifest.debts, body.get("debts", {}))
-            manifest = replace(fields, pieces=applied(manifest.pieces, body["pieces"]), debts=debts)
+        links = [self._read(batch, wanted=batch)]
+        while (base := links[-1].base) is not None:
+            links.append(self._read(base, wanted=batch))
+        manifest = links.pop().manifest
+        for link in reversed(links):
+            pieces, debts = applied(manifest.pieces, link.pieces), debts_applied(manifest.debts, link.debts)
+            manifest = replace(link.manifest, pieces=pieces, debts=debts)
         return manifest
 
     def latest_batch(self) -> int | None:
@@ -180,28 +198,29 @@ class ManifestLog:
                 self._store.delete(batch_path(FOLDER, batch))
                 self._chains.pop(batch, None)
 
-    def _body(self, manifest: Manifest) -> tuple[dict[str, Any], tuple[int, int]]:
+    def _link(self, manifest: Manifest) -> _Link:
         previous = self._previous
         start, deltas = self._chains[previous.batch] if previous else (0, 0)
         if previous is None or deltas + 1 >= self._snapshot_every:
-            pieces = list(by_name(manifest.pieces).values())
-            snapshot = {**small_fields(manifest), "pieces": pieces, "debts": manifest.debts}
-            return {"base": None, "snapshot": snapshot}, (manifest.batch, 0)
-        changes = difference(previous.pieces, manifest.pieces)
-        owed = debts_difference(previous.debts, manifest.debts)
-        fields = small_fields(manifest)
-        body = {"base": previous.batch, "fields": fields, "pieces": changes, "debts": owed}
-        return body, (start, deltas + 1)
+            by_name(manifest.pieces)  # refuses one that is listed twice
+            unchanged = PiecesChange((), (), ()), DebtsChange((), ())
+            return _Link(None, (manifest.batch, 0), manifest, *unchanged)
+        return _Link(
+            previous.batch,
+            (start, deltas + 1),
+            replace(manifest, pieces=(), debts=()),
+            difference(previous.pieces, manifest.pieces),
+            debts_difference(previous.debts, manifest.debts),
+        )
 
-    def _read(self, batch: int, wanted: int) -> dict[str, Any]:
+    def _read(self, batch: int, wanted: int) -> _Link:
         path = batch_path(FOLDER, batch)
         try:
-            body: dict[str, Any] = unseal(self._store.read(path), KIND, batch, path)
+            link = unseal(self._store.read(path), KIND, batch, path, _Link)
         except StateError as error:
             raise StateError(f"Manifest {wanted} cannot be loaded, it needs {path}. {error}") from error
-        start, deltas = body["chain"]
-        self._chains[batch] = (start, deltas)
-        return body
+        self._chains[batch] = link.chain
+        return link
 
     def _refuse_if_not_newer(self, manifest: Manifest) -> None:
         if self._previous is not None:

@@ -27,7 +27,7 @@ class PlanLog:
         path = batch_path(FOLDER, batch)
         if not self._store.exists(path):
             return None
-        return Plan.from_json(unseal(self._store.read(path), KIND, batch, path))
+        return unseal(self._store.read(path), KIND, batch, path, Plan)
 
     def write(self, plan: Plan) -> None:
         """Fix the plan of a batch. Writing the same plan again is fine, another one is refused."""

@@ -37,7 +37,7 @@ class TelemetryLog:
         path = batch_path(FOLDER, batch)
         if not self._store.exists(path):
             return None
-        return unseal(self._store.read(path), KIND, batch, path)
+        return unseal(self._store.read(path), KIND, batch, path, object)
 
     def batches(self) -> list[int]:
         """All batches that have a file, oldest first."""

@@ -8,7 +8,7 @@ long it takes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.spec import WindowSpec
@@ -36,9 +36,6 @@ class Lifetime:
     def closed(self, watermark_us: int) -> int:
         """The first window that is still open; all before it are closed."""
         return (watermark_us - self.spec.size_us) // self.spec.slide_us + 1
-
-    def to_json(self) -> dict[str, Any]:
-        return {"size_us": self.spec.size_us, "slide_us": self.spec.slide_us}
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,20 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.unit.state.samples import a_manifest, a_piece, a_plan, a_range
 
+from tidegate.model.codec import decode, encode, encode_exactly
 from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
-from tidegate.model.reports import Paid, PartitionLoad, TaskReport
-from tidegate.model.routing import Routing, together
+from tidegate.model.reports import MatchReport, Paid, PartitionLoad, TaskReport, report_text, reports_in
+from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US, END_US
-
-
-def through_json(raw: object) -> Any:
-    """What a reader gets: lists for tuples, text for keys, and an error for whatever is not JSON."""
-    return json.loads(json.dumps(raw, allow_nan=False))
 
 
 def spread(*partitions: tuple[int, int, int]) -> Piece:
@@ -71,7 +66,7 @@ def test_a_plan_comes_back_equal_from_json() -> None:
     plan = replace(
         plan, repair=replace(plan.repair, bytes_max=7, payments={"near": (payment,)}, pay_all=True)
     )
-    assert Plan.from_json(through_json(plan.to_json())) == plan
+    assert decode(Plan, encode(plan)) == plan
 
 
 def test_a_manifest_comes_back_equal_from_json() -> None:
@@ -85,18 +80,19 @@ def test_a_manifest_comes_back_equal_from_json() -> None:
         debts=(a_debt(4), a_debt(5)),
         forgiven=(a_debt(3),),
     )
-    assert Manifest.from_json(through_json(manifest.to_json())) == manifest
+    assert decode(Manifest, encode(manifest)) == manifest
 
 
-def test_a_report_comes_back_equal_from_json() -> None:
-    report = replace(a_report(), paid=Paid(5, 2, 0.25))
-    assert TaskReport.from_json(through_json(report.to_json())) == report
+def test_reports_come_back_equal_and_those_of_matches_apart() -> None:
+    report, match = replace(a_report(), paid=Paid(5, 2, 0.25)), MatchReport("m", 9, 1, 0, None, 3, 4, 0.5)
+    texts = [report_text(report), report_text(match), report_text(report)]
+    assert reports_in(texts) == ([report, report], [match])
 
 
-def test_a_piece_and_a_routing_come_back_equal_from_json() -> None:
-    piece, routing = spread((0, 0, 4), (3, 9, 11)), together(2, 3, (0, 2, 1, 1))
-    assert Piece.from_json(through_json(piece.to_json())) == piece
-    assert Routing.from_json(through_json(routing.to_json())) == routing
+@pytest.mark.parametrize("text", ["{}", '{"operator":"near"}', '{"task":null,"match":null}'])
+def test_a_line_without_a_report_is_not_passed_over(text: str) -> None:
+    with pytest.raises(ValueError, match="that of a task or that of a match"):
+        reports_in([text])
 
 
 @pytest.mark.parametrize(
@@ -104,13 +100,12 @@ def test_a_piece_and_a_routing_come_back_equal_from_json() -> None:
     [(Plan, a_plan(5)), (Manifest, a_manifest(5, a_piece("s/1"))), (TaskReport, a_report())],
 )
 def test_what_comes_back_writes_the_same_text_again(kind: Any, value: Any) -> None:
-    text = json.dumps(value.to_json())
-    assert json.dumps(kind.from_json(json.loads(text)).to_json()) == text
+    assert encode(decode(kind, encode(value))) == encode(value) == encode_exactly(value)
 
 
 def test_other_values_write_another_text() -> None:
-    assert json.dumps(a_plan(5).to_json()) != json.dumps(replace(a_plan(5), seed=8).to_json())
-    assert json.dumps(a_manifest(5).to_json()) != json.dumps(a_manifest(5, a_piece("s/1")).to_json())
+    assert encode(a_plan(5)) != encode(replace(a_plan(5), seed=8))
+    assert encode(a_manifest(5)) != encode(a_manifest(5, a_piece("s/1")))
 
 
 # -- pieces --------------------------------------------------------------------------------------------------

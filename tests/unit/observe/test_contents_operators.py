@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from tidegate.model.codec import to_plain
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.samples import Sampled
@@ -55,7 +56,7 @@ def manifest(made: dict[str, Any] | None) -> Manifest:
     sifter = Sifter((Axis("x"),), regions, np.array([0.1, 0.75]), version=3, z=0.625, sample_share=0.02)
     match = {
         "queries": "f",
-        "sample": Sampled(np.zeros((9, 1)), np.zeros(9, np.int32)).to_json(),
+        "sample": to_plain(Sampled(np.zeros((9, 1)), np.zeros(9, np.int32))),
         "sifter": sifter.to_json(),
         "frequencies": [0.5, 0.5],
         "quality": 0.875,

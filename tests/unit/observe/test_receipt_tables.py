@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.control.receipts.recall import Estimate
+from tidegate.model.codec import to_plain
 from tidegate.observe.receipt_tables import COLUMNS, frame, receipt_rows, totals
 
 LEDGER = {"offered": 10, "processed": 7, "shed": 3, "late": 0, "rejected": 0, "filtered": 0, "unexplained": 0}
@@ -21,7 +22,7 @@ def receipt(batch: int, output: dict[str, Any]) -> dict[str, Any]:
 
 def estimated(found: float, others: float, variance: float) -> dict[str, Any]:
     estimate = Estimate(found, found - 1, others, variance, 15.0, 1e6)
-    return {"estimate": estimate.to_json(), "why": ["skipped_pairs"]}
+    return {"estimate": to_plain(estimate), "why": ["skipped_pairs"]}
 
 
 def test_a_frame_has_a_row_a_batch_and_stream_or_output() -> None:
@@ -42,7 +43,7 @@ def test_a_query_without_batches_has_an_empty_frame() -> None:
 
 
 def test_batches_add_up_and_so_do_their_estimates() -> None:
-    sure = Estimate(100.0, 100.0).to_json()
+    sure = to_plain(Estimate(100.0, 100.0))
     many = [receipt(0, {"mode": "EXACT", "estimate": sure})]
     many += [receipt(batch, estimated(20.0, 81.0, 400.0)) for batch in range(1, 5)]
     stream, output = totals(many)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tests.unit.route.loads import load_of, mixed_codes, one_sided, zipf_counts
 
 from tidegate.errors import FlowError
+from tidegate.model.codec import decode, encode_exactly
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.baselines import ContRand, HashOnly, RandomSpread
@@ -53,7 +54,7 @@ def play(strategy: Strategy, batches: int = 12, *, by_json: bool = False) -> lis
         current, memory = strategy.decide(load_of(CODES, stored, probes, current, batch), current, memory)
         if by_json:
             memory = json.loads(json.dumps(memory))
-            current = Assignment.from_json(json.loads(json.dumps(current.to_json())))
+            current = decode(Assignment, encode_exactly(current))
         story.append(current)
     return story
 
@@ -113,10 +114,10 @@ def test_what_goes_in_stays_as_it_was(strategy: Strategy) -> None:
     arrays = (load.codes, load.homes, load.keys.stored, load.keys.probes, load.partitions.stored)
     for array in arrays:
         array.flags.writeable = False
-    before = json.dumps(current.to_json())
+    before = encode_exactly(current)
     strategy.decide(load, current, {})
     strategy.resize(load, current, INSTANCES + 1)
-    assert json.dumps(current.to_json()) == before
+    assert encode_exactly(current) == before
 
 
 @every_strategy

@@ -10,6 +10,7 @@ from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest
 from tidegate.state.manifest_log import ManifestLog
 from tidegate.state.store.memory import MemoryStore
+from tidegate.state.store.sealed import seal
 from tidegate.state.store.store import Store
 
 
@@ -163,3 +164,14 @@ def test_other_files_in_the_folder_are_left_alone(memory: Store) -> None:
 def test_a_snapshot_distance_below_one_is_refused(memory: Store) -> None:
     with pytest.raises(StateError, match="at least 1"):
         ManifestLog(memory, snapshot_every=0)
+
+
+@pytest.mark.parametrize("missing", ["pieces", "debts", "chain"])
+def test_a_delta_that_does_not_say_what_changed_is_refused(memory: Store, missing: str) -> None:
+    log = committed(memory, growing(2))
+    path = "manifests/0000000001.json"
+    body = json.loads(memory.read(path))["body"]
+    del body[missing]
+    alter(memory, path, seal("manifest", 1, body))
+    with pytest.raises(StateError, match=f"{path}.*missing required field `{missing}`"):
+        log.load(1)

@@ -17,8 +17,7 @@ hold. None of them looks at a clock or draws a random number.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -73,14 +72,6 @@ class Decision:
     keep_share: float = 1.0
     #: Part of the windows, by age, that is kept; what is older is thrown away.
     reach: float = 1.0
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Decision:
-        left, right = (ProbeOrder(w["fraction"], tuple(w["order"])) for w in raw["windows"])
-        return cls(**{**raw, "windows": (left, right)})
 
 
 @dataclass(frozen=True)

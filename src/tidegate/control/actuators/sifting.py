@@ -26,6 +26,7 @@ from tidegate.api.goal import Shed
 from tidegate.control.actuators.join_policies import rate_rule
 from tidegate.control.actuators.paper_rate import batch_load, expected_rows
 from tidegate.control.actuators.sifter_choice import ChoiceSettings, Seen, choose
+from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport
@@ -139,7 +140,7 @@ def _learnt(
     axes, samples = len(queries.boxes.axes), settings.choice.samples
     known: Mapping[str, Any] = {"frequencies": None, "quality": None} if last is None else last
     seen = Seen(
-        old=Sampled.empty(axes) if last is None else Sampled.from_json(last["sample"]),
+        old=Sampled.empty(axes) if last is None else from_plain(Sampled, last["sample"]),
         new=Sampled.joined([Sampled.empty(axes), *_samples(reports)]),
         offered=0 if name in settings.at_sources else offered,
         sampled=sum(report.sampled for report in reports),
@@ -151,7 +152,7 @@ def _learnt(
     chosen = choose(settings.choice, settings.shed, queries, sifter, known["frequencies"], seen, z, share)
     return {
         "queries": queries.fingerprint,
-        "sample": chosen.sample.last(samples).to_json(),
+        "sample": to_plain(chosen.sample.last(samples)),
         "sifter": replace(chosen.sifter, sample_share=share).to_json(),
         "frequencies": chosen.frequencies,
         "quality": chosen.quality if chosen.why else known["quality"],
@@ -193,4 +194,4 @@ def _passed(report: MatchReport) -> int:
 
 
 def _samples(reports: Sequence[MatchReport]) -> list[Sampled]:
-    return [Sampled.from_json(report.sample) for report in reports if report.sample]
+    return [report.sample for report in reports if report.sample is not None]

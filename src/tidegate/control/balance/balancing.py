@@ -23,6 +23,7 @@ from tidegate.api.balance import BICLIQUE, Balance
 from tidegate.control.balance.loads import loads_of
 from tidegate.control.balance.rerouting import check_topology, first_routing, rerouted
 from tidegate.errors import FlowError
+from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -85,18 +86,6 @@ class Remembered:
     memories: tuple[Memory, ...]
     #: The strategy that wants it: another one begins anew.
     strategy: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "strategy": self.strategy,
-            "wanted": [one.to_json() for one in self.wanted],
-            "memories": [dict(memory) for memory in self.memories],
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Remembered:
-        wanted = tuple(map(Assignment.from_json, raw["wanted"]))
-        return cls(wanted, tuple(raw["memories"]), raw["strategy"])
 
 
 def strategy_of(balance: Balance) -> Strategy:
@@ -175,7 +164,7 @@ def learn(
         ]
         wanted = tuple(_allowed(assignment, settings.joins[name].scatters) for assignment, _ in decided)
         memories = tuple(memory for _, memory in decided)
-        learnt[name] = Remembered(wanted, memories, before.strategy).to_json()
+        learnt[name] = to_plain(Remembered(wanted, memories, before.strategy))
     return learnt
 
 
@@ -237,7 +226,7 @@ def begun(settings: BalanceSettings, manifest: Manifest, ahead: Mapping[str, Seq
             for load, first in zip(loads, before.wanted, strict=True)
         )
         routing[name] = replace(first_routing(wanted), version=routing[name].version)
-        known[name] = replace(before, wanted=wanted).to_json()
+        known[name] = to_plain(replace(before, wanted=wanted))
     return replace(manifest, routing=routing, control={**manifest.control, CONTROL: known})
 
 
@@ -247,7 +236,7 @@ def _remembered(
     """What is known of a join, unless another strategy knew it."""
     strategy = settings.strategy(name).name
     if known is not None and known["strategy"] == strategy:
-        return Remembered.from_json(known)
+        return from_plain(Remembered, known)
     wanted = _first_wanted(settings, name, instances)
     return Remembered(wanted, tuple({} for _ in wanted), strategy)
 
@@ -274,7 +263,7 @@ def reroute(
                 ),
             )
         routing[name], cuts[name] = rerouted(current, before.wanted, name, manifest.pieces)
-        known[name] = before.to_json()
+        known[name] = to_plain(before)
     return routing, {name: some for name, some in cuts.items() if some}, known
 
 

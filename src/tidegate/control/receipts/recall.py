@@ -21,10 +21,10 @@ estimate. Estimates of several batches or windows add up (`pooled`): their sampl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -68,13 +68,6 @@ class Estimate:
         """Between these lies the recall, in 95 of 100 batches."""
         _, low, high = found_shares(np.array([astuple(self)]))
         return float(low[0]), float(high[0])
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Estimate:
-        return cls(**raw)
 
 
 def found_shares(

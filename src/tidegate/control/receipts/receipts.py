@@ -49,6 +49,7 @@ from tidegate.control.receipts.recall import Estimate, Recall, found_shares, rec
 from tidegate.errors import explain
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.model.codec import to_plain
 from tidegate.model.graph import Lineage, Outlet, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -183,7 +184,7 @@ def _found(name: str, ways: Lineage, told: Told, losses: Losses) -> Row:
         return {}
     if name not in losses.why:
         pairs = float(sum(report.matches for report in mine))
-        known = {"estimate": Estimate(pairs, pairs).to_json()} if name in ways.pairing else {}
+        known = {"estimate": to_plain(Estimate(pairs, pairs))} if name in ways.pairing else {}
         return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
     if losses.why[name] != {SKIPPED_PAIRS} or name not in ways.pairing:
         return {}
@@ -195,7 +196,7 @@ def _found(name: str, ways: Lineage, told: Told, losses: Losses) -> Row:
         "recall": recall.total.recall,
         "recall_low": low,
         "recall_high": high,
-        "estimate": recall.total.to_json(),
+        "estimate": to_plain(recall.total),
         "by_lag": _by_lag(recall, ways.operators[name].within),
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from tidegate.driver.frames.pass_input import result
 from tidegate.driver.io.staging import read_staged
 from tidegate.driver.operators.protocol import Operator
 from tidegate.driver.operators.tap import Tap
-from tidegate.model.reports import Entered, MatchReport, TaskReport, is_match_report
+from tidegate.model.reports import Entered, MatchReport, TaskReport, reports_in
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
@@ -184,8 +183,4 @@ def _with_dropped(reports: list[TaskReport], operator: str, entered: Entered) ->
 
 def _collected(frame: DataFrame | None) -> Reports:
     """The reports in a frame: one row per operator and task, however many rows came out."""
-    found = [json.loads(row[REPORT]) for row in frame.collect()] if frame is not None else []
-    return (
-        [TaskReport.from_json(raw) for raw in found if not is_match_report(raw)],
-        [MatchReport.from_json(raw) for raw in found if is_match_report(raw)],
-    )
+    return reports_in(row[REPORT] for row in frame.collect()) if frame is not None else ([], [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,13 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.model.pieces import Piece
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import report_text, reports_in
 from tidegate.state.segments import SegmentWriter
 from tidegate.state.store.paths import segment_path
 from tidegate.state.store.store import open_store
 from tidegate.worker.join.joined_rows import Assembler
 from tidegate.worker.join.settle import Settling
-from tidegate.worker.join.task import JoinInstance, report_json
+from tidegate.worker.join.task import JoinInstance
 from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
 from tidegate.worker.runtime.owned_state import OwnedState
@@ -32,6 +31,7 @@ from tidegate.worker.runtime.task_runner import (
     instance_in,
     partition_of,
 )
+from tidegate.worker.runtime.worker_cache import worker_cache
 
 
 def find_candidates(work: JoinWork, finding: JoinWork, context: Context) -> ArrowFunction:
@@ -69,9 +69,6 @@ def settle_judged(work: JoinWork, context: Context) -> ArrowFunction:
 def _attempt(task: SparkTask | None) -> int:
     """What both steps know and no other attempt of the task does."""
     return 0 if task is None else task.taskAttemptId()
-
-
-from tidegate.worker.runtime.worker_cache import worker_cache
 
 
 class Handover:
@@ -125,7 +122,7 @@ class SettleInstance:
                 emitted += good.num_rows
                 yield good.select(self.assembler.schema.names).cast(self.assembler.schema)
         started = time.thread_time()
-        first = TaskReport.from_json(json.loads(report()))
+        ((first,), _) = reports_in([report()])
         self._open_new(first.added, settling)
         for run, rows in settling.leaving():
             emitted += len(rows)
@@ -134,7 +131,7 @@ class SettleInstance:
         written = self.writer.close()
         cpu_seconds += time.thread_time() - started
         yield self.assembler.report(
-            report_json(
+            report_text(
                 replace(
                     first,
                     emitted=emitted,

@@ -12,7 +12,6 @@ iterator of Arrow batches, which is how it is tested.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from tidegate.join.selective.planned import skips_nothing
 from tidegate.join.selective.selection import KEEP, purpose, row_identity, within_share
 from tidegate.model.pieces import Piece
-from tidegate.model.reports import Paid, PartitionLoad, TaskReport
+from tidegate.model.reports import Paid, PartitionLoad, TaskReport, report_text
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.places import stored_in
@@ -102,7 +101,7 @@ class JoinInstance:
                 break
             yield result
             self.counts.begin()
-        yield self.assembler.report(report_json(self.report(settling)))
+        yield self.assembler.report(report_text(self.report(settling)))
 
     def _stage(self, results: Iterator[pa.RecordBatch], settling: Settling) -> pa.RecordBatch:
         """Write the results where sinks will read them; only the report goes back through Spark."""
@@ -112,7 +111,7 @@ class JoinInstance:
         staged = self._staged if stage.close() else None
         self.counts.lap()
         report = replace(self.report(settling), staged=staged)
-        return pa.RecordBatch.from_arrays([pa.array([report_json(report)])], names=[REPORT])
+        return pa.RecordBatch.from_arrays([pa.array([report_text(report)])], names=[REPORT])
 
     def _finder(self) -> Finder:
         new = [*self.new, *self.borrowed]
@@ -354,7 +353,3 @@ class References:
 def _column(table: pa.Table, name: str) -> NDArray[Any]:
     column: NDArray[Any] = table.column(name).to_numpy()
     return column
-
-
-def report_json(report: TaskReport) -> str:
-    return json.dumps(report.to_json(), separators=(",", ":"))

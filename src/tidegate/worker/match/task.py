@@ -9,7 +9,6 @@ how it is tested.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.model.reports import MatchReport
+from tidegate.model.reports import MatchReport, report_text
 from tidegate.model.samples import Sampled
 from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.sift.filter.decision import keep_by_hash
@@ -239,10 +238,10 @@ class MatchTask:
             kept=tuple(counts.kept.tolist()),
             sampled=counts.sampled,
             tried=counts.tried,
-            sample=Sampled.joined([Sampled.empty(axes), *counts.samples]).to_json(),
+            sample=Sampled.joined([Sampled.empty(axes), *counts.samples]),
             staged=staged,
         )
-        text = pa.array([json.dumps(report.to_json())])
+        text = pa.array([report_text(report)])
         if self.work.stage_root is not None:
             return pa.RecordBatch.from_arrays([text], names=[REPORT])
         nulls = [pa.nulls(1, field.type) for field in self._schema if field.name != REPORT]

@@ -11,7 +11,6 @@ come; a merge adds up those of equal group and pane. Nothing here imports Spark.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from tidegate.join.probe.order import sort_by_code_time
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.reports import PartitionLoad, TaskReport
+from tidegate.model.reports import PartitionLoad, TaskReport, report_text
 from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds
 from tidegate.route.places import stored_in
@@ -105,7 +104,7 @@ class WindowInstance:
             stage.write(closed)
         staged = self._staged if stage.close() else None
         report = self._report(closed.num_rows, time.thread_time() - started, staged)
-        yield pa.RecordBatch.from_arrays([pa.array([_text(report)])], names=[REPORT])
+        yield pa.RecordBatch.from_arrays([pa.array([report_text(report)])], names=[REPORT])
 
     # -- new partials --------------------------------------------------------------------------------
 
@@ -297,7 +296,8 @@ class WindowInstance:
 
     def _reported(self, report: TaskReport) -> pa.RecordBatch:
         nulls = [pa.nulls(1, field.type) for field in self.columns.schema if field.name != REPORT]
-        return pa.RecordBatch.from_arrays([*nulls, pa.array([_text(report)])], schema=self.columns.schema)
+        text = pa.array([report_text(report)])
+        return pa.RecordBatch.from_arrays([*nulls, text], schema=self.columns.schema)
 
 
 def _order(
@@ -309,10 +309,6 @@ def _order(
     if ((ordered.codes[1:] == ordered.codes[:-1]) & (checks[1:] != checks[:-1])).any():
         return np.lexsort((starts, check, code))
     return ordered.order
-
-
-def _text(report: TaskReport) -> str:
-    return json.dumps(report.to_json(), separators=(",", ":"))
 
 
 def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:

@@ -10,6 +10,7 @@ from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveSheddi
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateLoad
 from tidegate.control.actuators.policy import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction
 from tidegate.errors import FlowError
+from tidegate.model.codec import decode, encode_exactly
 from tidegate_lab.simulate.join.basic_windows import Windows
 
 WINDOWS = Windows((3, 3), 1)
@@ -94,7 +95,7 @@ def test_a_restored_policy_goes_on_with_the_same_answers() -> None:
 
 def test_a_decision_comes_back_from_a_plan() -> None:
     decision = AdaptiveShedding(WINDOWS, FixedRate(0.3)).adapt(CORRELATED)
-    assert Decision.from_json(json.loads(json.dumps(decision.to_json()))) == decision
+    assert decode(Decision, encode_exactly(decision)) == decision
 
 
 @pytest.mark.parametrize(("lengths", "slot"), [((0, 0), 1), ((-1, 5), 1), ((5, 5), -1)])

@@ -10,6 +10,7 @@ from scipy import stats
 
 from tidegate.control.receipts.recall import Estimate, pooled, recall_of, student
 from tidegate.join.selective.selection import GROUPS
+from tidegate.model.codec import from_plain, to_plain
 from tidegate.model.reports import Looks
 from tidegate.model.skip_plan import Skipping
 
@@ -112,4 +113,4 @@ def test_intervals_hold_the_estimate_and_stay_within_what_is_possible(parts: lis
         assert whole.recall <= high * (1 + 1e-9)
     if whole.found and whole.true <= whole.found + whole.unseen:
         assert low >= whole.found / (whole.found + whole.unseen) * (1 - 1e-9)
-    assert Estimate.from_json(whole.to_json()) == whole
+    assert from_plain(Estimate, to_plain(whole)) == whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ from tests.oracle.plain_join import PlainJoin
 from tidegate.join.within import Within
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import reports_in
 from tidegate.state.recovery import referenced, sweep
 from tidegate.worker.runtime.layout import REPORT
 
@@ -48,7 +47,7 @@ class Speculating(PlainEngine):
 
 def _files(batches: list[pa.RecordBatch]) -> set[str]:
     text = batches[-1].column(REPORT)[0].as_py()
-    report = TaskReport.from_json(json.loads(text))
+    ((report,), _) = reports_in([text])
     return referenced(report.added) | {place.file for place in report.matched.values()}
 
 

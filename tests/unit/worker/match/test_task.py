@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidegate.api.range_queries import Query
-from tidegate.model.reports import MatchReport
-from tidegate.model.samples import Sampled
+from tidegate.model.reports import MatchReport, reports_in
 from tidegate.model.times import BEGINNING_US
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.sifter import Sifter
@@ -65,7 +63,12 @@ def run(given: MatchWork, **columns: Any) -> tuple[list[tuple[Any, ...]], MatchR
     batch = pa.RecordBatch.from_pydict(columns)
     *results, last = MatchTask(given, "nowhere").run(iter([batch]))
     rows = [row for result in results for row in zip(*result.to_pydict().values(), strict=True)]
-    return rows, MatchReport.from_json(json.loads(last.column(REPORT)[0].as_py()))
+    return rows, report_in(last)
+
+
+def report_in(last: pa.RecordBatch) -> MatchReport:
+    _, (report,) = reports_in(last.column(REPORT).to_pylist())
+    return report
 
 
 def test_a_row_comes_out_once_for_every_query_that_it_satisfies() -> None:
@@ -96,7 +99,8 @@ def test_samples_are_told_with_their_hits_and_others_by_region() -> None:
     _, report = run(work(sifter=half_open()), x=[1.0, 2.0, 7.0, None], **columns)
     assert report.kept == (1, 1, 1)
     assert report.sampled == 1
-    told = Sampled.from_json(report.sample)
+    told = report.sample
+    assert told is not None
     assert (told.coordinates.tolist(), told.hits.tolist()) == ([[1.0]], [2])
 
 
@@ -124,12 +128,12 @@ def test_what_is_staged_says_what_goes_through_spark(tmp_path: Path, count: int)
     for kept_as in (None, "zstd"):
         work = replace(given, stage_root=str(tmp_path), kept_as=kept_as)
         (staged_report,) = MatchTask(work, f"file-{kept_as}").run(iter([batch]))
-        told = json.loads(staged_report.column(REPORT)[0].as_py())
-        assert told["emitted"] == json.loads(report.column(REPORT)[0].as_py())["emitted"] == len(expected)
-        assert (told["staged"] is None) == (not expected)
-        if not expected:
+        told = report_in(staged_report)
+        assert told.emitted == report_in(report).emitted == len(expected)
+        assert (told.staged is None) == (not expected)
+        if told.staged is None:
             continue
-        table = pq.read_table(tmp_path / told["staged"])
+        table = pq.read_table(tmp_path / told.staged)
         if work.lists_queries:
             names = pc.list_flatten(table.column(QUERY_ID))
             table = table.take(pc.list_parent_indices(table.column(QUERY_ID)))

@@ -1,0 +1,105 @@
+"""Frozen dataclasses as JSON and back, by their annotations: one codec for files, reports and control state.
+
+    value ──encode──▶ bytes ──decode──▶ equal value       what tasks send to the driver; files of their own
+    value ──encode_exactly──▶ bytes ──decode──▶ …         sealed files: refuses what JSON cannot say
+    value ──to_plain──▶ dicts and lists ──from_plain──▶ … part of a larger JSON document
+
+Tuples are lists in JSON, int keys are text, an array is its type, its shape and its bytes in base 64. Reading
+checks every field against its annotation and raises ValueError, which names the field, for whatever does not
+fit. Annotations are therefore resolved when the program runs: what they name must be imported there, not for
+type checkers alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Any, TypeVar, get_args, get_origin
+
+import msgspec
+import numpy as np
+
+#: The version of all that is written into a checkpoint. Raise it with every change of a written value: files
+#: of another version are refused, never guessed at.
+FORMAT = 2
+
+T = TypeVar("T")
+
+
+def encode(value: object) -> bytes:
+    """JSON, as fast as possible. A float that is not finite becomes null, and no float field reads a null."""
+    return _ENCODER.encode(value)
+
+
+def encode_exactly(value: object) -> bytes:
+    """JSON; ValueError or TypeError for NaN, infinities, sets, arrays: what might not come back equal."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_fields).encode()
+
+
+def decode(kind: type[T], text: bytes | str) -> T:
+    """The value that was encoded; ValueError for anything else."""
+    if kind not in _DECODERS:
+        _DECODERS[kind] = msgspec.json.Decoder(kind, dec_hook=_restored)
+    value: T = _DECODERS[kind].decode(text)
+    return value
+
+
+def to_plain(value: object) -> Any:
+    """The value as dicts with text for keys, lists or tuples, text and numbers."""
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_simpler)
+
+
+def from_plain(kind: type[T], plain: object) -> T:
+    """The value that `to_plain` was given, also when `plain` has been JSON since; ValueError otherwise."""
+    return msgspec.convert(plain, kind, str_keys=True, dec_hook=_restored)
+
+
+@dataclass(frozen=True)
+class _Array:
+    """A numpy array in JSON. As bytes, because floats as text are three times as long."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    base64: bytes
+
+
+def _simpler(value: Any) -> Any:
+    """What stands for a value that JSON does not know."""
+    if isinstance(value, np.ndarray):
+        little = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
+        text = base64.b64encode(little.tobytes()).decode()
+        return {"dtype": little.dtype.str, "shape": value.shape, "base64": text}
+    if isinstance(value, float):  # numpy's own
+        return float(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON: {value!r:.100}")
+
+
+def _fields(value: Any) -> Any:
+    """A dataclass as its fields: as `asdict`, without its deep copy."""
+    if is_dataclass(value):
+        return vars(value)
+    if isinstance(value, np.ndarray):
+        raise TypeError("an array among plain values would not come back as one")
+    return _simpler(value)
+
+
+def _restored(kind: Any, plain: object) -> object:
+    """The array that `_simpler` took apart, if it is of the kind that the annotation names."""
+    if kind is object:
+        return plain
+    if get_origin(kind) is not np.ndarray:
+        raise TypeError(f"{kind} cannot be read from JSON")
+    (wanted,) = get_args(get_args(kind)[1])
+    raw = msgspec.convert(plain, _Array)
+    if np.dtype(raw.dtype) != np.dtype(wanted):
+        raise ValueError(f"Expected an array of {np.dtype(wanted)}, got {raw.dtype}")
+    return np.frombuffer(raw.base64, raw.dtype).reshape(raw.shape)
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_simpler)
+#: By type, made when it is first asked for.
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
