@@ -112,7 +112,7 @@ def goal_settings(
         cores,
         OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content) if skips else None,
         SiftSettings(shed, matches, *seconds, at_sources) if sifts else None,
-        DropSettings(shed, network, *seconds, seed) if drops else None,
+        DropSettings(shed, network, seed) if drops else None,
         estimating,
         live=trigger != AVAILABLE_NOW,
     )

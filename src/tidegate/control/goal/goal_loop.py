@@ -177,7 +177,7 @@ def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Wor
         learnt[sifting.CONTROL] = sifting.learn(settings.sifting, before, plan, ran.matched, offered, levels)
     if settings.dropping is not None:
         learnt[window_dropping.CONTROL] = window_dropping.learn(
-            settings.dropping, before, plan, ran.reports, after, busy, cold, levels
+            settings.dropping, before, plan, after, levels
         )
     return learnt
 
