@@ -13,17 +13,7 @@ from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
 
 WINDOWS = Windows((3, 3), 1)
-LOAD = Load(
-    offered=100,
-    fetched=50,
-    seconds=1,
-    busy_seconds=1,
-    comparisons=1,
-    outputs=1,
-    next_rows=1,
-    next_comparisons_full=1,
-    rows=50,
-)
+LOAD = Load(offered=100, fetched=50)
 
 
 def counts(*matches: int) -> AgeCounts:
