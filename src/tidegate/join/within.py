@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, StateError
+from tidegate.errors import FlowError
 from tidegate.model.times import BEGINNING_US, END_US, LEFT
 
 if TYPE_CHECKING:
@@ -156,24 +156,6 @@ class Unbounded:
 
 
 TimeCondition = Within | Tumbling | Unbounded
-
-_KINDS: Mapping[str, type[Within] | type[Tumbling] | type[Unbounded]] = {
-    "within": Within,
-    "tumbling": Tumbling,
-    "unbounded": Unbounded,
-}
-
-
-def condition_from_json(raw: Mapping[str, Any]) -> TimeCondition:
-    """The condition that `to_json` described."""
-    kind = str(raw.get("kind"))
-    if kind not in _KINDS:
-        raise StateError(
-            "The checkpoint names a kind of time condition that is not known here",
-            got=repr(kind),
-            do=f"Known are {', '.join(_KINDS)}; was the checkpoint written by a later version?",
-        )
-    return _KINDS[kind].from_json(raw)
 
 
 def slots_of(times: NDArray[np.int64], slot_us: int) -> NDArray[np.int64]:

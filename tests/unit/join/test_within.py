@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from tidegate.errors import FlowError, StateError
-from tidegate.join.within import Tumbling, Unbounded, Within, condition_from_json, slots_of
+from tidegate.errors import FlowError
+from tidegate.join.within import Tumbling, Unbounded, Within, slots_of
 from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
 
 KINDS = [Within(20, 5), Tumbling(10), Unbounded()]
@@ -120,15 +120,7 @@ def test_slots_are_counted_from_the_epoch_in_both_directions() -> None:
 @pytest.mark.parametrize("condition", KINDS)
 def test_a_condition_comes_back_equal_from_json(condition: Within | Tumbling | Unbounded) -> None:
     raw = json.loads(json.dumps(condition.to_json()))
-    assert condition_from_json(raw) == condition
     assert type(condition).from_json(raw) == condition
-
-
-def test_an_unknown_kind_in_a_checkpoint_is_refused() -> None:
-    with pytest.raises(
-        StateError, match=r"kind of time condition that is not known.*Got: 'sliding'.*later version"
-    ):
-        condition_from_json({"kind": "sliding"})
 
 
 @pytest.mark.parametrize(("left", "right", "side"), [(-1, 0, "left"), (0, -1, "right"), (0, 2**63, "right")])

@@ -139,10 +139,6 @@ class CostModel:
         of_work = min(_ROW_SECONDS * count, _OF_WORK * seconds)
         self.costs[_FIXED], self.costs[part] = seconds - of_work, of_work / count
 
-    def predict(self, effort: Effort) -> float:
-        """Seconds that so much takes."""
-        return self.fixed + float(self.rates @ effort.parts)
-
     def _judge(self, seconds: float, expected: float) -> tuple[float, float]:
         """The weight of a batch, and what is left of those before it."""
         error = seconds - expected

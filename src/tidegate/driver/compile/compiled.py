@@ -137,9 +137,6 @@ class Compiled:
     def join_of(self, node: Join) -> CompiledJoin:
         return next(join for join in self.joins if join.node is node)
 
-    def match_of(self, node: Match) -> CompiledMatch:
-        return next(match for match in self.matches if match.node is node)
-
     def operator_of(self, node: Join | Match | Window) -> CompiledOperator:
         return next(operator for operator in self.operators if operator.node is node)
 
