@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateRule
 from tidegate.control.actuators.policy import Policy, RandomDrop
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate_lab.simulate.join.basic_windows import Windows
+from tidegate_lab.simulate.join.partial_processing import partial_processing
 from tidegate_lab.simulate.join.rate_model import RateModel
 
 RANDOM_DROP = "random drop"

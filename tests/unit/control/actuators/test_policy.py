@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, Load, RateAdaptation
 from tidegate.control.actuators.policy import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction
 from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
+from tidegate_lab.simulate.join.partial_processing import partial_processing
 
 WINDOWS = Windows((3, 3), 1)
 LOAD = Load(offered=100, fetched=50)
