@@ -203,16 +203,8 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class Observed:
-    """What was seen of one stream in one batch."""
+    """What was seen of one stream, or in front of one operator, in one batch."""
 
     offered: int
     rejected: int
-    seen_us: int | None
-
-
-@dataclass(frozen=True)
-class Entered:
-    """Rows that came to an operator, dropped ones too, and the newest of their usable times."""
-
-    rows: int
     seen_us: int | None

@@ -22,7 +22,7 @@ from tidegate.driver.frames import observed
 from tidegate.driver.frames.drop_frames import in_gap
 from tidegate.driver.io.staging import read_staged
 from tidegate.driver.sql_text import condition
-from tidegate.model.reports import Entered, MatchReport, TaskReport, is_match_report
+from tidegate.model.reports import MatchReport, Observed, TaskReport, is_match_report
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
@@ -194,9 +194,9 @@ class Pass:
                 os.remove(file)
 
 
-def _with_dropped(reports: list[TaskReport], operator: str, entered: Entered) -> list[TaskReport]:
+def _with_dropped(reports: list[TaskReport], operator: str, entered: Observed) -> list[TaskReport]:
     """What was dropped in front of an operator is told by the first of its instances."""
-    dropped = entered.rows - sum(report.offered[0] for report in reports if report.operator == operator)
+    dropped = entered.offered - sum(report.offered[0] for report in reports if report.operator == operator)
     return [
         replace(
             report,
