@@ -17,14 +17,14 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.join.selective.content import item_counts, item_shares, match_values
+from tidegate.join.selective.content import item_shares, match_values
 from tidegate.join.selective.row_cells import choose_row_cells
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets, item_sets
 from tidegate.join.sets.pair_finders import Prepared
 from tidegate_lab.simulate.join.basic_windows import Windows, ranges_by_age
-from tidegate_lab.simulate.join.by_content import compare
+from tidegate_lab.simulate.join.by_content import compare, item_counts
 from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
 from tidegate_lab.workloads.selective_join import SECOND_US, Steps, Workload, draw
 

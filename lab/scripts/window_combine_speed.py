@@ -21,11 +21,12 @@ import numpy as np
 
 from tidegate.window.aggregate.aggregates import Merge
 from tidegate.window.aggregate.closing import closing_windows, panes_needed
-from tidegate.window.aggregate.columns import Column, in_order
+from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
 from tidegate.window.aggregate.merge_runs import Run, merge_runs
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
+from tidegate_lab.simulate.windows.run_columns import in_order
 
 ROUNDS = 15
 STEPS = ("order", "stretches", "fetch", "merge")

@@ -10,12 +10,13 @@ import pytest
 
 from tidegate.window.aggregate.aggregates import Aggregate, aggregate
 from tidegate.window.aggregate.closing import Stretches, closing_windows
-from tidegate.window.aggregate.columns import Column, in_order
+from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
 from tidegate.window.aggregate.finals import finish
 from tidegate.window.aggregate.merge_runs import Merged, Run, merge_runs
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
+from tidegate_lab.simulate.windows.run_columns import in_order
 
 PANES = Panes(WindowSpec(7, 3))
 WINDOWS = 12

@@ -15,11 +15,12 @@ from tests.oracle.plain_windows import Row, central_moment, null_if_none, presen
 
 from tidegate.window.aggregate.aggregates import Merge
 from tidegate.window.aggregate.closing import Stretches, cells, closing_windows, panes_needed
-from tidegate.window.aggregate.columns import Column, in_order
+from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
 from tidegate.window.aggregate.merge_runs import Merged, Run, merge_runs
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
+from tidegate_lab.simulate.windows.run_columns import in_order
 
 #: Two codes for five groups: most of them differ in their check codes only.
 GROUPS = {"a": (1, 0), "b": (1, 2**64 - 1), "c": (2**64 - 1, 0), "d": (1, 7), "e": (2**63, 7)}

@@ -14,9 +14,13 @@ from tests.simulation.rates import counts
 from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import overlap
 from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn, looked_at
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
+from tidegate.window.drop.network import Join, Network, Output, Source
 
 SECOND = 1_000_000
 WINDOW_SECONDS = 5
@@ -27,6 +31,14 @@ PAIRS_PER_SECOND = 1200.0
 CALM, RUSH = 5, 20
 WITHIN = Within(WINDOW_SECONDS * SECOND, WINDOW_SECONDS * SECOND)
 KEYED = PlainJoin("join1", "a", "b", "inner", WITHIN, ("a_n", "a_v"), ("b_n", "b_v"))
+NETWORK = Network(
+    (
+        Source("a"),
+        Source("b"),
+        Join("join1", "a", "b", WITHIN.left_us, WITHIN.right_us),
+        Output("pairs", "join1"),
+    )
+)
 OF_SETS = replace(KEYED, condition=overlap(ITEMS, at_least=3), spread=True)
 
 
@@ -45,6 +57,7 @@ def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[B
     join = join or KEYED
     sets = ("join1",) if join.condition is not None and policy == "auto" else ()
     settings = OverloadSettings(Shed(join=policy), ("join1",), 1.0, 1.0, by_content=sets)
+    keep = KeepSettings(GoalSettings(1.0, trigger_seconds=1.0), 1.0, NETWORK, overload=settings)
     engine = PlainEngine([join], {"a": 0, "b": 0}, partitions=1, instances=1)
     random = np.random.default_rng(7)
     beats: list[Beat] = []
@@ -62,12 +75,11 @@ def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[B
         previous = engine.manifest
         skipping = decide(settings, previous, engine.operators)
         engine.run(rows, now_us=int(now * SECOND), skipping=skipping)
-        reports = engine.reports[first:]
-        seconds = _seconds(reports)
-        plan = Plan(engine.manifest.batch, int(now * SECOND), {}, {}, {}, shed=ShedPlan(skipping=skipping))
-        learnt = learn(
-            settings, previous, plan, reports, engine.manifest, engine.operators, BatchTime(seconds)
-        )
+        reports = [_at_our_speed(report) for report in engine.reports[first:]]
+        seconds = FIXED_SECONDS + sum(report.cpu_seconds for report in reports)
+        plan = Plan(engine.manifest.batch, int(now * SECOND), {}, {}, {}, shed=ShedPlan(skipping))
+        ran = Ran(reports, (), {}, seconds, cold=False)
+        learnt = goal_loop.learn(keep, previous, plan, ran, engine.manifest, engine.operators)
         engine.manifest = replace(engine.manifest, control=learnt)
         beats.append(
             Beat(
@@ -82,8 +94,9 @@ def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[B
     return beats
 
 
-def _seconds(reports: list[TaskReport]) -> float:
-    return FIXED_SECONDS + sum(looked_at(look) for r in reports for look in r.looks) / PAIRS_PER_SECOND
+def _at_our_speed(report: TaskReport) -> TaskReport:
+    seconds = sum(map(looked_at, report.looks)) / PAIRS_PER_SECOND
+    return replace(report, cpu_seconds=seconds, looking_seconds=seconds)
 
 
 def test_what_fits_is_done_in_full() -> None:

@@ -12,16 +12,28 @@ from tests.oracle.plain_engine import PlainEngine, Row
 from tests.oracle.plain_join import Cell, PlainJoin
 
 from tidegate.api.goal import Shed
-from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn, looked_at
+from tidegate.control.actuators.join_shedding import OverloadSettings, decide, looked_at
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.control.repair import repair
 from tidegate.control.repair.repair import RepairSettings
 from tidegate.join.within import Within
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan, RepairPlan, ShedPlan
 from tidegate.model.reports import TaskReport
+from tidegate.window.drop.network import Join, Network, Output, Source
 
 SECOND = 1_000_000
 WITHIN = Within(5 * SECOND, 5 * SECOND)
+NETWORK = Network(
+    (
+        Source("a"),
+        Source("b"),
+        Join("join1", "a", "b", WITHIN.left_us, WITHIN.right_us),
+        Output("pairs", "join1"),
+    )
+)
 FIXED_SECONDS, PAIRS_PER_SECOND = 0.2, 1200.0
 #: In calm a batch has 250 pairs in reach, which fits by far; in the rush 4,000, which take three seconds.
 CALM, RUSH = 5, 20
@@ -48,6 +60,7 @@ def play(rates: list[int], when: str = "when idle", bytes_max: int = 1 << 30) ->
     join = PlainJoin("join1", "a", "b", "inner", WITHIN, ("a_n", "a_v"), ("b_n", "b_v"))
     engine = PlainEngine([join], {"a": 0, "b": 0}, partitions=1, instances=1)
     overload = OverloadSettings(Shed(), ("join1",), 1.0, 1.0)
+    keep = KeepSettings(GoalSettings(1.0, trigger_seconds=1.0), 1.0, NETWORK, overload=overload)
     settings = RepairSettings(when, bytes_max, 1.0)
     random = np.random.default_rng(3)
     everything: dict[str, list[Row]] = {"a": [], "b": []}
@@ -65,9 +78,7 @@ def play(rates: list[int], when: str = "when idle", bytes_max: int = 1 << 30) ->
         )
         reports = [_at_our_speed(report) for report in engine.reports[first:]]
         paid = repair.paid_seconds(reports, 1)
-        ordinary = (
-            FIXED_SECONDS + sum(looked_at(look) for r in reports for look in r.looks) / PAIRS_PER_SECOND
-        )
+        ordinary = FIXED_SECONDS + sum(report.cpu_seconds for report in reports)
         plan = Plan(
             engine.manifest.batch,
             int(now * SECOND),
@@ -77,9 +88,8 @@ def play(rates: list[int], when: str = "when idle", bytes_max: int = 1 << 30) ->
             shed=ShedPlan(skipping=skipping),
             repair=RepairPlan(payments=payments),
         )
-        learnt = learn(
-            overload, previous, plan, reports, engine.manifest, engine.operators, BatchTime(ordinary)
-        )
+        ran = Ran(reports, (), {}, ordinary, cold=False)
+        learnt = goal_loop.learn(keep, previous, plan, ran, engine.manifest, engine.operators)
         learnt[repair.CONTROL] = repair.learn(settings, previous, plan, reports, ordinary, cold=False)
         engine.manifest = replace(engine.manifest, control=learnt)
         owed = sum(debt.comparisons for debt in engine.manifest.debts)
@@ -104,7 +114,9 @@ def _rows(random: np.random.Generator, rates: list[int], before: float, now: flo
 
 
 def _at_our_speed(report: TaskReport) -> TaskReport:
-    return replace(report, paid=replace(report.paid, cpu_seconds=report.paid.comparisons / PAIRS_PER_SECOND))
+    paid = replace(report.paid, cpu_seconds=report.paid.comparisons / PAIRS_PER_SECOND)
+    seconds = sum(map(looked_at, report.looks)) / PAIRS_PER_SECOND
+    return replace(report, paid=paid, cpu_seconds=seconds, looking_seconds=seconds)
 
 
 @pytest.fixture(autouse=True)

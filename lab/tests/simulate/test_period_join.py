@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.control.actuators.adaptive import AdaptiveShedding, partial_processing
+from tidegate.control.actuators.adaptive import AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation
 from tidegate.control.actuators.policy import RandomDrop
 from tidegate.join.sets.bitset_pairs import Bitsets
@@ -16,6 +16,7 @@ from tidegate.join.sets.thresholds import Overlap
 from tidegate_lab.simulate.join.basic_windows import Ranges, Windows
 from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine, paper_streams
+from tidegate_lab.simulate.join.partial_processing import partial_processing
 from tidegate_lab.simulate.join.period_join import (
     BY_LOT,
     PART_OF_IT,

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tidegate.control.actuators.paper_rate import RateAdaptation, RateRule
-from tidegate.control.rate_model import RateModel
 from tidegate_lab.simulate.join.batches import Batch, Batches, TrueCosts, run_batches
+from tidegate_lab.simulate.join.rate_model import RateModel
 from tidegate_lab.workloads.selective_join import Steps
 
 MACHINES = {

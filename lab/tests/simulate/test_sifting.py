@@ -12,6 +12,9 @@ import pytest
 from tidegate.api.goal import Shed
 from tidegate.control import planning
 from tidegate.control.actuators.sifting import CONTROL, Offered, SiftSettings, decide, learn
+from tidegate.control.goal import goal_loop
+from tidegate.control.goal.goal_step import KeepSettings, Ran
+from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Decided, ShedPlan
@@ -21,11 +24,13 @@ from tidegate.observe.shed_metrics import sift_told
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
+from tidegate.window.drop.network import Box, Network, Output, Source
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 
 #: Seconds: of a batch whatever it does, per row that is offered, per row that passes.
 FIXED, ROW, PASSED = 0.1, 2e-6, 40e-6
 BATCH_SECONDS = 1.0
+NETWORK = Network((Source("s"), Box("match1", "s"), Output("found", "match1")))
 
 
 class Machine:
@@ -35,6 +40,8 @@ class Machine:
         self.workload = workload
         self.queries = draw_queries(workload)
         self.settings = SiftSettings(Shed(**shed), {"match1": self.queries}, BATCH_SECONDS, BATCH_SECONDS)
+        goal = GoalSettings(BATCH_SECONDS, trigger_seconds=BATCH_SECONDS)
+        self.keep = KeepSettings(goal, BATCH_SECONDS, NETWORK, sifting=self.settings)
         self.manifest = planning.first_manifest({}, ["s"], {}, 0)
         self.batches: list[dict[str, Any]] = []
         self.now_us = 0
@@ -78,13 +85,15 @@ class Machine:
             emitted=0,
             cpu_seconds=0.0,
             kept=tuple(kept.tolist()),
+            tried=int(passes.sum()),
             sampled=int(sampled.sum()),
             sample=told,
         )
-        learnt = learn(self.settings, self.manifest, plan, [report], Offered({"match1": rows}, seconds))
-        self.manifest = replace(self.manifest, batch=batch, control={CONTROL: learnt})
+        ran = Ran([], [report], {"match1": rows}, seconds, cold=False)
+        learnt = goal_loop.learn(self.keep, self.manifest, plan, ran, self.manifest, {})
+        self.manifest = replace(self.manifest, batch=batch, control=learnt)
         found = {"z": sifter.z, "passed": passes.mean(), "seconds": seconds, "sifter": sifter}
-        self.batches.append({**found, "why": learnt["matches"]["match1"]["why"]})
+        self.batches.append({**found, "why": learnt[CONTROL]["matches"]["match1"]["why"]})
         return self.batches[-1]
 
 

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation
 from tidegate.control.actuators.policy import Policy, RandomDrop, WindowReduction
 from tidegate.control.actuators.selective import SelectivePolicy
-from tidegate.control.rate_model import RateModel
 from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
 from tidegate_lab.simulate.join.counted_conditions import Condition, CountedOverlap, Equality, codes
 from tidegate_lab.simulate.join.machine import SECOND_US, Machine, Stream, paper_streams
+from tidegate_lab.simulate.join.partial_processing import partial_processing
+from tidegate_lab.simulate.join.rate_model import RateModel
 from tidegate_lab.simulate.join.stream_join import StreamJoin
 from tidegate_lab.simulate.join.trace import COUNTED, Trace
 from tidegate_lab.workloads.selective_join import Steps, Workload, draw, single_values

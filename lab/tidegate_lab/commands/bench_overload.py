@@ -15,7 +15,8 @@ import argparse
 from pathlib import Path
 
 from tidegate.api.goal import JOIN_POLICIES
-from tidegate.cli.arguments import listed, name_among, positive_number, whole_number
+from tidegate.cli.arguments import positive_number, whole_number
+from tidegate_lab.commands.arguments import listed, name_among
 
 CONTENDERS, POLICIES = "tidegate,random,spark,spark-capped", "auto,random"
 PLOTS = "bench-overload"

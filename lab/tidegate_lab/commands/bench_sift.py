@@ -13,9 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tidegate.api.goal import SIFT_POLICIES
-from tidegate.cli.arguments import listed, name_among, positive_int
-from tidegate.cli.quiet_console import console_beside_spark
+from tidegate.cli.arguments import positive_int
+from tidegate_lab.commands.arguments import listed, name_among
 from tidegate_lab.commands.bench_report import add_usual_arguments, print_figures, tell_bars
+from tidegate_lab.commands.console import console_beside_spark
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,9 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tidegate.api.balance import STRATEGIES as KNOWN
-from tidegate.cli.arguments import listed, name_among, positive_int, positive_number
-from tidegate.cli.quiet_console import console_beside_spark
+from tidegate.cli.arguments import positive_int, positive_number
+from tidegate_lab.commands.arguments import listed, name_among
 from tidegate_lab.commands.bench_report import add_usual_arguments, print_figures, tell_bars
+from tidegate_lab.commands.console import console_beside_spark
 from tidegate_lab.commands.real_data import add_real_argument, data_folder
 from tidegate_lab.workloads.skew import GROUPS
 

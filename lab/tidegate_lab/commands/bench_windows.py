@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tidegate.cli.arguments import listed, name_among, positive_int, whole_number
-from tidegate.cli.quiet_console import console_beside_spark
+from tidegate.cli.arguments import positive_int, whole_number
+from tidegate_lab.commands.arguments import listed, name_among
+from tidegate_lab.commands.console import console_beside_spark
 
 if TYPE_CHECKING:
     from rich.console import Console

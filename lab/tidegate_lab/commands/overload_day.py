@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from tidegate.cli.quiet_console import console_beside_spark
+from tidegate_lab.commands.console import console_beside_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

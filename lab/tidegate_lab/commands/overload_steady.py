@@ -13,7 +13,7 @@ import argparse
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from tidegate.cli.quiet_console import console_beside_spark
+from tidegate_lab.commands.console import console_beside_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable

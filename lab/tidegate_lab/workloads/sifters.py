@@ -35,6 +35,7 @@ from tidegate.sift.queries.axes import Axis, places
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
+from tidegate_lab.workloads.box_queries import queries_of_boxes
 from tidegate_lab.workloads.hot_spots import Spread, draw_points
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def draw_queries(workload: Workload) -> QuerySet:
     random = np.random.default_rng([workload.seed, _QUERIES])
     centre = draw_points(spreads(workload)[1], workload.query_count, random)
     half = random.uniform(*workload.query_sides, centre.shape) / 2
-    return QuerySet.of_boxes(
+    return queries_of_boxes(
         [Axis(f"x{k + 1}") for k in range(workload.axes)],
         np.maximum(centre - half, 0.0),
         np.minimum(centre + half, 1.0),

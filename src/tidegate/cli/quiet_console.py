@@ -11,27 +11,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 STANDARD_ERROR = 2
 #: Enough for the cause of a Java error with its trace.
 LINES_SHOWN = 60
-
-
-@contextmanager
-def console_beside_spark(json: str | None) -> Iterator[Console]:
-    """A console of ours while Spark's standard error is turned away; `json` as the command was given it."""
-    from rich.console import Console
-
-    # A copy of the descriptor: what Spark writes to standard error is turned away, what we write is not.
-    told = os.fdopen(os.dup(2 if json == "-" else 1), "w", buffering=1)
-    sys.stdout.flush()
-    with TemporaryDirectory(prefix="tidegate-log-") as logs, standard_error_in(Path(logs) / "spark.log"):
-        yield Console(file=told, highlight=False)
 
 
 @contextmanager

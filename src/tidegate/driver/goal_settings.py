@@ -92,7 +92,7 @@ def goal_settings(
         cores,
         OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content) if skips else None,
         SiftSettings(shed, matches, *seconds, at_sources) if matches and shed.sift != "none" else None,
-        DropSettings(shed, network, *seconds, seed) if windows and shed.window != "none" else None,
+        DropSettings(shed, network, seed) if windows and shed.window != "none" else None,
         estimating,
         live=trigger != AVAILABLE_NOW,
     )

@@ -171,16 +171,8 @@ def reports_in(texts: Iterable[str]) -> tuple[list[TaskReport], list[MatchReport
 
 @dataclass(frozen=True)
 class Observed:
-    """What was seen of one stream in one batch."""
+    """What was seen of one stream, or in front of one operator, in one batch."""
 
     offered: int
     rejected: int
-    seen_us: int | None
-
-
-@dataclass(frozen=True)
-class Entered:
-    """Rows that came to an operator, dropped ones too, and the newest of their usable times."""
-
-    rows: int
     seen_us: int | None

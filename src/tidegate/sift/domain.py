@@ -35,15 +35,6 @@ def domain_of(boxes: Boxes, rows: NDArray[np.float64]) -> Domain:
     return Domain(np.array([lower for lower, _ in bounds]), np.array([upper for _, upper in bounds]))
 
 
-def extents_in(boxes: Boxes, domain: Domain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper coordinates of boxes, clipped to the domain.
-
-    Of a box that holds nothing but NaN or null, which have no volume, both are the same.
-    """
-    low, high = boxes.extents
-    return np.clip(low, domain.low, domain.high), np.clip(high, domain.low, domain.high)
-
-
 def _bounds(axis: Axis, values: NDArray[np.float64], sides: NDArray[np.float64]) -> tuple[float, float]:
     if axis.kind == "category":
         return 0.0, float(axis.other + 1)

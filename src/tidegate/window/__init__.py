@@ -22,7 +22,6 @@ merged partials, masks and time intervals come out. Pure: numpy and numba only, 
     network.py         a query network of such nodes, as one small value
     placement.py       where in a network rows are dropped, and which outputs share their decisions
     kept_arrows.py     which rows pass along each arrow of a network
-    drop_cost.py       what a drop saves: the paper's load model
-    admission.py       how much to drop; and whom to shut off when that is not enough
+    drop_cost.py       what a drop saves, by share of the rows
     interpolation.py   estimates for windows that were dropped
 """

@@ -59,11 +59,6 @@ class Panes:
         """First time of each pane; it ends where the next one begins."""
         return panes // self.per_slide * self.spec.slide_us + panes % self.per_slide * self.rest_us
 
-    def of_windows(self, windows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Per window: its first pane, and the first one beyond it."""
-        first = windows * self.per_slide
-        return first, first + self.per_window
-
     def windows(self, panes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Per pane: the first and the last window that it is part of."""
         return self.spec.holding(self.start(panes))

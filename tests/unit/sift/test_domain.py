@@ -5,7 +5,7 @@ import pytest
 
 from tidegate.api.range_queries import Query
 from tidegate.errors import FlowError
-from tidegate.sift.domain import domain_of, extents_in
+from tidegate.sift.domain import domain_of
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.queries.query_boxes import boxes_of
 
@@ -40,14 +40,6 @@ def test_a_single_whole_number_is_as_wide_as_its_cell() -> None:
 def test_a_category_has_all_of_its_cells_whatever_is_sampled() -> None:
     domain = domain_of(asked("s in ('a', 'b')"), rows(0))
     assert (domain.low.tolist(), domain.high.tolist()) == ([0.0], [3.0])
-
-
-def test_unbounded_sides_of_boxes_end_with_the_domain() -> None:
-    boxes = asked("x > 3 and s != 'a'", "x is null")
-    domain = domain_of(boxes, np.array([[1.0, 0.0], [9.0, 1.0]]))
-    low, high = extents_in(boxes, domain)
-    assert (low[0].round(9).tolist(), high[0].tolist()) == ([3.0, 1.0], [9.0, 2.0])
-    assert low[1, 0] == high[1, 0]
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,20 @@
 
 Paper: selective join, experiments. `random drop` is the paper's baseline: the join is processed fully, and
 rows that do not fit into the input buffers are lost, chosen at random. `… by model` has our rate
-rule (`control/rate_model.py`) in place of algorithm 1.
+rule (`simulate/join/rate_model.py`) in place of algorithm 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateRule
 from tidegate.control.actuators.policy import Policy, RandomDrop
 from tidegate.control.actuators.selective import SelectivePolicy
-from tidegate.control.rate_model import RateModel
 from tidegate_lab.simulate.join.basic_windows import Windows
+from tidegate_lab.simulate.join.partial_processing import partial_processing
+from tidegate_lab.simulate.join.rate_model import RateModel
 
 RANDOM_DROP = "random drop"
 RATE = "rate adaptation"

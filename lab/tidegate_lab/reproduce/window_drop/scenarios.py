@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from tidegate.window.drop.drop_cost import Costs
 from tidegate.window.drop.network import Box, Network, Output, Source, Window
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.reproduce.experiment import Options
+from tidegate_lab.reproduce.window_drop.drop_analysis import Costs
 from tidegate_lab.simulate.windows.delays import Delays
 
 #: 𝓑, in windows.

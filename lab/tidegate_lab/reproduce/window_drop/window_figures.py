@@ -5,7 +5,7 @@ tumbling windows of any size and 0.39 for windows that slide by one row; the sec
 first came out worse for reasons of scheduling. By slide, at a size of 100: the share first rises, as fewer
 results can be saved behind the window, and falls again from a slide of 10 on, where rows begin to go early.
 
-Here rows are counted with real decisions ("counted"), beside the load model (`window/drop/drop_cost.py`),
+Here rows are counted with real decisions ("counted"), beside the load model (`drop_analysis.py`),
 ours and as printed. What we see differently: nothing is scheduled, so tumbling windows lose what the formula
 says. At a slide of 10 and 𝓑 = 10 all that can be saved is 18 % of the work, so the excesses of figure 13 are
 small; the text does not name the paper's. As printed, the load model counts overlaps twice, which shows
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.window.drop.drop_cost import p_for_excess
 from tidegate.window.drop.drop_window import before, result
 from tidegate.window.drop.placement import place
 from tidegate.window.spec import WindowSpec
@@ -30,6 +29,7 @@ from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.claims import number_line, series_line
 from tidegate_lab.reproduce.curves import band_curve
 from tidegate_lab.reproduce.experiment import Options, Outcome
+from tidegate_lab.reproduce.window_drop.drop_analysis import p_for_excess
 from tidegate_lab.reproduce.window_drop.scenarios import MAX_GAP, one_window, one_window_costs, windows
 from tidegate_lab.simulate.windows.delays import all_arrows, least_window_drop
 

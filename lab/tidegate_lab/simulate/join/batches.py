@@ -13,11 +13,12 @@ Guarantee: the same settings and seed give the same batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from tidegate.control.actuators.paper_rate import RateRule, batch_load
+from tidegate_lab.simulate.join.rate_model import PeriodLoad
 from tidegate_lab.workloads.selective_join import Steps
 
 
@@ -74,10 +75,11 @@ def run_batches(run: Batches, rule: RateRule) -> list[Batch]:
         following = begin + max(batch.seconds, run.trigger_seconds)
         expected = rows / (begin - before) * (following - begin)
         rule.adapt(
-            batch_load(
-                rows=round(rows),
+            PeriodLoad(
+                **asdict(batch_load(round(rows), batch.seconds, run.trigger_seconds)),
+                seconds=run.trigger_seconds,
                 busy_seconds=batch.seconds,
-                trigger_seconds=run.trigger_seconds,
+                rows=round(rows),
                 comparisons=round(comparisons),
                 outputs=round(outputs),
                 next_rows=expected,

@@ -15,11 +15,12 @@ rows first, so the newest slot is known as well as the others. Nothing is learnt
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.join.selective.content import item_counts
+from tidegate.errors import StateError
+from tidegate.join.kernel_types import NEW_TIMES, NUMBER, POSITIONS, kernel
 from tidegate.join.selective.content_choice import Direction, StoredItems, choose_by_content
 from tidegate.join.sets.item_sets import ItemSets, bitsets, item_sets
 from tidegate_lab.simulate.join.basic_windows import Windows, ranges_by_age
@@ -136,3 +137,27 @@ def _by_time(both: list[_Truth], fraction: float) -> float:
     before = np.cumsum(sizes[best]) - sizes[best]
     taken = np.clip(fraction * sizes.sum() - before, 0, sizes[best])
     return float((matches[best] * taken / np.maximum(sizes[best], 1)).sum())
+
+
+def item_counts(stored: ItemSets, slot_of_row: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+    """Per item and slot: the rows that contain it. Inverted lists of a slot have them as their lengths."""
+    slot_of_row = np.ascontiguousarray(slot_of_row, np.int64)
+    counts = np.zeros((stored.universe, slots), np.int64)
+    fit = slot_of_row.shape == (len(stored),)
+    if not fit or not _count_items(stored.bounds, stored.items, slot_of_row, slots, counts.ravel()):
+        raise StateError(
+            "Rows and slots do not fit together",
+            got=f"slots of {slot_of_row.shape}, {len(stored)} rows, {slots} slots",
+        )
+    return counts
+
+
+@kernel(POSITIONS, POSITIONS, POSITIONS, NUMBER, NEW_TIMES)
+def _count_items(bounds: Any, items: Any, slot_of_row: Any, slots: Any, counts: Any) -> Any:
+    """Whether all slots were slots; if not, the counts are worth nothing."""
+    for row in range(slot_of_row.size):
+        if not 0 <= slot_of_row[row] < slots:
+            return False
+        for at in range(bounds[row], bounds[row + 1]):
+            counts[items[at] * slots + slot_of_row[row]] += 1
+    return True

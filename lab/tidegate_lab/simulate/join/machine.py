@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.actuators.paper_rate import RateLoad
 from tidegate.control.actuators.policy import AgeCounts, Telemetry
 from tidegate.errors import FlowError
 from tidegate.join.sets.item_sets import bitsets
 from tidegate_lab.simulate.join.counted_conditions import codes
+from tidegate_lab.simulate.join.rate_model import PeriodLoad
 from tidegate_lab.workloads.selective_join import Steps, Workload, draw
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Period:
         }
 
     def telemetry(self, machine: Machine, next_rows: float, next_comparisons_full: float) -> Telemetry:
-        load = RateLoad(
+        load = PeriodLoad(
             offered=self.offered,
             fetched=self.fetched,
             seconds=machine.period_us / SECOND_US,

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.control.actuators.paper_rate import RateLoad
 from tidegate.control.actuators.policy import AgeCounts, Decision, Policy, Telemetry
 from tidegate.join.selective.selection import EXPLORE, PLACE, lots, purpose, within_share
 from tidegate.join.sets.inverted_lists import InvertedLists
@@ -43,6 +42,7 @@ from tidegate_lab.simulate.join.basic_windows import (
     whole_or_nothing,
 )
 from tidegate_lab.simulate.join.machine import SECOND_US
+from tidegate_lab.simulate.join.rate_model import PeriodLoad
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -194,7 +194,7 @@ class PeriodJoin:
     def _telemetry(
         self, period: PeriodTrace, full: tuple[AgeCounts, AgeCounts], cost_planned: float
     ) -> Telemetry:
-        load = RateLoad(
+        load = PeriodLoad(
             offered=period.offered,
             fetched=period.fetched,
             seconds=self._machine.period_seconds,

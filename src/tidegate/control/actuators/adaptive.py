@@ -95,8 +95,3 @@ class AdaptiveShedding:
         left, right = (TimeCorrelation.restore(learnt) for learnt in raw["learnt"])
         restored._learnt = left, right
         return restored
-
-
-def partial_processing(windows: Shape, rate: RateRule) -> AdaptiveShedding:
-    """Rate adaptation alone: the newest part of each window."""
-    return AdaptiveShedding(windows, rate, AdaptiveSettings(time_correlation=False, direction=False))

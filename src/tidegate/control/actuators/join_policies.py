@@ -9,18 +9,14 @@ import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
-from tidegate.control.actuators.paper_rate import RateAdaptation, RateLoad, RateRule
+from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateRule
 from tidegate.control.actuators.policy import Policy, RandomDrop, WindowReduction, Work
 from tidegate.control.actuators.selective import SelectivePolicy
-from tidegate.control.rate_model import RateModel, RateModelSettings
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.window.lifetime import Lifetime, RowsLifetime
-
-#: Of the time of a batch: on a shared machine single batches often take a tenth longer than others.
-HEADROOM = 0.15
 
 
 class JoinShape:
@@ -41,32 +37,16 @@ class JoinShape:
         return np.ones(self.ages[0]), np.ones(self.ages[1])
 
 
-class _Shared:
-    """One rate for many policies: adapted once, by the controller."""
-
-    def __init__(self, rule: RateRule) -> None:
-        self._rule = rule
-
-    @property
-    def fraction(self) -> float:
-        return self._rule.fraction
-
-    def adapt(self, load: RateLoad) -> float:
-        return self._rule.fraction
-
-    def snapshot(self) -> dict[str, Any]:
-        return {}
-
-
 def rate_rule(shed: Shed, known: Mapping[str, Any] | None) -> RateRule:
-    if shed.rate == "paper":
-        return RateAdaptation() if known is None else RateAdaptation.restore(known)
-    settings = RateModelSettings(headroom=HEADROOM)
-    return RateModel(settings) if known is None else RateModel.restore(known, settings)
+    """Algorithm 1 where the user asks for it; otherwise r = 1, until the goal of the query gives a level."""
+    if shed.rate != "paper":
+        return FixedRate(1.0)
+    return RateAdaptation.restore(known) if known else RateAdaptation()
 
 
-def policy_of(shed: Shed, shape: JoinShape, rule: RateRule, known: Mapping[str, Any] | None) -> Policy:
-    rate = _Shared(rule)
+def policy_of(shed: Shed, shape: JoinShape, fraction: float, known: Mapping[str, Any] | None) -> Policy:
+    """One rate for many policies: the controller decides it, they take it as given."""
+    rate = FixedRate(fraction)
     if shed.join == "random":
         return RandomDrop(shape, rate)
     if shed.join == "window-reduction":

@@ -23,7 +23,7 @@ import numpy as np
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.content import bend_after, chooses_by_content, chosen_by_content
 from tidegate.control.actuators.join_policies import JoinShape, kind_of, policy_of, rate_rule
-from tidegate.control.actuators.paper_rate import FixedRate, RateRule, batch_load, expected_rows
+from tidegate.control.actuators.paper_rate import batch_load, expected_rows
 from tidegate.control.actuators.policy import AgeCounts, Telemetry, Work
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.actuators.state_limit import forget, piece_bytes
@@ -70,8 +70,6 @@ class BatchTime:
     """How long a batch took, from its trigger to its commit."""
 
     busy_seconds: float
-    #: Do reports say how long the tasks took?
-    measures_joins: bool = False
     #: Workers have just been started: they load and compile more than they join.
     cold: bool = False
 
@@ -84,14 +82,11 @@ def decide(
     levels = known_of(settings, manifest, "levels") or {}
     forgotten = _forgotten(settings, manifest, operators)
     return {
-        name: _skipping(settings, _rate(rule, name, levels), operators[name], manifest, forgotten.get(name))
+        name: _skipping(
+            settings, levels.get(name, rule.fraction), operators[name], manifest, forgotten.get(name)
+        )
         for name in settings.joins
     }
-
-
-def _rate(rule: RateRule, name: str, levels: Mapping[str, float]) -> RateRule:
-    """The rate of one join: what it was given from outside, or what its own rule says."""
-    return FixedRate(levels[name]) if name in levels else rule
 
 
 def _forgotten(
@@ -150,8 +145,8 @@ def learn(
 ) -> dict[str, Any]:
     """What the controllers know after a batch: goes into its manifest.
 
-    `levels`: the rate of each join, where somebody else decides it; `ahead`: what rows of the next batch will
-    meet, where somebody else foresaw it.
+    `levels`: the rate of each join, as the goal of the query decides it, and `ahead`: what rows of the next
+    batch will meet, as it foresees it. Both are empty where the paper's rule decides (`rate_rule`).
     """
     given = {name: level for name, level in (levels or {}).items() if name in settings.joins}
     rule = rate_rule(settings.shed, known_of(settings, before, "rate"))
@@ -166,31 +161,14 @@ def learn(
     looked = {name: _looked(reports, name, JoinShape(operators[name])) for name in settings.joins}
     for name, values in (worth or {}).items():
         looked[name] = _valued(looked[name], values)
-    full = sum(
-        growth
-        * offered_to(reports, name, 1 - window)
-        * float(works[name][window].sum())
-        / kept_part(settings.shed, plan, name)
-        for name in settings.joins
-        for window in (LEFT, RIGHT)
-    )
-    load = batch_load(
-        rows=rows,
-        busy_seconds=time.busy_seconds,
-        trigger_seconds=settings.batch_seconds,
-        comparisons=sum(comparisons_of(report) for report in reports),
-        outputs=sum(report.matches for report in reports),
-        next_rows=next_rows,
-        next_comparisons_full=full,
-        join_seconds=_join_seconds(reports, settings.parallelism) if time.measures_joins else None,
-    )
+    load = batch_load(rows, time.busy_seconds, settings.batch_seconds)
     # A batch without rows says nothing about what rows cost, and one on cold workers nothing that lasts.
     if rows and not time.cold and not given:
         rule.adapt(load)
     policies = {}
     for name in settings.joins:
         known = (known_of(settings, before, "policies") or {}).get(name)
-        policy = policy_of(settings.shed, JoinShape(operators[name]), _rate(rule, name, given), known)
+        policy = policy_of(settings.shed, JoinShape(operators[name]), given.get(name, rule.fraction), known)
         if rows:
             policy.adapt(Telemetry(load, *_teaching(plan, name, looked[name]), work=works[name]))
         policies[name] = policy.snapshot()
@@ -206,36 +184,27 @@ def learn(
     }
 
 
-def _join_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
-    """Time of all joins: each is as slow as its slowest instance, or as all of them on so many cores."""
-    total = 0.0
-    for name in {report.operator for report in reports}:
-        seconds = [report.cpu_seconds for report in reports if report.operator == name]
-        total += max(max(seconds), sum(seconds) / parallelism)
-    return total
-
-
 def _skipping(
     settings: OverloadSettings,
-    rule: RateRule,
+    fraction: float,
     operator: OperatorTraits,
     manifest: Manifest,
     forgotten: tuple[int, int] | None,
 ) -> Skipping:
     shape, known = JoinShape(operator), (known_of(settings, manifest, "policies") or {}).get(operator.name)
-    policy = policy_of(settings.shed, shape, rule, known)
+    policy = policy_of(settings.shed, shape, fraction, known)
     decision = policy.decision
     work = manifest.control.get("work", {}).get(operator.name)
     left, right = (np.array(one) for one in work) if work else shape.work
     # With r = 1 nothing is left out: the fractions of the two windows may miss it by a rounding.
     first, second = (
-        shares_by_age(probing.order, probing.fraction if rule.fraction < 1 else 1.0, one)
+        shares_by_age(probing.order, probing.fraction if fraction < 1 else 1.0, one)
         for probing, one in zip(decision.windows, (left, right), strict=True)
     )
     skipping = Skipping(
-        fraction=rule.fraction,
+        fraction=fraction,
         shares=(first, second),
-        explore_share=decision.full_share if rule.fraction < 1 else 0.0,
+        explore_share=decision.full_share if fraction < 1 else 0.0,
         explore_depth=decision.full_depth,
         keep_share=decision.keep_share,
         forget_us=_later(_forget(decision.reach, shape, operator.name, manifest), forgotten),

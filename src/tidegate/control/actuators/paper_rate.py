@@ -8,7 +8,7 @@ chance that more is possible; if it is not, the next period takes it back.
 
 Guarantee: 0 < r <= 1; r is a function of r before and of the last load; `snapshot` → `restore` gives the same
 answers. On steady overload r keeps rising above what fits and falling back (that is the rule, not a fault of
-ours); `rate_model.py` is the rule that does not.
+ours); the goal of a query (`control/goal/level_controller.py`) comes to rest.
 
 Where we differ: the paper's r can reach 0 when nothing at all was fetched, and no boost leads back from
 there. Ours stops at `fraction_min`. With batches, `batch_load` says what "offered" and "fetched" are.
@@ -28,22 +28,10 @@ FRACTION_MIN = 0.001
 
 @dataclass(frozen=True)
 class RateLoad:
-    """What one period (or batch) was offered and did, both streams together, and what the next one brings."""
+    """Rows that one period (or batch) was offered, and those that it fetched, both streams together."""
 
     offered: float
     fetched: float
-    #: Time there was, and time the work took (less than that when not overloaded).
-    seconds: float
-    busy_seconds: float
-    comparisons: int
-    outputs: int
-    #: Rows that the next period will have, and the comparisons that they would cost with r = 1.
-    next_rows: float
-    next_comparisons_full: float
-    #: Rows that were processed; `fetched` of a batch counts only those that fitted into its time.
-    rows: float
-    #: The part of the busy time that the join itself took, where that is measured: the rest is overhead.
-    join_seconds: float | None = None
 
 
 class RateRule(Protocol):
@@ -117,20 +105,11 @@ class FixedRate:
         return self._fraction
 
     def snapshot(self) -> dict[str, Any]:
-        return {"fraction": self._fraction}
+        """Empty: whoever gives r keeps it."""
+        return {}
 
 
-def batch_load(
-    *,
-    rows: int,
-    busy_seconds: float,
-    trigger_seconds: float,
-    comparisons: int,
-    outputs: int,
-    next_rows: float,
-    next_comparisons_full: float,
-    join_seconds: float | None = None,
-) -> RateLoad:
+def batch_load(rows: int, busy_seconds: float, trigger_seconds: float) -> RateLoad:
     """A batch as a period: it is offered its rows, and fetches those that fit between two triggers.
 
         trigger   |─────────────|─────────────|
@@ -139,18 +118,7 @@ def batch_load(
     A backlog makes the batch larger, hence longer, hence counts as offered.
     """
     fits = min(1.0, trigger_seconds / busy_seconds) if busy_seconds > 0 else 1.0
-    return RateLoad(
-        offered=rows,
-        fetched=rows * fits,
-        seconds=trigger_seconds,
-        busy_seconds=busy_seconds,
-        comparisons=comparisons,
-        outputs=outputs,
-        next_rows=next_rows,
-        next_comparisons_full=next_comparisons_full,
-        rows=rows,
-        join_seconds=join_seconds,
-    )
+    return RateLoad(rows, rows * fits)
 
 
 def expected_rows(rows: int, began_us: int | None, now_us: int, interval_seconds: float) -> float:

@@ -3,8 +3,8 @@
 Paper: sifters, section II-E (operational model). After every batch the controller knows how many rows were
 offered to a match, how many passed its sifter, and how long the batch took. From these it learns
 
-    z        the part of the offered rows that there is time for: `rate_model.py`, with rows that pass in the
-             place of comparisons (the paper leaves the throttler to others)
+    z        the part of the offered rows that there is time for: the level that the goal of the query gives
+             (the paper leaves the throttler to others)
     sample   the newest rows that passed as samples, with the number of queries that each satisfies
 
 and asks for a new sifter where the last one no longer serves (`sifter_choice.py`), for the next plan.
@@ -89,7 +89,8 @@ def learn(
 ) -> dict[str, Any]:
     """What is known after a batch: goes into its manifest.
 
-    `levels`: z of each match, where somebody else decides it.
+    `levels`: z of each match, as the goal of the query decides it; empty where the paper's rule for joins
+    does (`rate_rule`).
     """
     levels = levels or {}
     known = before.control.get(CONTROL, {})
@@ -98,17 +99,7 @@ def learn(
     interval = max(settings.trigger_seconds, offered.busy_seconds)
     next_rows = expected_rows(rows, known.get("began_us"), plan.now_us, interval)
     if rows and not offered.cold and not levels.keys() & settings.matches.keys():
-        rule.adapt(
-            batch_load(
-                rows=rows,
-                busy_seconds=offered.busy_seconds,
-                trigger_seconds=settings.batch_seconds,
-                comparisons=sum(_passed(report) for report in reports),
-                outputs=sum(report.emitted for report in reports),
-                next_rows=next_rows,
-                next_comparisons_full=next_rows,
-            )
-        )
+        rule.adapt(batch_load(rows, offered.busy_seconds, settings.batch_seconds))
     matches = {}
     for name, queries in settings.matches.items():
         mine = [report for report in reports if report.operator == name]
@@ -187,10 +178,6 @@ def _passing(queries: QuerySet, name: str) -> Sifter:
 def _fits(known: Mapping[str, Any] | None, queries: QuerySet) -> bool:
     """Was this learnt with the same queries? They may change between two runs: nothing is stored of them."""
     return known is not None and known["queries"] == queries.fingerprint
-
-
-def _passed(report: MatchReport) -> int:
-    return report.received - report.late - report.rejected
 
 
 def _samples(reports: Sequence[MatchReport]) -> list[Sampled]:

@@ -1,44 +1,37 @@
 """Decides which windows are dropped when batches take longer than the goal allows.
 
-Paper: window drop, sections 2.3 and 3.6. After every batch the controller knows how many rows came to the
-windows, how many of them passed, and how long the batch took. From these it learns
+Paper: window drop, sections 2.3 and 3.6. After every batch the goal of the whole query (`goal_loop.py`) says
+how much of the windows has to go (`levels`). From these this controller takes
 
-    f      the part of the rows that there is time for: `rate_model.py`, with rows that pass as comparisons
-    p      the least share of windows that must go so that only f of the work is left (`admission.py`)
+    p      the share of windows that a drop lets go, at most what its longest gap allows
     shut   outputs of which nothing is computed any more, because no p within all bounds is enough
 
-and decides windows that nobody has seen a row of yet, up to a little beyond the newest row. In a running
-query p and shut come from the goal of the whole query (`goal_keeping.py`, as `levels`), and the rule of
-windows alone rests; it is the yardstick that simulations compare with.
+and decides windows that nobody has seen a row of yet, up to a little beyond the newest row.
 
-    reports of b ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: runs of dropped windows, per drop
-                                                       └─▶ arrows: which times pass between two operators
+    levels ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: runs of dropped windows, per drop
+                                                 └─▶ arrows: which times pass between two operators
 
-Guarantee: pure functions of what is in the manifest and in the reports. Decisions are in the plan, and a
-decided window is never decided again, so a replay, a late row and every group see the same ones. While f = 1
-no further window is dropped. Outputs are shut off only after `PATIENCE` batches in a row in which no p would
-have been enough.
+Guarantee: pure functions of what is in the manifest and of the levels. Decisions are in the plan, and a
+decided window is never decided again, so a replay, a late row and every group see the same ones. While
+all levels are 0 no further window is dropped. Outputs are shut off only after `PATIENCE` batches in a row in
+which no p would have been enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from tidegate.api.goal import Shed
-from tidegate.control.actuators.join_policies import rate_rule
-from tidegate.control.actuators.paper_rate import batch_load, expected_rows
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
-from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
-from tidegate.window.drop.admission import Admission, admit
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.kept_arrows import Arrow, kept_on_arrows
-from tidegate.window.drop.network import Network, Node, Output, Source, time_window
+from tidegate.window.drop.network import Network, Output, Source, time_window
 from tidegate.window.drop.placement import Placement, place
 from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
 from tidegate.window.lifetime import Lifetime
@@ -52,10 +45,6 @@ PATIENCE = 5
 AHEAD = 2
 #: Of the rows that the longest gap lets go, so many must go with a shorter one.
 FREED_LEAST = 0.9
-#: How much the last batch counts for the rate of rows.
-RATE_WEIGHT = 0.2
-#: p changes only by more than this: what a model says is never the same twice.
-P_STEP = 0.02
 
 
 @dataclass(frozen=True)
@@ -65,8 +54,6 @@ class DropSettings:
     shed: Shed
     #: Streams, operators and outputs; outputs know how many windows may be missing in a row.
     network: Network
-    batch_seconds: float
-    trigger_seconds: float
     seed: int = 0
 
     @cached_property
@@ -170,71 +157,32 @@ def learn(
     settings: DropSettings,
     before: Manifest,
     plan: Plan,
-    reports: Sequence[TaskReport],
     after: Manifest,
-    busy_seconds: float,
-    cold: bool = False,
-    levels: Mapping[str, float] | None = None,
+    levels: Mapping[str, float],
 ) -> dict[str, Any]:
     """What is known after a batch: goes into its manifest.
 
-    `levels`: the share of each drop and who is shut off, where somebody else decides it (`drop_point`).
+    `levels`: the share of each drop (`drop_point`), and 1 for each output that is to be shut off.
     """
     known = before.control.get(CONTROL, {})
-    rule = rate_rule(replace(settings.shed, rate="model"), known.get("rate"))
-    windows = [report for report in reports if time_window(_node(settings, report)) is not None]
-    rows = sum(sum(report.offered) for report in windows)
-    ahead = known.get("rows_ahead")
-    if rows and not cold:
-        # p is a share in the long run: it goes by the rows that come while there is time for a batch.
-        now = expected_rows(rows, known.get("began_us"), plan.now_us, settings.batch_seconds)
-        ahead = now if ahead is None else ahead + RATE_WEIGHT * (now - ahead)
-        rule.adapt(
-            batch_load(
-                rows=rows,
-                busy_seconds=busy_seconds,
-                trigger_seconds=settings.batch_seconds,
-                comparisons=rows - sum(sum(report.dropped) for report in windows),
-                outputs=sum(report.emitted for report in windows),
-                next_rows=ahead,
-                next_comparisons_full=ahead,
-            )
-        )
-    work = _work(known.get("work", {}), reports) if rows else known.get("work", {})
-    network = Network(tuple(_working(node, work) for node in settings.network.nodes))
-    full = sum(node.work for node in network.nodes)
-    wanted = admit(network, rule.fraction * full)
-    short = known.get("short", 0) + 1 if wanted.shut and rule.fraction < 1 else 0
-    shut = wanted.shut if short >= PATIENCE or known.get("shut") else ()
-    last = known.get("shares", {})
-    shares = {name: _share(wanted, drop, last.get(name, 0.0)) for name, drop in settings.drops.items()}
-    given = {
-        name: levels[drop_point(name)] for name in settings.drops if levels and drop_point(name) in levels
-    }
-    if given:
-        shares = {name: min(p, share_max(settings.drops[name].max_gap)) for name, p in given.items()}
-        asked = tuple(output for output in _outputs(settings) if (levels or {}).get(output, 0.0) >= 1)
+    short, shut = 0, []
+    if settings.shed.window == "auto":
+        shares = {
+            name: min(levels[drop_point(name)], share_max(drop.max_gap))
+            for name, drop in settings.drops.items()
+        }
+        asked = [output for output in _outputs(settings) if levels.get(output, 0.0) >= 1]
         short = known.get("short", 0) + 1 if asked else 0
-        shut = asked if short >= PATIENCE or known.get("shut") else ()
-    if settings.shed.window != "auto":
-        shares, shut = {n: _fixed(settings.shed.window, d) for n, d in settings.drops.items()}, ()
+        shut = asked if short >= PATIENCE or known.get("shut") else []
+    else:
+        shares = {name: _fixed(settings.shed.window, drop) for name, drop in settings.drops.items()}
     return {
-        "rate": rule.snapshot(),
-        "began_us": plan.now_us,
-        "rows_ahead": ahead,
-        "work": work,
         "short": short,
-        "shut": list(shut),
+        "shut": shut,
         "shares": shares,
         "drops": dict(plan.shed.dropping),
         "advance_us": {name: _advance(settings, name, before, after, known) for name in settings.drops},
     }
-
-
-def _share(wanted: Admission, drop: Placement, last: float) -> float:
-    """p of a drop; as it was, where it would hardly change."""
-    p = max((p for one, p in wanted.drops if set(one.outputs) & set(drop.outputs)), default=0.0)
-    return last if p and abs(p - last) < P_STEP else p
 
 
 def drop_point(name: str) -> str:
@@ -249,22 +197,6 @@ def _outputs(settings: DropSettings) -> list[str]:
 def _fixed(share: str | float, drop: Placement) -> float:
     """The share that the user gave, or as much of it as the longest gap allows."""
     return min(float(share), share_max(drop.max_gap))
-
-
-def _work(known: Mapping[str, float], reports: Sequence[TaskReport]) -> dict[str, float]:
-    """Rows that each operator would have had, had nothing been dropped: a slow average."""
-    rows: dict[str, float] = {}
-    for report in reports:
-        rows[report.operator] = rows.get(report.operator, 0.0) + sum(report.offered)
-    return {name: 0.8 * known.get(name, now) + 0.2 * now for name, now in rows.items()}
-
-
-def _working(node: Node, work: Mapping[str, float]) -> Node:
-    return replace(node, work=work.get(node.name, 0.0))
-
-
-def _node(settings: DropSettings, report: TaskReport) -> Node:
-    return settings.network.by_name.get(report.operator, Source(report.operator))
 
 
 def _newest(settings: DropSettings, name: str, manifest: Manifest) -> int:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import FlowError
+from tidegate.least_squares import held_costs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -139,10 +140,6 @@ class CostModel:
         of_work = min(_ROW_SECONDS * count, _OF_WORK * seconds)
         self.costs[_FIXED], self.costs[part] = seconds - of_work, of_work / count
 
-    def predict(self, effort: Effort) -> float:
-        """Seconds that so much takes."""
-        return self.fixed + float(self.rates @ effort.parts)
-
     def _judge(self, seconds: float, expected: float) -> tuple[float, float]:
         """The weight of a batch, and what is left of those before it."""
         error = seconds - expected
@@ -162,7 +159,7 @@ class CostModel:
         return (bound / abs(error) if outlier else 1.0), self.settings.forgetting
 
     def _fit(self) -> None:
-        """Least squares, held near the last answer; a negative cost becomes zero and we solve again."""
+        """Least squares, held near the last answer."""
         # In units of what each part contributed while there was much of it, so that seconds per row and per
         # batch can be weighed alike, and a part of which next to nothing is left says nothing about its cost.
         self._much = np.maximum(_LESS * self._much, np.sqrt(np.diag(self._products)))
@@ -173,15 +170,7 @@ class CostModel:
             hold[_FIXED] *= _LEAST_FIXED
         else:
             hold[_COMPARISON if used[_COMPARISON] else _ROW] *= _LEAST
-        products = self._products / np.outer(unit, unit) + np.diag(hold)
-        times = self._times / unit + hold * self.costs * unit
-        while True:
-            parts = np.zeros(_PARTS)
-            parts[used] = np.linalg.solve(products[np.ix_(used, used)], times[used])
-            if (parts >= 0).all():
-                break
-            used &= parts > 0
-        self.costs = parts / unit
+        self.costs = held_costs(self._products, self._times, unit, used, hold, self.costs)
 
     def _noise(self) -> float:
         """What batches are usually off by, as a part of their time."""

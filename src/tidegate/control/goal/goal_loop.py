@@ -159,7 +159,7 @@ def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Wor
     learnt: dict[str, Any] = {}
     busy, cold = ran.busy_seconds, ran.cold
     if settings.overload is not None:
-        time = join_shedding.BatchTime(busy, measures_joins=True, cold=cold)
+        time = join_shedding.BatchTime(busy, cold)
         learnt |= join_shedding.learn(
             settings.overload,
             before,
@@ -177,7 +177,7 @@ def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Wor
         learnt[sifting.CONTROL] = sifting.learn(settings.sifting, before, plan, ran.matched, offered, levels)
     if settings.dropping is not None:
         learnt[window_dropping.CONTROL] = window_dropping.learn(
-            settings.dropping, before, plan, ran.reports, after, busy, cold, levels
+            settings.dropping, before, plan, after, levels
         )
     return learnt
 

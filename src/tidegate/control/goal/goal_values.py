@@ -98,10 +98,6 @@ class Decided:
         # Plain values all of them: nothing that `asdict` would have to copy, in every batch.
         return dict(vars(self))
 
-    @property
-    def sheds(self) -> bool:
-        return any(share > 0 for share in self.lost.values())
-
 
 def warnings(settings: GoalSettings, decided: Decided) -> list[str]:
     """What only the run can tell of a goal that cannot be kept, with the numbers."""

@@ -14,9 +14,9 @@ clock between them, because no fit can tell them apart in time: when four times 
 to do in the same batch, and a join that took it all for pairs would then skip nearly all of them, and with so
 few left never learn better.
 
-Guarantee: `predict` is linear in what operators do, so what leaving something out saves is known without
-trying; a single batch that takes three times as long changes neither overhead nor costs by much; a function
-of the batches observed, `snapshot` → `restore` gives the same answers.
+Guarantee: the time of a batch is linear in what operators do, so what leaving something out saves is known
+without trying; a single batch that takes three times as long changes neither overhead nor costs by much; a
+function of the batches observed, `snapshot` → `restore` gives the same answers.
 """
 
 from __future__ import annotations
@@ -150,10 +150,6 @@ class LoadModel:
     def observe_empty(self, busy_seconds: float) -> None:
         """Learn from a batch without rows: it is all overhead."""
         self._overhead.observe_empty(busy_seconds)
-
-    def predict(self, efforts: Mapping[str, Effort]) -> float:
-        """Seconds of a batch in which operators do this."""
-        return self.fixed + sum(float(self.rates(name) @ one.parts) for name, one in efforts.items())
 
     def snapshot(self) -> dict[str, Any]:
         return {

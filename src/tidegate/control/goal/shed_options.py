@@ -7,7 +7,7 @@ Ours: the papers have one mechanism each, and each has its own knob. Here all sp
     match     z  falls from 1    regions of the data space, least wanted first (`configuration.py`)
     window    f  falls from 1    rows of windows that are estimated (`estimating.py`)
     windows   p  rises from 0    whole windows, up to 𝓑 / (𝓑 + 1) of them (`window/drop/window_drop.py`)
-    output    0 or 1             an output is shut off as a whole (`admission.py`): the last resort
+    output    0 or 1             an output is shut off as a whole: the last resort
 
 An offer is a line of breakpoints. At each it says its level, the part of every operator's effort that is left
 (those behind it have less to do as well), and the share of every output's results that is lost. That share is

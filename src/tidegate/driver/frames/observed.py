@@ -7,45 +7,44 @@ complete as soon as our action is done, so they are read from the execution itse
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 
 from tidegate.errors import BatchFailed
-from tidegate.model.reports import Entered, MatchReport, Observed
+from tidegate.model.reports import MatchReport, Observed
 from tidegate.model.times import BEGINNING_US
+
+#: A number of one observation, by its name.
+Number = Callable[[str], Any]
 
 
 def read(observations: Mapping[str, Observation | str], query: Any) -> dict[str, Observed]:
     """The numbers of all observed streams; `query` is the Java streaming query, None in a batch run."""
-    if not observations:
-        return {}
-    if query is None:
-        return {
-            name: _from_row(watch.get) for name, watch in observations.items() if not isinstance(watch, str)
-        }
-    metrics = query.streamingQuery().lastExecution().observedMetrics()
-    return {name: _from_jvm(name, metrics) for name in observations}
+    return {
+        name: Observed(number("offered"), number("rejected"), number("seen_us"))
+        for name, number in _numbers(observations, query).items()
+    }
 
 
 def read_counts(observations: Mapping[str, Observation | str], query: Any) -> dict[str, int]:
     """Rows that were counted behind boxes, by name."""
-    if query is None:
-        return {name: watch.get["rows"] for name, watch in observations.items() if not isinstance(watch, str)}
-    metrics = query.streamingQuery().lastExecution().observedMetrics() if observations else None
-    return {name: _row(name, metrics).getAs("rows") for name in observations}
+    return {name: number("rows") for name, number in _numbers(observations, query).items()}
 
 
-def read_entered(names: Mapping[str, str], frame: DataFrame) -> dict[str, Entered]:
-    """By operator: what was counted while this frame was collected.
+def read_entered(names: Mapping[str, str], frame: DataFrame) -> dict[str, Observed]:
+    """By operator: what was counted while this frame was collected; its tasks tell which rows were rejected.
 
     A stage that Spark runs again, because a machine with its output was lost, is counted again: then more
     rows are told as dropped than came, and as offered too.
     """
-    metrics = frame._jdf.queryExecution().observedMetrics()
-    found = {operator: _row(name, metrics) for operator, name in names.items()}
-    return {name: _entered(row) for name, row in found.items()}
+    numbers = _published(names.values(), frame._jdf.queryExecution())
+    found = {}
+    for operator, name in names.items():
+        rows, seen_us = numbers[name]("rows"), numbers[name]("seen_us")
+        found[operator] = Observed(rows, 0, None if seen_us == BEGINNING_US else seen_us)
+    return found
 
 
 def judged(seen: Observed, matched: Sequence[MatchReport], newest_us: int) -> Observed:
@@ -68,26 +67,28 @@ def counted_by(matched: Sequence[MatchReport]) -> Observed:
     return Observed(received, sum(report.rejected for report in matched), max(times, default=None))
 
 
-def _entered(row: Any) -> Entered:
-    seen_us = row.getAs("seen_us")
-    return Entered(row.getAs("rows"), None if seen_us == BEGINNING_US else seen_us)
+def _numbers(observations: Mapping[str, Observation | str], query: Any) -> dict[str, Number]:
+    """By observation: its numbers, from where they are in this kind of run."""
+    if not observations:
+        return {}
+    if query is None:
+        return {
+            name: watch.get.__getitem__ for name, watch in observations.items() if not isinstance(watch, str)
+        }
+    return _published(observations, query.streamingQuery().lastExecution())
 
 
-def _from_row(row: Mapping[str, Any]) -> Observed:
-    return Observed(row["offered"], row["rejected"], row["seen_us"])
-
-
-def _from_jvm(name: str, metrics: Any) -> Observed:
-    row = _row(name, metrics)
-    return Observed(row.getAs("offered"), row.getAs("rejected"), row.getAs("seen_us"))
-
-
-def _row(name: str, metrics: Any) -> Any:
-    found = metrics.get(name)
-    if not found.isDefined():
-        raise BatchFailed(
-            f"Spark did not report what it observed of {name!r}",
-            why="Without it the watermark cannot move",
-            do="Run the batch again; if it happens again, this is a bug in Tidegate",
-        )
-    return found.get()
+def _published(names: Iterable[str], execution: Any) -> dict[str, Number]:
+    """By observation: its numbers, from a Java query execution."""
+    metrics = execution.observedMetrics()
+    found = {}
+    for name in names:
+        row = metrics.get(name)
+        if not row.isDefined():
+            raise BatchFailed(
+                f"Spark did not report what it observed of {name!r}",
+                why="Without it the watermark cannot move",
+                do="Run the batch again; if it happens again, this is a bug in Tidegate",
+            )
+        found[name] = row.get().getAs
+    return found

@@ -20,7 +20,7 @@ from tidegate.driver.frames.pass_input import result
 from tidegate.driver.io.staging import read_staged
 from tidegate.driver.operators.protocol import Operator
 from tidegate.driver.operators.tap import Tap
-from tidegate.model.reports import Entered, MatchReport, TaskReport, reports_in
+from tidegate.model.reports import MatchReport, Observed, TaskReport, reports_in
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
@@ -165,9 +165,9 @@ class Pass:
                 os.remove(file)
 
 
-def _with_dropped(reports: list[TaskReport], operator: str, entered: Entered) -> list[TaskReport]:
+def _with_dropped(reports: list[TaskReport], operator: str, entered: Observed) -> list[TaskReport]:
     """What was dropped in front of an operator is told by the first of its instances."""
-    dropped = entered.rows - sum(report.offered[0] for report in reports if report.operator == operator)
+    dropped = entered.offered - sum(report.offered[0] for report in reports if report.operator == operator)
     return [
         replace(
             report,

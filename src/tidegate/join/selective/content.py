@@ -29,7 +29,7 @@ import numpy as np
 from numba import types
 
 from tidegate.errors import StateError
-from tidegate.join.kernel_types import NEW_TIMES, NUMBER, POSITIONS, kernel
+from tidegate.join.kernel_types import NUMBER, POSITIONS, kernel
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.vectors import CACHE_LINE, LANES, LINE, add_products, set_products
 
@@ -50,19 +50,6 @@ class ItemShares:
     table: NDArray[np.float32]
     slots: int
     ages: int
-
-
-def item_counts(stored: ItemSets, slot_of_row: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
-    """Per item and slot: the rows that contain it. Inverted lists of a slot have them as their lengths."""
-    slot_of_row = np.ascontiguousarray(slot_of_row, np.int64)
-    counts = np.zeros((stored.universe, slots), np.int64)
-    fit = slot_of_row.shape == (len(stored),)
-    if not fit or not _count_items(stored.bounds, stored.items, slot_of_row, slots, counts.ravel()):
-        raise StateError(
-            "Rows and slots do not fit together",
-            got=f"slots of {slot_of_row.shape}, {len(stored)} rows, {slots} slots",
-        )
-    return counts
 
 
 def item_shares(counts: NDArray[np.int64], rows: NDArray[np.int64], ages: int) -> ItemShares:
@@ -99,17 +86,6 @@ def match_values(
 
 def _lanes(ages: int) -> int:
     return -(-ages // LANES) * LANES
-
-
-@kernel(POSITIONS, POSITIONS, POSITIONS, NUMBER, NEW_TIMES)
-def _count_items(bounds: Any, items: Any, slot_of_row: Any, slots: Any, counts: Any) -> Any:
-    """Whether all slots were slots; if not, the counts are worth nothing."""
-    for row in range(slot_of_row.size):
-        if not 0 <= slot_of_row[row] < slots:
-            return False
-        for at in range(bounds[row], bounds[row + 1]):
-            counts[items[at] * slots + slot_of_row[row]] += 1
-    return True
 
 
 @kernel(POSITIONS, POSITIONS, types.Array(types.float32, 2, "C"))

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.least_squares import held_costs
 from tidegate.route.auto.work_costs import COUNTED, FIXED
 
 if TYPE_CHECKING:
@@ -85,22 +86,14 @@ def _fit(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _held(products: NDArray[np.float64], times: NDArray[np.float64], hold: float) -> NDArray[np.float64]:
-    """Least squares held near the counted prices; a negative price becomes zero and we solve again."""
+    """Least squares held near the counted prices."""
     near = _scaled(products, times, hold)
     occurs = np.diag(products) > 0
     # In units of what each part contributed, so that seconds per row and per batch can be weighed alike.
     unit = np.sqrt(np.where(occurs, np.diag(products), 1.0))
-    matrix = products / np.outer(unit, unit) + hold * np.eye(5)
-    wanted = times / unit + hold * near * unit
-    used = occurs
-    while True:
-        parts = np.zeros(5)
-        parts[used] = np.linalg.solve(matrix[np.ix_(used, used)], wanted[used])
-        if (parts >= 0).all():
-            break
-        used = used & (parts > 0)
+    prices = held_costs(products, times, unit, occurs, np.full(5, hold), near)
     # What never occurs in this join keeps its counted price.
-    return np.where(occurs, parts / unit, near)
+    return np.where(occurs, prices, near)
 
 
 def _scaled(products: NDArray[np.float64], times: NDArray[np.float64], hold: float) -> NDArray[np.float64]:

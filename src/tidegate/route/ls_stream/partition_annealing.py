@@ -67,11 +67,6 @@ class Ends:
         return np.array([*self.loads, *self.rates, *self.capacities])
 
 
-def migration_impact(ends: Ends, load: float, rate: float, rows_share: float) -> float:
-    """Equation 25, for a set with so much load and input rate, and that share of the straggler's rows."""
-    return float(_impact(ends.packed(), load, rate, rows_share))
-
-
 def choose_partitions(
     loads: NDArray[np.float64],
     rates: NDArray[np.float64],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,14 +47,3 @@ class Column:
             return self.values
         valid = self.valid[:, None] if self.decimal else self.valid
         return np.where(valid, self.values, self.values.dtype.type(value))
-
-
-def in_order(runs: Sequence[Column], order: NDArray[np.int64]) -> Column:
-    """One column of several runs, brought into the order of `runs.merge_runs`."""
-    if len(runs) == 1:
-        return runs[0].take(order)
-    values = np.concatenate([run.values for run in runs])[order]
-    if all(run.valid is None for run in runs):
-        return Column(values)
-    valid = [np.ones(len(run.values), np.bool_) if run.valid is None else run.valid for run in runs]
-    return Column(values, np.concatenate(valid)[order])

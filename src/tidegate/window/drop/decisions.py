@@ -33,11 +33,6 @@ class Decisions:
     #: Ascending, and never touching each other.
     dropped: tuple[tuple[int, int], ...] = ()
 
-    @property
-    def decided_us(self) -> int:
-        """Windows that begin from here on are not decided."""
-        return self.end * self.slide_us
-
     @cached_property
     def runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The dropped runs as two arrays: first window, first window beyond."""
@@ -52,10 +47,6 @@ class Decisions:
             return np.ones(windows.size, np.bool_)
         run = np.searchsorted(first, windows, side="right") - 1
         return (run < 0) | (windows >= end[np.maximum(run, 0)])
-
-    @property
-    def dropped_count(self) -> int:
-        return sum(end - first for first, end in self.dropped)
 
     def forget(self, before_us: int) -> Decisions:
         """Without the runs that lie wholly before a time, about which nobody can ask any more.

@@ -16,8 +16,8 @@ stretches of event time, so the test costs a row one binary search, right after 
 
 Guarantee: kept are exactly the rows that can influence a kept window of an output.
 
-Where we differ: a decision is looked up by window, so no row has to carry one. `carries_mark` says which rows
-the paper's encoding would have to keep for their mark alone: its "fake tuples".
+Where we differ: a decision is looked up by window, so no row has to carry one, and none is kept for its mark
+alone (the paper's "fake tuples").
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tidegate.window.drop.source_range import Step, source_range
 from tidegate.window.spec import WindowSpec
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 
 def kept_times(decisions: Decisions, paths: Sequence[Sequence[Step]]) -> Intervals:
@@ -53,17 +53,3 @@ def _kept_on(decisions: Decisions, path: Sequence[Step]) -> Intervals:
     low, high = source_range(path, wanted_low, wanted_high)
     low[0], high[-1] = BEGINNING_US, END_US
     return merged(low, high)
-
-
-def window_count(
-    spec: WindowSpec, times: NDArray[np.int64], first_us: int = BEGINNING_US // 2
-) -> NDArray[np.int64]:
-    """Definition 1: how many windows each time lies in, of those that start at `first_us` or later."""
-    first, last = spec.holding(times)
-    return np.maximum(last - np.maximum(first, -(-first_us // spec.slide_us)) + 1, 0)
-
-
-def carries_mark(times: NDArray[np.int64], slide_us: int) -> NDArray[np.bool_]:
-    """Of rows in order of time: those that are the first since a window started, and so tell its fate."""
-    slides = times // slide_us
-    return np.concatenate(([True], slides[1:] > slides[:-1])) if times.size else np.zeros(0, np.bool_)

@@ -9,8 +9,7 @@ A node names its parents (`nodes.py`); nodes stand in the order in which rows pa
 
 The nodes of a query network: sources, boxes, windows, joins and outputs.
 
-Without what they compute: only how they change the times of rows, and what their work is. `work` is what a
-node does in a second while nothing is dropped, in any unit that is the same for all.
+Without what they compute: only how they change the times of rows.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ class Source:
     """Rows come in."""
 
     name: str
-    work: float = 0.0
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -42,7 +40,6 @@ class Box:
 
     name: str
     parent: str
-    work: float = 0.0
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -58,7 +55,6 @@ class Window:
     #: Which rows a window of rows holds depends on how many came before.
     spec: WindowSpec | RowsSpec
     by: tuple[str, ...] = ()
-    work: float = 0.0
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -76,7 +72,6 @@ class Join:
     right_us: int
     #: Rows may come out without a partner (outer, semi and anti joins).
     inner: bool = True
-    work: float = 0.0
 
     def __post_init__(self) -> None:
         if self.left_us < 0 or self.right_us < 0:
@@ -106,7 +101,6 @@ class Output:
     name: str
     parent: str
     max_gap: int | None = None
-    work: float = 0.0
 
     def __post_init__(self) -> None:
         if self.max_gap is not None and self.max_gap < 1:

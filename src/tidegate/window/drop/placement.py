@@ -21,7 +21,7 @@ missing in a row than the output's own `max_gap`.
 
 Where we differ: decisions go by time alone and hold for all groups, so windows that group differently are
 homogeneous for us. An output without a time window above it (or with a join in between) has no windows that
-could go missing; it has no drop, and is only ever shut off (`admission.py`).
+could go missing; it has no drop, and is only ever shut off (`control/goal/shed_options.py`).
 """
 
 from __future__ import annotations

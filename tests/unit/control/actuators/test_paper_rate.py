@@ -14,17 +14,7 @@ from tidegate.control.actuators.paper_rate import (
 )
 from tidegate.errors import FlowError
 
-HALF = RateLoad(
-    offered=1000,
-    fetched=500,
-    seconds=5,
-    busy_seconds=5,
-    comparisons=10,
-    outputs=1,
-    next_rows=1000,
-    next_comparisons_full=20,
-    rows=500,
-)
+HALF = RateLoad(offered=1000, fetched=500)
 ALL = replace(HALF, fetched=1000)
 
 
@@ -60,15 +50,7 @@ def test_a_restored_rate_goes_on_with_the_same_answers() -> None:
 
 def test_a_batch_that_took_twice_its_time_fetched_half_of_its_rows() -> None:
     def batch(busy_seconds: float) -> RateLoad:
-        return batch_load(
-            rows=100,
-            busy_seconds=busy_seconds,
-            trigger_seconds=1.0,
-            comparisons=1,
-            outputs=1,
-            next_rows=1,
-            next_comparisons_full=1,
-        )
+        return batch_load(100, busy_seconds, trigger_seconds=1.0)
 
     assert batch(2.0).fetched == 50
     assert batch(0.5).fetched == batch(0.0).fetched == 100

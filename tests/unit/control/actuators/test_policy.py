@@ -6,25 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding, partial_processing
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateLoad
 from tidegate.control.actuators.policy import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction
 from tidegate.errors import FlowError
 from tidegate.model.codec import decode, encode_exactly
 from tidegate_lab.simulate.join.basic_windows import Windows
+from tidegate_lab.simulate.join.partial_processing import partial_processing
 
 WINDOWS = Windows((3, 3), 1)
-LOAD = RateLoad(
-    offered=100,
-    fetched=50,
-    seconds=1,
-    busy_seconds=1,
-    comparisons=1,
-    outputs=1,
-    next_rows=1,
-    next_comparisons_full=1,
-    rows=50,
-)
+LOAD = RateLoad(offered=100, fetched=50)
 
 
 def counts(*matches: int) -> AgeCounts:

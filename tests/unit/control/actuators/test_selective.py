@@ -13,17 +13,7 @@ from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
 
 WINDOWS = Windows((4, 4), 1)
-LOAD = RateLoad(
-    offered=100,
-    fetched=100,
-    seconds=1,
-    busy_seconds=1,
-    comparisons=1,
-    outputs=1,
-    next_rows=1,
-    next_comparisons_full=1,
-    rows=100,
-)
+LOAD = RateLoad(offered=100, fetched=100)
 NOTHING = AgeCounts(np.zeros(5, np.int64), np.zeros(5, np.int64))
 
 

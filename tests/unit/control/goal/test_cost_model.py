@@ -19,6 +19,10 @@ def truth(effort: Effort) -> float:
     return float(TRUE @ [1, *effort.parts])
 
 
+def predicted(model: CostModel, effort: Effort) -> float:
+    return model.fixed + float(model.rates @ effort.parts)
+
+
 def taught(batches: int, seed: int = 1) -> CostModel:
     random, model = np.random.default_rng(seed), CostModel()
     for _ in range(batches):
@@ -34,7 +38,7 @@ def test_costs_are_found_once_batches_have_differed_enough() -> None:
 def test_a_first_batch_is_put_down_to_its_comparisons() -> None:
     model = CostModel()
     model.observe(Effort(1000, 1_000_000, 1000), 2.0)
-    assert model.predict(Effort(1000, 1_000_000, 1000)) == pytest.approx(2.0, rel=0.01)
+    assert predicted(model, Effort(1000, 1_000_000, 1000)) == pytest.approx(2.0, rel=0.01)
     assert model.costs[2] * 1_000_000 > 1.0
 
 
@@ -52,7 +56,7 @@ def test_a_machine_that_becomes_slower_is_noticed() -> None:
         effort = drawn(random)
         model.observe(effort, 2 * truth(effort))
     some = Effort(3e3, 3e6, 3e3, 3e6)
-    assert model.predict(some) == pytest.approx(2 * truth(some), rel=0.05)
+    assert predicted(model, some) == pytest.approx(2 * truth(some), rel=0.05)
 
 
 def test_a_restored_model_goes_on_with_the_same_answers() -> None:
@@ -73,9 +77,9 @@ def test_one_batch_that_is_off_is_an_outlier_and_two_in_a_row_are_a_change() -> 
     some = Effort(3e3, 3e6, 3e3, 3e6)
     model = taught(40)
     model.observe(some, 5 * truth(some))
-    assert model.predict(some) == pytest.approx(truth(some), rel=0.1)
+    assert predicted(model, some) == pytest.approx(truth(some), rel=0.1)
     model.observe(some, 5 * truth(some))
-    assert model.predict(some) > 2.5 * truth(some)
+    assert predicted(model, some) > 2.5 * truth(some)
 
 
 def test_what_comparisons_cost_is_remembered_while_next_to_none_are_made() -> None:

@@ -128,7 +128,7 @@ def test_what_paying_costs_is_learnt_and_survives_json() -> None:
         known = replace(known, control={repair.CONTROL: json.loads(json.dumps(learnt))})
     # Two instances that take a second each, on two cores: a second.
     model = CostModel.restore(learnt["model"])
-    assert model.predict(Effort(1, 6000, 20)) == pytest.approx(3.0, rel=0.1)
+    assert model.fixed + float(model.rates @ Effort(1, 6000, 20).parts) == pytest.approx(3.0, rel=0.1)
     assert (learnt["comparisons"], learnt["seconds"]) == (1000, 0.5)
     assert learnt["ordinary"] == [0.3] * repair.ORDINARY_KEPT
 
@@ -137,5 +137,6 @@ def test_cold_batches_and_batches_that_pay_nothing_teach_no_costs() -> None:
     report = replace(a_report(), offered=(3, 4), paid=Paid(1000, 10, 1.0))
     for paid, cold in ((plan(), False), (plan(payments={"near": (Payment(1, ()),)}), True)):
         learnt = learn(SETTINGS, manifest(), paid, [report], 0.3, cold=cold)
-        assert CostModel.restore(learnt["model"]).predict(Effort(1, 1000, 10)) == 0
+        model = CostModel.restore(learnt["model"])
+        assert model.fixed + float(model.rates @ Effort(1, 1000, 10).parts) == 0
         assert (learnt["rows"], learnt["comparisons"]) == (7, 0)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tidegate.errors import StateError
-from tidegate.join.selective.content import ItemShares, item_counts, item_shares, match_values
+from tidegate.join.selective.content import ItemShares, item_shares, match_values
 from tidegate.join.sets.item_sets import ItemSets, item_sets
+from tidegate_lab.simulate.join.by_content import item_counts
 
 
 def packed(rows: list[list[int]], universe: int) -> ItemSets:

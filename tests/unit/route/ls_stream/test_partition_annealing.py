@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tidegate.route.ls_stream.partition_annealing import (
     Annealing,
     Ends,
+    _impact,
     choose_partitions,
     fill,
-    migration_impact,
 )
 from tidegate_lab.simulate.balance.sojourn import service_rate, sojourn_time
 
@@ -23,6 +23,11 @@ Partition = tuple[int, int, int]
 PARTITIONS = st.lists(
     st.tuples(st.integers(0, 50), st.integers(0, 20), st.integers(0, 30)), min_size=1, max_size=8
 )
+
+
+def migration_impact(both: Ends, load: float, rate: float, rows_share: float) -> float:
+    """Equation 25, for a set with so much load and input rate, and that share of the straggler's rows."""
+    return float(_impact(both.packed(), load, rate, rows_share))
 
 
 def ends(loads: tuple[float, float], rates: tuple[float, float] = (40.0, 10.0)) -> Ends:

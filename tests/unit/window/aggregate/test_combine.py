@@ -6,11 +6,12 @@ import pytest
 from tidegate.errors import BatchFailed, FlowError, StateError
 from tidegate.window.aggregate.aggregates import Merge
 from tidegate.window.aggregate.closing import Stretches
-from tidegate.window.aggregate.columns import Column, in_order
+from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
 from tidegate.window.aggregate.finals import finish
 from tidegate.window.aggregate.merge_runs import Run, merge_runs
 from tidegate.window.aggregate.sums import decimal_words, unscaled
+from tidegate_lab.simulate.windows.run_columns import in_order
 
 BOTH = Stretches(np.array([0, 1]), np.array([0, 2]), np.array([3, 4]))
 

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.window.test_spec import specs
 
 from tidegate.window.drop.decisions import Decisions
-from tidegate.window.drop.early_drop import carries_mark, kept_times, window_count
+from tidegate.window.drop.early_drop import kept_times
 from tidegate.window.drop.source_range import JoinReach, Step
 from tidegate.window.drop.window_drop import WindowDrop, share_max
 from tidegate.window.spec import WindowSpec
@@ -57,27 +56,3 @@ def test_kept_are_exactly_the_rows_of_which_some_window_is_kept(
         wanted = {time for begin in begins for time in range(begin, begin + spec.size_us)}
     kept = times[kept_times(decisions, [path]).contain(times)]
     assert kept.tolist() == sorted(wanted & set(times.tolist()))
-
-
-def paper_window_count(spec: WindowSpec, time: int, first: int) -> int:
-    """Definition 1 as printed: three cases, from the first row on."""
-    m, i = spec.size_us // spec.slide_us, (time - first) // spec.slide_us
-    if i < m:
-        return i + 1
-    return m + 1 if time <= first + (i - m) * spec.slide_us + spec.size_us - 1 else m
-
-
-@given(specs(), st.integers(-20, 20), st.integers(0, 300))
-def test_the_window_count_is_that_of_definition_1(spec: WindowSpec, number: int, after: int) -> None:
-    first = number * spec.slide_us
-    found = window_count(spec, np.array([first + after]), first)
-    assert found.tolist() == [paper_window_count(spec, first + after, first)]
-
-
-def test_a_row_lies_in_one_tumbling_window() -> None:
-    assert window_count(WindowSpec(10, 10), np.arange(-20, 20)).tolist() == [1] * 40
-
-
-@pytest.mark.parametrize(("times", "marks"), [([], []), ([3, 3, 12, 19, 20], [1, 0, 1, 0, 1])])
-def test_the_first_row_since_a_window_started_carries_its_mark(times: list[int], marks: list[int]) -> None:
-    assert carries_mark(np.array(times, np.int64), 10).tolist() == [bool(mark) for mark in marks]

@@ -20,6 +20,7 @@ from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain
 from tidegate_lab.reproduce.real_files import require
+from tidegate_lab.workloads.box_queries import queries_of_boxes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,7 +82,7 @@ def _queries(pickups: Pickups, random: np.random.Generator, other_day: NDArray[n
         centres = other_day if pickups.queries == UBER else _positions(pickups.folder, FILES[1])[1]
         centre = centres[random.integers(0, len(centres), count)]
     half = random.uniform(*pickups.query_sides, centre.shape) / 2 * (MAP.high - MAP.low)
-    return QuerySet.of_boxes(
+    return queries_of_boxes(
         (Axis("lat"), Axis("lon")),
         np.maximum(centre - half, MAP.low),
         np.minimum(centre + half, MAP.high),

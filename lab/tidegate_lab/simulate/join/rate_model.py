@@ -3,11 +3,11 @@
 Beyond the selective join paper (section 4.1, algorithm 1), whose rule multiplies r by what went wrong: it
 mistakes a backlog for lasting overload, takes several periods to come back up by 20 % steps, and never rests.
 
-This is `one_goal.py` for a query that is one join: what r there is time for is what one offer alone must
-give. Every period teaches what rows, comparisons and outputs cost; the rows and comparisons of the next are
-known or expected, and how matches fall with r is learnt as well (`yield_curve.py`).
+This is `control/goal/level_controller.py` for a query that is one join: what r there is time for is what one
+offer alone must give. Every period teaches what rows, comparisons and outputs cost; the rows and comparisons
+of the next are known or expected, and how matches fall with r is learnt as well (`yield_curve.py`).
 
-Guarantee: 0 < r <= 1; all that `one_goal.py` says of levels holds for r.
+Guarantee: 0 < r <= 1; all that `level_controller.py` says of levels holds for r.
 """
 
 from __future__ import annotations
@@ -21,13 +21,29 @@ from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_values import BatchSeen, GoalSettings
 from tidegate.control.goal.hysteresis import PatienceSettings
 from tidegate.control.goal.level_controller import LevelController
-from tidegate.control.goal.load_model import LoadModel, Took
+from tidegate.control.goal.load_model import LoadModel
 from tidegate.control.goal.safety_margin import HeadroomSettings
 from tidegate.control.goal.shed_options import rate_offer
-from tidegate.control.yield_curve import YieldCurve
+from tidegate_lab.simulate.join.yield_curve import YieldCurve
 
 #: The one operator, point and output there is.
 _JOIN = "join"
+
+
+@dataclass(frozen=True)
+class PeriodLoad(RateLoad):
+    """What one period (or batch) was offered and did, both streams together, and what the next one brings."""
+
+    #: Time there was, and time the work took (less than that when not overloaded).
+    seconds: float
+    busy_seconds: float
+    comparisons: int
+    outputs: int
+    #: Rows that the next period will have, and the comparisons that they would cost with r = 1.
+    next_rows: float
+    next_comparisons_full: float
+    #: Rows that were processed; `fetched` of a batch counts only those that fitted into its time.
+    rows: float
 
 
 @dataclass(frozen=True)
@@ -60,14 +76,11 @@ class RateModel:
         return self._goal.model
 
     def adapt(self, load: RateLoad) -> float:
+        assert isinstance(load, PeriodLoad), "the model learns from what a period did, not from rows alone"
         self._yield.observe(self._fraction, load.comparisons, load.outputs)
         full = load.next_comparisons_full
         ahead = Effort(load.next_rows, full, full * self._yield.at(1.0))
-        batch = BatchSeen(
-            load.busy_seconds,
-            {_JOIN: Effort(load.rows, load.comparisons, load.outputs)},
-            {} if load.join_seconds is None else {_JOIN: Took(load.join_seconds)},
-        )
+        batch = BatchSeen(load.busy_seconds, {_JOIN: Effort(load.rows, load.comparisons, load.outputs)}, {})
         self._goal.settings = replace(self._goal.settings, batch_seconds=load.seconds)
         offer = rate_offer(_JOIN, {_JOIN: 1.0}, self._yield.bend)
         self._fraction = self._goal.adapt(batch, {_JOIN: ahead}, [offer]).levels[_JOIN]

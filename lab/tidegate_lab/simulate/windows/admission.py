@@ -4,8 +4,11 @@ Paper: window drop, section 2.3: a 𝓑 bounds the loss of an output, p ≤ 𝓑
 be enough within all bounds; then the most costly queries whose bounds cannot be met are shut off as a whole.
 
 One p holds for all drops of a network, each limited by its own bound: every output gives up the same share
-as long as it can. The work of a node falls with the rows that reach it: `drop_cost.py`, for the logical
-window of the arrow that they come by.
+as long as it can. The work of a node falls with the rows that reach it: `window/drop/drop_cost.py`, for the
+logical window of the arrow that they come by.
+
+Where we differ: a running query weighs these drops against everything else that it can leave out
+(`control/goal/shed_options.py`). This is the paper's own rule, as a yardstick.
 
 Guarantee: the least such p, and the fewest steps: one output after the other, that with the most work of its
 own first, and none once the rest fits. Outputs of which nothing may be missing are never shut off.
@@ -13,7 +16,7 @@ own first, and none once the rest fits. Outputs of which nothing may be missing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.window.drop.drop_cost import dropped_rows
@@ -21,6 +24,8 @@ from tidegate.window.drop.network import Network, Node
 from tidegate.window.drop.placement import Placement, place
 from tidegate.window.drop.window_drop import share_max
 
+#: By name of a node: what it does in a second while nothing is dropped, in any unit; no entry: nothing.
+NodeWork = Mapping[str, float]
 #: Halvings of the range in which p is searched: far finer than any measured cost.
 _HALVINGS = 30
 
@@ -38,24 +43,24 @@ class Admission:
     fits: bool
 
 
-def admit(network: Network, capacity: float) -> Admission:
+def admit(network: Network, work: NodeWork, capacity: float) -> Admission:
     """The least loss with which the work of a network fits into a capacity."""
     shut: tuple[str, ...] = ()
     while True:
         left = network.without(frozenset(shut))
         placements = place(left)
         most = max((share_max(drop.max_gap) for drop in placements), default=0.0)
-        enough = work_left(left, placements, most) <= capacity
+        enough = work_left(left, work, placements, most) <= capacity
         may_go = [output.name for output in left.outputs if output.max_gap is not None]
         if enough or not may_go:
-            p = _least_p(left, placements, most, capacity) if enough else most
+            p = _least_p(left, work, placements, most, capacity) if enough else most
             drops = tuple((drop, min(p, share_max(drop.max_gap))) for drop in placements)
-            work = work_left(left, placements, p)
-            return Admission(left, drops, shut, work, work <= capacity)
-        shut = (*shut, max(may_go, key=lambda name: _own_work(left, name)))
+            remaining = work_left(left, work, placements, p)
+            return Admission(left, drops, shut, remaining, remaining <= capacity)
+        shut = (*shut, max(may_go, key=lambda name: _own_work(left, work, name)))
 
 
-def work_left(network: Network, placements: Sequence[Placement], p: float) -> float:
+def work_left(network: Network, work: NodeWork, placements: Sequence[Placement], p: float) -> float:
     """The work of all nodes when every drop takes the share p, or as much as it may."""
     kept: dict[tuple[str, str], float] = {}
     for drop in placements:
@@ -63,7 +68,7 @@ def work_left(network: Network, placements: Sequence[Placement], p: float) -> fl
         for point in drop.behind:
             grid = network.grid_us(point.parent)
             kept[point.parent, point.child] = 1 - share * min(1.0, dropped_rows(point.window, grid))
-    return sum(node.work * _kept_of(node, kept) for node in network.nodes)
+    return sum(work.get(node.name, 0.0) * _kept_of(node, kept) for node in network.nodes)
 
 
 def _kept_of(node: Node, kept: dict[tuple[str, str], float]) -> float:
@@ -72,20 +77,23 @@ def _kept_of(node: Node, kept: dict[tuple[str, str], float]) -> float:
     return sum(kept.get((parent, node.name), 1.0) for parent in node.parents) / len(node.parents)
 
 
-def _least_p(network: Network, placements: Sequence[Placement], most: float, capacity: float) -> float:
-    if work_left(network, placements, 0.0) <= capacity:
+def _least_p(
+    network: Network, work: NodeWork, placements: Sequence[Placement], most: float, capacity: float
+) -> float:
+    if work_left(network, work, placements, 0.0) <= capacity:
         return 0.0
     too_little, enough = 0.0, most
     for _ in range(_HALVINGS):
         middle = (too_little + enough) / 2
-        if work_left(network, placements, middle) <= capacity:
+        if work_left(network, work, placements, middle) <= capacity:
             enough = middle
         else:
             too_little = middle
     return enough
 
 
-def _own_work(network: Network, output: str) -> float:
+def _own_work(network: Network, work: NodeWork, output: str) -> float:
     """What is saved when an output is shut off: the work that is done for nobody else."""
     left = network.without(frozenset({output}))
-    return sum(node.work for node in network.nodes) - sum(node.work for node in left.nodes)
+    kept = {node.name for node in left.nodes}
+    return sum(work.get(node.name, 0.0) for node in network.nodes if node.name not in kept)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tidegate.control.yield_curve import YieldCurve
+from tidegate_lab.simulate.join.yield_curve import YieldCurve
 
 
 def learnt(*seen: tuple[float, float]) -> YieldCurve:

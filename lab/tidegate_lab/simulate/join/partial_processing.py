@@ -1,0 +1,15 @@
+"""Partial processing: the selective join paper's first step, rate adaptation without anything learnt.
+
+Paper: selective join, section 4.1. The newest part of each window is processed, as much of it as r says.
+"""
+
+from __future__ import annotations
+
+from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
+from tidegate.control.actuators.paper_rate import RateRule
+from tidegate.control.actuators.policy import Shape
+
+
+def partial_processing(windows: Shape, rate: RateRule) -> AdaptiveShedding:
+    """Rate adaptation alone: the newest part of each window."""
+    return AdaptiveShedding(windows, rate, AdaptiveSettings(time_correlation=False, direction=False))
