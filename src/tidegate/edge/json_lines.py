@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OPEN, CLOSE = ord("{"), ord("}")
 #: Rows of the first piece that are asked for a column before it is called missing.
-LOOKED_AT = 1000
+SAMPLED_LINES = 1000
 
 
 class JsonLines:
@@ -66,7 +66,7 @@ class JsonLines:
     def missing(self, axes: Sequence[Axis], lines: Lines) -> tuple[list[str], list[str]]:
         """Columns that no row of the first piece has, and those that there are instead."""
         known: dict[str, None] = {}
-        for i in range(min(len(lines), LOOKED_AT)):
+        for i in range(min(len(lines), SAMPLED_LINES)):
             try:
                 row = json.loads(lines.line(i))
             except (RecursionError, ValueError):

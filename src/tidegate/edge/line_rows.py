@@ -15,12 +15,12 @@ from tidegate.edge.json_lines import JsonLines
 from tidegate.edge.lines import PASS_UNREAD, Lines, gathered
 from tidegate.edge.node import Node
 from tidegate.edge.parsing import LineFormat, parse
-from tidegate.edge.source import Sink, Source
+from tidegate.edge.source import EdgeSource, Sink
 from tidegate.errors import FlowError
 from tidegate.sift.filter.decision import DROP
 
 #: Bad lines that are told one by one.
-TOLD = 5
+REPORTED_LINES = 5
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Wishes:
 class LineRows:
     """Lines of one stream; `number` of them have been read so far."""
 
-    def __init__(self, node: Node, sink: Sink, wishes: Wishes, say: Callable[[str], None]) -> None:
-        self._node, self._sink, self._wishes, self._say = node, sink, wishes, say
+    def __init__(self, node: Node, sink: Sink, wishes: Wishes, report: Callable[[str], None]) -> None:
+        self._node, self._sink, self._wishes, self._report = node, sink, wishes, report
         self.number = 0
 
-    def carry(self, source: Source, form: str) -> None:
+    def carry(self, source: EdgeSource, form: str) -> None:
         """All of it, until it ends."""
         known: LineFormat | None = JsonLines() if form == "json" else None
         checked = self._wishes.allow_missing
@@ -69,8 +69,8 @@ class LineRows:
         verdicts = np.full(len(lines), DROP, np.uint8)
         verdicts[parsed.is_row] = self._node.decide(parsed.rows())
         for i, reason in sorted(parsed.bad.items()):
-            if self._node.bad < TOLD:
-                self._say(f"line {self.number + i + 1} is no row: {reason}")
+            if self._node.bad < REPORTED_LINES:
+                self._report(f"line {self.number + i + 1} is no row: {reason}")
             self._node.bad += 1
             verdicts[i] = PASS_UNREAD if self._wishes.keep_bad else DROP
         mark = self._wishes.mark

@@ -27,7 +27,7 @@ _COUNTS_FILE = re.compile(r"counts-(.+)\.json")
 
 
 @dataclass(frozen=True)
-class Counts:
+class NodeCounts:
     """Rows that a node was offered; the lists are of the regions of `version` alone."""
 
     node: str
@@ -48,7 +48,7 @@ class Counts:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> Counts:
+    def from_json(cls, raw: dict[str, Any]) -> NodeCounts:
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
         return cls(**fields)
 
@@ -91,19 +91,19 @@ def newest(directory: str, above: int = -1, passed_over: Collection[str] = ()) -
     return Newest(None, damaged)
 
 
-def write_counts(directory: str, counts: Counts) -> None:
+def write_counts(directory: str, counts: NodeCounts) -> None:
     open_store(directory).write_atomic(
         f"counts-{counts.node}.json", (json.dumps(counts.to_json()) + "\n").encode()
     )
 
 
-def counts_of(directory: str, node: str) -> Counts | None:
+def counts_of(directory: str, node: str) -> NodeCounts | None:
     """What a node has written; None if it has not, yet."""
     store, name = open_store(directory), f"counts-{node}.json"
     if not store.exists(name):
         return None
     try:
-        return Counts.from_json(json.loads(store.read(name)))
+        return NodeCounts.from_json(json.loads(store.read(name)))
     except (AttributeError, TypeError, ValueError) as error:
         raise StateError(
             f"The counts of node {node} are damaged: {name}",
@@ -113,7 +113,7 @@ def counts_of(directory: str, node: str) -> Counts | None:
         ) from error
 
 
-def offered(directory: str) -> Counts:
+def offered(directory: str) -> NodeCounts:
     """The sum over all nodes; the lists are of the newest version that any node runs."""
     found = [_COUNTS_FILE.fullmatch(name) for name in open_store(directory).list()]
     nodes = [counts_of(directory, name.group(1)) for name in found if name]
@@ -125,7 +125,7 @@ def offered(directory: str) -> Counts:
         return tuple(map(sum, zip(*(getattr(counts, name) for counts in current), strict=True)))
 
     totals = ("offered", "kept", "dropped", "sampled", "unplaced", "bad")
-    return Counts(
+    return NodeCounts(
         "all",
         version,
         *(sum(getattr(counts, name) for counts in counted) for name in totals),

@@ -53,7 +53,7 @@ class Stopping:
             signal.signal(number, handler)
 
 
-class Source:
+class EdgeSource:
     """The bytes behind a file descriptor, until they end or somebody asks to stop."""
 
     def __init__(self, fd: int, stopping: Stopping, idle: Callable[[], None] = lambda: None) -> None:

@@ -50,10 +50,12 @@ def plain_name(name: str) -> str:
 
 def network_of(compiled: Compiled) -> Network:
     """Every stream, operator and output, and which way rows go."""
-    streams = [network.Source(name) for name in compiled.sources]
+    streams = [network.DropSourceNode(name) for name in compiled.sources]
     operators = [_operator(compiled, operator) for operator in compiled.operators]
     outputs = [
-        network.Output(output_name(output.name), feeding(compiled, output.node), _gap(compiled, output))
+        network.DropOutputNode(
+            output_name(output.name), feeding(compiled, output.node), _gap(compiled, output)
+        )
         for output in compiled.outputs
     ]
     return Network((*streams, *operators, *outputs))
@@ -64,12 +66,12 @@ def _operator(compiled: Compiled, operator: CompiledOperator) -> network.Node:
     if isinstance(operator, CompiledJoin):
         left, right = (feeding(compiled, side) for side in (operator.node.left, operator.node.right))
         back, ahead = _reaches(operator.node)
-        return network.Join(name, left, right, back, ahead, inner=operator.node.how == "inner")
+        return network.DropJoinNode(name, left, right, back, ahead, inner=operator.node.how == "inner")
     if isinstance(operator, CompiledWindow):
-        return network.Window(
+        return network.DropWindowNode(
             name, feeding(compiled, operator.node.parent), operator.node.spec, operator.node.by
         )
-    return network.Source(name)
+    return network.DropSourceNode(name)
 
 
 def _reaches(join: Join) -> tuple[int, int]:

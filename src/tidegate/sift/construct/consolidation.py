@@ -141,7 +141,12 @@ def _consolidate(
     """
     count, n, (at, region_at, row_share) = len(frequencies), len(walls[0]), sample
     region_qos, nonempty, query_shares = np.zeros(count), np.zeros(count, np.bool_), np.zeros(len(ends))
-    low, high, met, waiting = np.empty(n), np.empty(n), np.empty(count, np.int32), np.empty(count, np.int32)
+    low, high, touched, waiting = (
+        np.empty(n),
+        np.empty(n),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+    )
     rows = np.empty(len(region_at), np.int64)
     # Of the query at hand: its data by volume and its sample rows in each region, and where it has been.
     data, seen = np.zeros(count), np.zeros(count)
@@ -150,9 +155,9 @@ def _consolidate(
     for query in range(len(ends)):
         places, share, found = 0, 0.0, 0
         for box in order[begin : ends[query]]:
-            steps = meet(tree, low, high, met, waiting) if clip(extents, box, walls, low, high) else 0
+            steps = meet(tree, low, high, touched, waiting) if clip(extents, box, walls, low, high) else 0
             for step in range(steps):
-                region = met[step]
+                region = touched[step]
                 part = covered(low, high, bounds, region, walls)
                 if part > 0:
                     places = _visit(region, known, been, places)

@@ -48,13 +48,13 @@ def meet(
     tree: Tree,
     low: NDArray[np.float64],
     high: NDArray[np.float64],
-    met: NDArray[np.int32],
+    touched: NDArray[np.int32],
     waiting: NDArray[np.int32],
 ) -> int:
     """Walk down the tree with a box, put the regions where it arrives into `met`, and say how many."""
     axis, at, children = tree
     if not len(axis):
-        met[0] = 0
+        touched[0] = 0
         return 1
     found, depth = 0, 1
     waiting[0] = 0
@@ -67,7 +67,7 @@ def meet(
             if (low[k] < cut) if side == 0 else (cut < high[k] or cut <= low[k]):
                 child = children[node, side]
                 if child < 0:
-                    met[found] = ~child
+                    touched[found] = ~child
                     found += 1
                 else:
                     waiting[depth] = child

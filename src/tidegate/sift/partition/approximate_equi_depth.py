@@ -17,7 +17,7 @@ import numpy as np
 
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import between, check, inside, whole_axes
-from tidegate.sift.partition.flexible import Division, Part, flexible
+from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -34,7 +34,7 @@ def approximate_equi_depth(
     points = inside(domain, whole, sample[np.isfinite(sample).all(axis=1)])
     scaled = (points - domain.low) / (domain.high - domain.low)
 
-    def divide(part: Part) -> Division | None:
+    def divide(part: FlexiblePart) -> Division | None:
         axis = _axis_of_highest_variance(scaled, part.orders)
         end = _gap_nearest_to_middle(scaled, part.orders, axis)
         if end == 0:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import check, whole_axes
-from tidegate.sift.partition.flexible import Division, Part, flexible
+from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -32,7 +32,7 @@ def approximate_grid(
     check(domain, sample, boxes, regions)
     whole, width = whole_axes(boxes), domain.high - domain.low
 
-    def divide(part: Part) -> Division | None:
+    def divide(part: FlexiblePart) -> Division | None:
         volume, axis, at = _longest_edge(part.low, part.high, width, whole)
         return Division(volume, axis, at) if axis >= 0 else None
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FlexiblePart:
     """A part of the domain: its walls, and the rows in it, in the order of each axis: shape (axes, rows)."""
 
     low: NDArray[np.float64]
@@ -52,20 +52,20 @@ class Division:
 
 
 #: Says how a part is best cut, or that it cannot be.
-Divide = Callable[[Part], Division | None]
+Divide = Callable[[FlexiblePart], Division | None]
 
 
 def flexible(domain: Domain, points: NDArray[np.float64], divide: Divide, regions: int) -> Regions:
     """Cut the part of the highest benefit, again and again; points lie in the domain."""
     tree = CutTree()
-    waiting: list[tuple[float, int, int, Division, Part]] = []
+    waiting: list[tuple[float, int, int, Division, FlexiblePart]] = []
 
-    def wait(region: int, part: Part) -> None:
+    def wait(region: int, part: FlexiblePart) -> None:
         if (division := divide(part)) is not None:
             heappush(waiting, (-division.benefit, -part.rows, region, division, part))
 
     # Sorted once; cutting keeps the order.
-    wait(0, Part(domain.low, domain.high, np.argsort(points.T, axis=1, kind="stable")))
+    wait(0, FlexiblePart(domain.low, domain.high, np.argsort(points.T, axis=1, kind="stable")))
     while waiting and tree.count < regions:
         *_, region, division, part = heappop(waiting)
         below, above = _cut(part, division, points)
@@ -76,13 +76,15 @@ def flexible(domain: Domain, points: NDArray[np.float64], divide: Divide, region
     return tree.regions(domain)
 
 
-def _cut(part: Part, division: Division, points: NDArray[np.float64]) -> tuple[Part, Part]:
+def _cut(
+    part: FlexiblePart, division: Division, points: NDArray[np.float64]
+) -> tuple[FlexiblePart, FlexiblePart]:
     axis, at = division.axis, division.at
     middle_high, middle_low = part.high.copy(), part.low.copy()
     middle_high[axis] = middle_low[axis] = at
     below = points[part.orders, axis] < at
     axes = len(part.low)
     return (
-        Part(part.low, middle_high, part.orders[below].reshape(axes, -1)),
-        Part(middle_low, part.high, part.orders[~below].reshape(axes, -1)),
+        FlexiblePart(part.low, middle_high, part.orders[below].reshape(axes, -1)),
+        FlexiblePart(middle_low, part.high, part.orders[~below].reshape(axes, -1)),
     )

@@ -30,7 +30,7 @@ import numpy as np
 from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import between, check, inside, whole_axes
-from tidegate.sift.partition.flexible import Division, Part, flexible
+from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -55,7 +55,7 @@ def qd_part(
     scaled = (points - domain.low) / (domain.high - domain.low)
     hits_seen = hits[finite].astype(np.float64)
 
-    def divide(part: Part) -> Division | None:
+    def divide(part: FlexiblePart) -> Division | None:
         axis, end, benefit = best_division(scaled, hits_seen, part.orders)
         if axis < 0:
             return None

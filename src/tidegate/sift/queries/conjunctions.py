@@ -17,8 +17,8 @@ import numpy as np
 from tidegate.sift.queries.axes import END, FIRST, NULL, places
 from tidegate.sift.queries.predicates import And, Compare, Predicate, Slot
 from tidegate.sift.queries.ranges import WHOLE_MAX
-from tidegate.sift.queries.space import Line, Space
-from tidegate.sift.queries.templates import Group
+from tidegate.sift.queries.space import AxisCells, Space
+from tidegate.sift.queries.templates import TemplateGroup
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class Single(NamedTuple):
     made: NDArray[np.bool_]
 
 
-def single_boxes(group: Group, space: Space) -> Single:
+def single_boxes(group: TemplateGroup, space: Space) -> Single:
     shape = len(group.members), len(space.lines)
     low, high = np.full(shape, FIRST, np.int64), np.full(shape, END, np.int64)
     made = np.ones(len(group.members), bool)
@@ -65,7 +65,7 @@ def _leaves(tree: Predicate) -> list[tuple[Compare, Slot]] | None:
 
 
 def _filled(
-    line: Line, group: Group, leaf: Compare, slot: Slot
+    line: AxisCells, group: TemplateGroup, leaf: Compare, slot: Slot
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """The places [before, after) that the literals of a slot fill, and which of them are told exactly."""
     kind = line.axis.kind

@@ -56,13 +56,13 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantTruth:
     """True, false, or null, which is neither."""
 
     value: bool | None
 
 
-Predicate = Compare | And | Or | Not | Constant
+Predicate = Compare | And | Or | Not | ConstantTruth
 
 
 def comparisons(predicate: Predicate) -> Iterator[Compare]:
@@ -74,5 +74,5 @@ def comparisons(predicate: Predicate) -> Iterator[Compare]:
             yield node
         elif isinstance(node, Not):
             waiting.append(node.part)
-        elif not isinstance(node, Constant):
+        elif not isinstance(node, ConstantTruth):
             waiting.extend(reversed(node.parts))

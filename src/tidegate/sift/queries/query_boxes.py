@@ -26,7 +26,7 @@ from tidegate.sift.queries.conjunctions import single_boxes
 from tidegate.sift.queries.predicates import comparisons
 from tidegate.sift.queries.slices import Box
 from tidegate.sift.queries.space import Space, SpaceMaker
-from tidegate.sift.queries.templates import Group, grouped
+from tidegate.sift.queries.templates import TemplateGroup, grouped
 from tidegate.sift.queries.truth import true_boxes
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def boxes_of(queries: Sequence[Query], schema: Mapping[str, str]) -> Boxes:
     return Boxes(axes, low[order], high[order], owner[order], len(queries))
 
 
-def _space_of(groups: Iterable[Group], queries: Sequence[Query], schema: Mapping[str, str]) -> Space:
+def _space_of(groups: Iterable[TemplateGroup], queries: Sequence[Query], schema: Mapping[str, str]) -> Space:
     maker = SpaceMaker(schema)
     for group in groups:
         for comparison in comparisons(group.tree):
@@ -65,7 +65,7 @@ def _space_of(groups: Iterable[Group], queries: Sequence[Query], schema: Mapping
         raise refused(queries[0], error) from None
 
 
-def _boxes_of(group: Group, queries: Sequence[Query], space: Space) -> Iterable[Arrays]:
+def _boxes_of(group: TemplateGroup, queries: Sequence[Query], space: Space) -> Iterable[Arrays]:
     members = np.array(group.members, np.int32)
     single = single_boxes(group, space)
     yield single.low[single.made], single.high[single.made], members[single.made]

@@ -24,7 +24,7 @@ from decimal import Decimal
 from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import END, FIRST, NULL
 from tidegate.sift.queries.predicates import Compare, Literal, Number
-from tidegate.sift.queries.space import Line, category
+from tidegate.sift.queries.space import AxisCells, category
 
 #: From here on whole numbers are further apart than one as floats.
 WHOLE_MAX = 2**53
@@ -32,7 +32,7 @@ WHOLE_MAX = 2**53
 _TO_BITS, _FROM_BITS = struct.Struct("<d"), struct.Struct("<q")
 
 
-def edges(line: Line, comparison: Compare, wanted: bool) -> list[int]:
+def edges(line: AxisCells, comparison: Compare, wanted: bool) -> list[int]:
     """The places where the comparison is true, or (`wanted` is False) false."""
     operator, literals = comparison.operator, comparison.literals
     if operator == "<=>":
@@ -62,11 +62,11 @@ def _inside(found: list[int], end: int, wanted: bool) -> list[int]:
     return rest[:-1] if rest and rest[-1] == end else [*rest, end]
 
 
-def _same(line: Line, literal: Literal) -> list[int]:
+def _same(line: AxisCells, literal: Literal) -> list[int]:
     return [NULL, END] if literal is None else _one_of(line, (literal,))
 
 
-def _one_of(line: Line, literals: tuple[Literal, ...]) -> list[int]:
+def _one_of(line: AxisCells, literals: tuple[Literal, ...]) -> list[int]:
     found: list[int] = []
     for before, after in sorted([_filled(line, literal) for literal in literals if literal is not None]):
         if found and before <= found[-1]:  # next to the last one, or the same once more
@@ -76,7 +76,7 @@ def _one_of(line: Line, literals: tuple[Literal, ...]) -> list[int]:
     return found
 
 
-def _ordered(line: Line, operator: str, literal: Literal) -> tuple[int, int]:
+def _ordered(line: AxisCells, operator: str, literal: Literal) -> tuple[int, int]:
     if line.axis.kind == "category":
         raise FlowError(
             f"Column {line.axis.column!r} is a category, and categories have no order here",
@@ -87,7 +87,7 @@ def _ordered(line: Line, operator: str, literal: Literal) -> tuple[int, int]:
     return _filled(line, literal)
 
 
-def _filled(line: Line, literal: Literal) -> tuple[int, int]:
+def _filled(line: AxisCells, literal: Literal) -> tuple[int, int]:
     """The places [before, after) of a literal that is not null."""
     axis, cells = line
     if axis.kind == "category":

@@ -15,7 +15,7 @@ from tidegate.sift.queries.axes import KINDS, Axis
 from tidegate.sift.queries.predicates import Literal
 
 
-class Line(NamedTuple):
+class AxisCells(NamedTuple):
     """An axis, and the number of the cell of each of its categories."""
 
     axis: Axis
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 class Space(NamedTuple):
     """The lines along its axes, and the number of an axis by column as queries write it."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[AxisCells, ...]
     numbers: Mapping[str, int]
 
 
@@ -62,13 +62,13 @@ class SpaceMaker:
                 why="Rows are told apart by the columns that queries compare",
                 do="Compare a column with something, in one query at least",
             )
-        lines: list[Line] = []
+        lines: list[AxisCells] = []
         positions: dict[str, int] = {}
         for column, named in self._categories.items():
             positions[column] = len(lines)
             categories = tuple(sorted(named))
             cells = {value: cell for cell, value in enumerate(categories)}
-            lines.append(Line(Axis(column, self.schema[column], categories), cells))
+            lines.append(AxisCells(Axis(column, self.schema[column], categories), cells))
         numbers = {written: positions[column] for written, column in self._written.items()}
         return Space(tuple(lines), numbers)
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidegate.errors import FlowError
-from tidegate.sift.queries.predicates import And, Compare, Constant, Literal, Not, Number, Or, Predicate
+from tidegate.sift.queries.predicates import And, Compare, ConstantTruth, Literal, Not, Number, Or, Predicate
 
 ALLOWED = (
     "Compare columns with literals by < <= > >= = != <=>, between, in and is null, "
@@ -69,7 +69,7 @@ def _predicate(node: exp.Expr) -> Predicate:
         return Not(_predicate(node.this))
     if isinstance(node, exp.Boolean | exp.Null):
         value = _value(node)
-        return Constant(None if value is None else bool(value))
+        return ConstantTruth(None if value is None else bool(value))
     if isinstance(node, exp.Column):  # a boolean by itself
         return Compare(_column(node), "=", (True,))
     return _leaf(node)

@@ -23,7 +23,7 @@ from decimal import Decimal
 
 from tidegate.api.range_queries import Query, refused
 from tidegate.errors import FlowError
-from tidegate.sift.queries.predicates import Compare, Constant, Literal, Not, Predicate, Slot
+from tidegate.sift.queries.predicates import Compare, ConstantTruth, Literal, Not, Predicate, Slot
 from tidegate.sift.queries.sql import number, parse
 
 _LITERAL = re.compile(
@@ -34,7 +34,7 @@ _PLAIN = re.compile(r"(?:[^\W\d]\w*+|(?<![\w.'])[0-9]++(?![\w.'])|'[0-9]++'|[\s<
 
 
 @dataclass
-class Group:
+class TemplateGroup:
     """Queries of one template."""
 
     tree: Predicate
@@ -51,10 +51,10 @@ class Group:
         return (filled(literal, texts) for literal in comparison.literals for texts in self.literals)
 
 
-def grouped(queries: Iterable[Query]) -> list[Group]:
+def grouped(queries: Iterable[Query]) -> list[TemplateGroup]:
     """The queries by template, in the order in which templates turn up."""
-    groups: dict[str, Group | None] = {}
-    alone: dict[str, Group] = {}
+    groups: dict[str, TemplateGroup | None] = {}
+    alone: dict[str, TemplateGroup] = {}
     for i, query in enumerate(queries):
         pieces = _LITERAL.split(query.where)
         literals = pieces[1::2]
@@ -64,7 +64,7 @@ def grouped(queries: Iterable[Query]) -> list[Group]:
             groups[template] = _group(template)
         group = groups[template]
         if group is None:
-            group = alone.get(query.where) or alone.setdefault(query.where, Group(_parsed(query)))
+            group = alone.get(query.where) or alone.setdefault(query.where, TemplateGroup(_parsed(query)))
         group.members.append(i)
         group.literals.append(literals)
     return sorted([group for group in groups.values() if group] + list(alone.values()), key=_first)
@@ -80,7 +80,7 @@ def filled(literal: Literal, texts: list[str]) -> Literal:
     return number("-" + text if literal.negative else text)
 
 
-def _first(group: Group) -> int:
+def _first(group: TemplateGroup) -> int:
     return group.members[0]
 
 
@@ -91,12 +91,12 @@ def _parsed(query: Query) -> Predicate:
         raise refused(query, error) from None
 
 
-def _group(template: str) -> Group | None:
+def _group(template: str) -> TemplateGroup | None:
     """None: predicates of this template must be parsed themselves."""
     if not _PLAIN.fullmatch(template):
         return None
     try:
-        return Group(_mapped(parse(template), _slot))
+        return TemplateGroup(_mapped(parse(template), _slot))
     except FlowError:
         return None
 
@@ -111,7 +111,7 @@ def _mapped(tree: Predicate, change: Callable[[Literal], Literal]) -> Predicate:
     """The tree with other literals."""
     if isinstance(tree, Compare):
         return Compare(tree.column, tree.operator, tuple([change(literal) for literal in tree.literals]))
-    if isinstance(tree, Constant):
+    if isinstance(tree, ConstantTruth):
         return tree
     if isinstance(tree, Not):
         return Not(_mapped(tree.part, change))

@@ -9,7 +9,7 @@ reverse. Only the set that is asked for is made.
 from __future__ import annotations
 
 from tidegate.errors import FlowError
-from tidegate.sift.queries.predicates import And, Compare, Constant, Not, Predicate
+from tidegate.sift.queries.predicates import And, Compare, ConstantTruth, Not, Predicate
 from tidegate.sift.queries.ranges import edges
 from tidegate.sift.queries.slices import Box, Set, boxes_in, combined, count, from_edges
 from tidegate.sift.queries.space import Space
@@ -36,7 +36,7 @@ def _where(predicate: Predicate, wanted: bool, space: Space) -> Set:
         number = space.numbers[predicate.column]
         found = from_edges(number, edges(space.lines[number], predicate, wanted))
         return _limited(found)
-    if isinstance(predicate, Constant):
+    if isinstance(predicate, ConstantTruth):
         return predicate.value is wanted
     if isinstance(predicate, Not):
         return _where(predicate.part, not wanted, space)

@@ -62,7 +62,7 @@ class Merge(StrEnum):
 
 
 @dataclass(frozen=True)
-class Part:
+class AggregatePart:
     """Partial columns that are merged together: their SQL per pane, and per row."""
 
     merge: Merge
@@ -79,7 +79,7 @@ class Aggregate:
 
     name: str
     arguments: int
-    parts: tuple[Part, ...]
+    parts: tuple[AggregatePart, ...]
     final: str = "as it is"
     result: str = "same"
     #: The types of arguments that make sense; Spark's own names for families of types.
@@ -132,9 +132,9 @@ _BOTH = "{0} IS NOT NULL AND {1} IS NOT NULL"
 _X = f"CASE WHEN {_BOTH} THEN CAST({{0}} AS DOUBLE) END"
 _Y = f"CASE WHEN {_BOTH} THEN CAST({{1}} AS DOUBLE) END"
 
-_COUNT = Part(Merge.SUM, ("count({0})",), (_COUNTED,))
-_SUM = Part(Merge.SUM, ("sum({0})",), ("{0}",))
-_REAL_SUM = Part(Merge.SUM, ("sum(CAST({0} AS DOUBLE))",), ("CAST({0} AS DOUBLE)",))
+_COUNT = AggregatePart(Merge.SUM, ("count({0})",), (_COUNTED,))
+_SUM = AggregatePart(Merge.SUM, ("sum({0})",), ("{0}",))
+_REAL_SUM = AggregatePart(Merge.SUM, ("sum(CAST({0} AS DOUBLE))",), ("CAST({0} AS DOUBLE)",))
 _VARIANCE_PANE = ("CAST(count({0}) AS DOUBLE)", "avg(CAST({0} AS DOUBLE))", "var_pop({0}) * count({0})")
 # A row alone has no spread; NaN and infinity have none that is a number.
 _NO_SPREAD = "CAST({0} AS DOUBLE) - CAST({0} AS DOUBLE)"
@@ -142,10 +142,10 @@ _VARIANCE_ROW = (f"CAST({_COUNTED} AS DOUBLE)", "CAST({0} AS DOUBLE)", _NO_SPREA
 #: Spark's skewness is √n · m3 / m2^1.5 and its kurtosis n · m4 / m2² − 3; both are NULL where m2 is zero.
 _M3 = "coalesce(skewness({0}) * count({0}) * power(var_pop({0}), 1.5D), 0D)"
 _M4 = "coalesce((kurtosis({0}) + 3D) * count({0}) * power(var_pop({0}), 2D), 0D)"
-_VARIANCE = Part(Merge.MOMENTS, _VARIANCE_PANE, _VARIANCE_ROW)
-_THIRD = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3), (*_VARIANCE_ROW, _NO_SPREAD))
-_FOURTH = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3, _M4), (*_VARIANCE_ROW, _NO_SPREAD, _NO_SPREAD))
-_PAIRS = Part(
+_VARIANCE = AggregatePart(Merge.MOMENTS, _VARIANCE_PANE, _VARIANCE_ROW)
+_THIRD = AggregatePart(Merge.MOMENTS, (*_VARIANCE_PANE, _M3), (*_VARIANCE_ROW, _NO_SPREAD))
+_FOURTH = AggregatePart(Merge.MOMENTS, (*_VARIANCE_PANE, _M3, _M4), (*_VARIANCE_ROW, _NO_SPREAD, _NO_SPREAD))
+_PAIRS = AggregatePart(
     Merge.COMOMENTS,
     (
         f"CAST(count({_X}) AS DOUBLE)",
@@ -161,17 +161,17 @@ _BY_TIME = "struct({time} AS key, {0} AS value)"
 _BY_KEY = "CASE WHEN {1} IS NOT NULL THEN struct({1} AS key, {0} AS value) END"
 
 
-def counting_all(part: Part) -> Part:
+def counting_all(part: AggregatePart) -> AggregatePart:
     """The part where its argument is never null, as in `count(*)`: each row counts as one."""
     return replace(part, row=tuple(_ONE if text == _COUNTED else text for text in part.row))
 
 
 def _same(name: str, merge: Merge, accepts: str = "any") -> Aggregate:
     """An aggregate that is its own partial."""
-    return Aggregate(name, 1, (Part(merge, (f"{name}({{0}})",), ("{0}",)),), accepts=accepts)
+    return Aggregate(name, 1, (AggregatePart(merge, (f"{name}({{0}})",), ("{0}",)),), accepts=accepts)
 
 
-def _real(name: str, part: Part) -> Aggregate:
+def _real(name: str, part: AggregatePart) -> Aggregate:
     """A statistic of numbers, which is a double; its formula has its name."""
     arguments = 2 if part.merge is Merge.COMOMENTS else 1
     return Aggregate(name, arguments, (part,), name, "double", "numeric")
@@ -179,7 +179,7 @@ def _real(name: str, part: Part) -> Aggregate:
 
 def _chosen(name: str, merge: Merge, function: str, struct: str, arguments: int) -> Aggregate:
     """The value of the row that is first, or last, by something; values must have an order."""
-    part = Part(merge, (f"{function}({struct})",), (struct,))
+    part = AggregatePart(merge, (f"{function}({struct})",), (struct,))
     return Aggregate(name, arguments, (part,), "value of struct", "same", "orderable")
 
 
@@ -187,25 +187,27 @@ _LISTED = "struct({time} AS time, {tie} AS tie, {0} AS value)"
 _IN_SET = "struct({tie} AS tie, {check} AS check, {0} AS value)"
 
 
-def _items(merge: Merge, function: str, item: str) -> Part:
+def _items(merge: Merge, function: str, item: str) -> AggregatePart:
     """A list of what is not null; a row has a list of one, or none."""
     there = "CASE WHEN {0} IS NOT NULL THEN "
-    return Part(merge, (f"{function}({there}{item} END)",), (f"{there}array({item}) END",))
+    return AggregatePart(merge, (f"{function}({there}{item} END)",), (f"{there}array({item}) END",))
 
 
 _LIST = _items(Merge.CONCAT, "collect_list", _LISTED)
 _SET = _items(Merge.UNION, "collect_set", _IN_SET)
 # By hash: Spark's sketch takes a few types only, and hashes what it takes anyway.
-_HLL = Part(Merge.DISTINCT, ("hll_sketch_agg(CASE WHEN {0} IS NOT NULL THEN {tie} END, {size})",), ())
-_KLL = Part(Merge.QUANTILES, ("kll_sketch_agg_double(CAST({0} AS DOUBLE), {size})",), ())
+_HLL = AggregatePart(
+    Merge.DISTINCT, ("hll_sketch_agg(CASE WHEN {0} IS NOT NULL THEN {tie} END, {size})",), ()
+)
+_KLL = AggregatePart(Merge.QUANTILES, ("kll_sketch_agg_double(CAST({0} AS DOUBLE), {size})",), ())
 
 
-def users_part(arguments: int, *, merged: bool) -> Part:
+def users_part(arguments: int, *, merged: bool) -> AggregatePart:
     """What a user-defined aggregate is made of: rows, which become states where those can be merged."""
     values = ", ".join(f"{{{number}}} AS value{number}" for number in range(arguments))
     row = f"struct({{time}} AS time, {{tie}} AS tie, struct({values}) AS value)"
     merge = Merge.STATES if merged else Merge.ROWS
-    return Part(merge, (f"collect_list({row})",), (f"array({row})",))
+    return AggregatePart(merge, (f"collect_list({row})",), (f"array({row})",))
 
 
 CATALOGUE: dict[str, Aggregate] = {
@@ -215,7 +217,7 @@ CATALOGUE: dict[str, Aggregate] = {
         Aggregate(
             "count_if",
             1,
-            (Part(Merge.SUM, ("count_if({0})",), ("CAST(coalesce({0}, false) AS BIGINT)",)),),
+            (AggregatePart(Merge.SUM, ("count_if({0})",), ("CAST(coalesce({0}, false) AS BIGINT)",)),),
             "count",
             "bigint",
             "boolean",

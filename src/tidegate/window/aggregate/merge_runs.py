@@ -48,7 +48,7 @@ SIGN = np.uint64(2**63)
 
 
 @dataclass(frozen=True)
-class Run:
+class PartialRun:
     """The keys of rows sorted by (code, check, at, tie); `check` and `tie` in all runs or in none."""
 
     code: Words
@@ -91,7 +91,7 @@ class Merged:
         return int(self.group[-1]) + 1 if self.group.size else 0
 
 
-def merge_runs(runs: Sequence[Run], low: int = LOWEST, high: int = HIGHEST) -> Merged:
+def merge_runs(runs: Sequence[PartialRun], low: int = LOWEST, high: int = HIGHEST) -> Merged:
     """All rows with `low <= at < high`, in order: those that closing windows need."""
     _check(runs)
     if not runs:
@@ -109,7 +109,7 @@ def merge_runs(runs: Sequence[Run], low: int = LOWEST, high: int = HIGHEST) -> M
     return Merged(rows, group, keys[runs[0].codes].view(np.int64))
 
 
-def _check(runs: Sequence[Run]) -> None:
+def _check(runs: Sequence[PartialRun]) -> None:
     if len({(run.check is None, run.tie is None) for run in runs}) > 1:
         raise StateError(
             "Either all runs have check codes (and ties), or none",
@@ -118,7 +118,7 @@ def _check(runs: Sequence[Run]) -> None:
         )
 
 
-def _selected(runs: Sequence[Run], low: int, high: int) -> tuple[Words, Integers, Integers]:
+def _selected(runs: Sequence[PartialRun], low: int, high: int) -> tuple[Words, Integers, Integers]:
     """Keys and positions of the rows inside, run by run, and where each run begins and ends.
 
     Keys are a line per key column, as words in the order of rows.

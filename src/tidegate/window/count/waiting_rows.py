@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numba import types
 
-from tidegate.window.aggregate.merge_runs import LOWEST, Run, merge_runs
+from tidegate.window.aggregate.merge_runs import LOWEST, PartialRun, merge_runs
 from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, WORDS, inlined, kernel
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _BITS = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
 
 
 @dataclass(frozen=True)
-class Groups:
+class WaitingGroups:
     """Groups by code and check code, in that order, each once."""
 
     code: Words
@@ -48,7 +48,7 @@ class Groups:
         return slice(int(begin), int(end))
 
 
-class Waiting(NamedTuple):
+class WaitingRows(NamedTuple):
     """Per group: its waiting rows in a run, begin … end − 1."""
 
     begin: Integers
@@ -62,7 +62,7 @@ class Waiting(NamedTuple):
         return positions
 
 
-def groups_with_rows(runs: Sequence[Run], low: int, high: int) -> Groups:
+def groups_with_rows(runs: Sequence[PartialRun], low: int, high: int) -> WaitingGroups:
     """The groups that have a row with `low <= time < high`."""
     merged = merge_runs(runs, low, high)
     first = np.flatnonzero(np.diff(merged.group, prepend=-1))
@@ -71,12 +71,16 @@ def groups_with_rows(runs: Sequence[Run], low: int, high: int) -> Groups:
         np.concatenate([np.zeros(0, np.uint64), *columns])[rows]
         for columns in ([run.code for run in runs], [run.check for run in runs if run.check is not None])
     )
-    return Groups(code, check)
+    return WaitingGroups(code, check)
 
 
 def waiting_rows(
-    run: Run, slices: Sequence[tuple[int, int]], consumed: NDArray[np.uint8], groups: Groups, below: int
-) -> Waiting:
+    run: PartialRun,
+    slices: Sequence[tuple[int, int]],
+    consumed: NDArray[np.uint8],
+    groups: WaitingGroups,
+    below: int,
+) -> WaitingRows:
     """What these groups have waiting in the slices of a run: not consumed, and of a time below this one."""
     begin, end = np.zeros((2, groups.code.size), np.int64)
     assert run.check is not None
@@ -86,7 +90,7 @@ def waiting_rows(
             wanted = groups.code[asked], groups.check[asked]
             rows = run.code, run.check, run.at, consumed
             _find(*rows, start, stop, *wanted, below, begin[asked], end[asked])
-    return Waiting(begin, end)
+    return WaitingRows(begin, end)
 
 
 @inlined

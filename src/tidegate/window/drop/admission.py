@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.network import Network, Node
-from tidegate.window.drop.placement import Placement, place
+from tidegate.window.drop.placement import DropPlacement, place
 from tidegate.window.drop.window_drop import share_max
 
 #: Halvings of the range in which p is searched: far finer than any measured cost.
@@ -30,7 +30,7 @@ class Admission:
     """What is left of a network, its drops with the p of each, and who was shut off, most costly first."""
 
     network: Network
-    drops: tuple[tuple[Placement, float], ...]
+    drops: tuple[tuple[DropPlacement, float], ...]
     shut: tuple[str, ...]
     #: The work that is left to do.
     work: float
@@ -55,7 +55,7 @@ def admit(network: Network, capacity: float) -> Admission:
         shut = (*shut, max(may_go, key=lambda name: _own_work(left, name)))
 
 
-def work_left(network: Network, placements: Sequence[Placement], p: float) -> float:
+def work_left(network: Network, placements: Sequence[DropPlacement], p: float) -> float:
     """The work of all nodes when every drop takes the share p, or as much as it may."""
     kept: dict[tuple[str, str], float] = {}
     for drop in placements:
@@ -72,7 +72,7 @@ def _kept_of(node: Node, kept: dict[tuple[str, str], float]) -> float:
     return sum(kept.get((parent, node.name), 1.0) for parent in node.parents) / len(node.parents)
 
 
-def _least_p(network: Network, placements: Sequence[Placement], most: float, capacity: float) -> float:
+def _least_p(network: Network, placements: Sequence[DropPlacement], most: float, capacity: float) -> float:
     if work_left(network, placements, 0.0) <= capacity:
         return 0.0
     too_little, enough = 0.0, most

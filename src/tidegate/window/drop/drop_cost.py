@@ -43,7 +43,7 @@ class Costs:
     results_per_row: float = 1.0
     #: What the drop itself costs per source row, and what looking at a mark and passing one on costs.
     drop: float = 0.0
-    look_for_mark: float = 0.0
+    check_for_mark: float = 0.0
     pass_mark: float = 0.0
     open_or_skip: float = 0.0
 
@@ -87,9 +87,9 @@ def window_drop_work(costs: Costs, window: DropWindow, p: float, *, as_printed: 
     kept, marks = 1 - p * dropped_rows(window), p * marked_rows(window)
     if as_printed:
         kept, marks = paper_selectivities(window, p)
-    part_1 = costs.look_for_mark + kept * costs.before + marks * costs.pass_mark
-    looks = (kept / window.slide_us + marks) * costs.open_or_skip
-    aggregate = looks + kept * costs.rows_per_row * costs.aggregate
+    part_1 = costs.check_for_mark + kept * costs.before + marks * costs.pass_mark
+    window_checks = (kept / window.slide_us + marks) * costs.open_or_skip
+    aggregate = window_checks + kept * costs.rows_per_row * costs.aggregate
     return costs.drop + part_1 + aggregate + (1 - p) * costs.behind_per_row
 
 

@@ -19,13 +19,13 @@ from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.early_drop import kept_times
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.network import Network
-from tidegate.window.drop.placement import Placement
+from tidegate.window.drop.placement import DropPlacement
 
 #: Parent and child.
 Arrow = tuple[str, str]
 
 
-def kept_on_arrows(network: Network, drops: Mapping[Placement, Decisions]) -> dict[Arrow, Intervals]:
+def kept_on_arrows(network: Network, drops: Mapping[DropPlacement, Decisions]) -> dict[Arrow, Intervals]:
     """Per arrow with fewer rows: the times that pass. On arrows that are not named, all do."""
     kept: dict[Arrow, Intervals] = {}
     for drop, decisions in drops.items():

@@ -25,7 +25,7 @@ from tidegate.window.spec import UNIT_US, RowsSpec, WindowSpec
 
 
 @dataclass(frozen=True)
-class Source:
+class DropSourceNode:
     """Rows come in."""
 
     name: str
@@ -37,7 +37,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Box:
+class DropStepNode:
     """A filter or a map: a row at a time, and the time of a row stays."""
 
     name: str
@@ -50,7 +50,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Window:
+class DropWindowNode:
     """An aggregate. Its rows are one per window and group, and have the window's start as their time."""
 
     name: str
@@ -66,7 +66,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Join:
+class DropJoinNode:
     """Pairs with -left_us <= left time - right time <= right_us; a pair has the later time of the two."""
 
     name: str
@@ -100,7 +100,7 @@ class Join:
 
 
 @dataclass(frozen=True)
-class Output:
+class DropOutputNode:
     """Rows go out; at most `max_gap` windows may be missing in a row. None: nothing may."""
 
     name: str
@@ -122,17 +122,17 @@ class Output:
         return (self.parent,)
 
 
-Node = Source | Box | Window | Join | Output
+Node = DropSourceNode | DropStepNode | DropWindowNode | DropJoinNode | DropOutputNode
 
 
 def time_window(node: Node) -> WindowSpec | None:
     """The window of a node that aggregates by time."""
-    return node.spec if isinstance(node, Window) and isinstance(node.spec, WindowSpec) else None
+    return node.spec if isinstance(node, DropWindowNode) and isinstance(node.spec, WindowSpec) else None
 
 
 def steps_of(node: Node, side: int) -> tuple[Step, ...]:
     """What a node does to the times that are asked for, on the way up to one of its parents."""
-    if isinstance(node, Join):
+    if isinstance(node, DropJoinNode):
         return (node.reach(side),)
     spec = time_window(node)
     return () if spec is None else (spec,)
@@ -168,8 +168,8 @@ class Network:
         }
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, Output))
+    def outputs(self) -> tuple[DropOutputNode, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, DropOutputNode))
 
     def above(self, name: str) -> frozenset[str]:
         """The node and all that its rows come from."""
@@ -185,7 +185,7 @@ class Network:
     def grid_us(self, name: str) -> int:
         """What the times of rows that leave a node are multiples of: behind a window, its slide."""
         node = self.by_name[name]
-        while isinstance(node, Box):
+        while isinstance(node, DropStepNode):
             node = self.by_name[node.parent]
         spec = time_window(node)
         return UNIT_US if spec is None else spec.slide_us

@@ -30,7 +30,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.window.drop.drop_window import DropWindow, before, before_join, result, shared
-from tidegate.window.drop.network import Box, Join, Network, Node, Output, Source, Window, time_window
+from tidegate.window.drop.network import (
+    DropJoinNode,
+    DropOutputNode,
+    DropSourceNode,
+    DropStepNode,
+    DropWindowNode,
+    Network,
+    Node,
+    time_window,
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Placement:
+class DropPlacement:
     """One drop: the outputs that it decides for, how, and where rows go."""
 
     outputs: tuple[str, ...]
@@ -55,7 +64,7 @@ class Placement:
     behind: tuple[Point, ...]
 
 
-def place(network: Network) -> tuple[Placement, ...]:
+def place(network: Network) -> tuple[DropPlacement, ...]:
     """The drops of a network, in the order of its outputs; outputs that cannot be shed have none."""
     own = {output.name: result_window(network, output) for output in network.outputs}
     groups = [frozenset({name}) for name, window in own.items() if window is not None]
@@ -66,12 +75,12 @@ def place(network: Network) -> tuple[Placement, ...]:
         groups = [group for group in groups if not group <= climb.joining] + [climb.joining]
 
 
-def result_window(network: Network, output: Output) -> DropWindow | None:
+def result_window(network: Network, output: DropOutputNode) -> DropWindow | None:
     """The results of an output, as windows that may go missing; None where there are none."""
     if output.max_gap is None:
         return None
     node: Node = network.by_name[output.parent]
-    while isinstance(node, Box):
+    while isinstance(node, DropStepNode):
         node = network.by_name[node.parent]
     spec = time_window(node)
     return None if spec is None else result(spec, output.max_gap)
@@ -110,7 +119,7 @@ class _Climb:
         for node in reversed(network.nodes):
             self._visit(node)
 
-    def placements(self) -> tuple[Placement, ...]:
+    def placements(self) -> tuple[DropPlacement, ...]:
         order = [output.name for output in self.network.outputs]
         drops = []
         for group in {group for group, _, _ in self._reached}:
@@ -118,12 +127,12 @@ class _Climb:
             window, outputs = reached[0][0].window, tuple(sorted(group, key=order.index))
             ends = tuple(point for point, ended in reached if ended)
             behind = tuple(point for point, _ in reached)
-            drops.append(Placement(outputs, window.slide_us, window.max_gap, ends, behind))
+            drops.append(DropPlacement(outputs, window.slide_us, window.max_gap, ends, behind))
         return tuple(sorted(drops, key=lambda drop: order.index(drop.outputs[0])))
 
     def _visit(self, node: Node) -> None:
         """Let the drops behind a node cross it, or end there."""
-        if isinstance(node, Output):
+        if isinstance(node, DropOutputNode):
             self._wants[node.parent].append(self._results.get(node.name))
             return
         wants = [want for want in self._wants[node.name] if want is not None]
@@ -152,12 +161,12 @@ class _Climb:
 
 def _crossed(node: Node) -> bool:
     """Whether a drop can stand in front of this node and mean the same as behind it."""
-    counts_rows = isinstance(node, Window) and time_window(node) is None
-    return not isinstance(node, Source) and not counts_rows
+    counts_rows = isinstance(node, DropWindowNode) and time_window(node) is None
+    return not isinstance(node, DropSourceNode) and not counts_rows
 
 
 def _in_front_of(node: Node, side: int, behind: DropWindow) -> DropWindow:
-    if isinstance(node, Join):
+    if isinstance(node, DropJoinNode):
         reach = node.reach(side)
         return before_join(reach.back_us, reach.ahead_us, behind)
     spec = time_window(node)

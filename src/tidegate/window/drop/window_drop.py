@@ -98,14 +98,14 @@ class WindowDrop:
         if beyond * size <= window:
             return state
         if p == 0:
-            return state.extended(beyond * size, (), gap=0, owed=0)
+            return state.extended(beyond * size, (), gap=0, drop_debt=0)
         drops = coins(np.arange(first, beyond), self.seed) < p
         runs: list[tuple[int, int]] = []
-        gap, owed = state.gap, state.owed
+        gap, drop_debt = state.gap, state.drop_debt
         for batch, drop in enumerate(drops.tolist(), start=first):
-            gap, owed = self._batch(window, (batch + 1) * size, gap, owed, drop, runs)
+            gap, drop_debt = self._batch(window, (batch + 1) * size, gap, drop_debt, drop, runs)
             window = (batch + 1) * size
-        return state.extended(window, runs, gap=gap, owed=owed)
+        return state.extended(window, runs, gap=gap, drop_debt=drop_debt)
 
     def shut(self, state: DropState, up_to_us: int) -> DropState:
         """Drop all windows that start up to a time, whatever the gap: for an output that is shut off.
@@ -116,22 +116,26 @@ class WindowDrop:
         beyond = min(up_to_us // self.slide_us // size, window // size + BATCHES_MAX) + 1
         if beyond * size <= window:
             return state
-        return state.extended(beyond * size, [(window, beyond * size)], gap=self.max_gap, owed=0)
+        return state.extended(beyond * size, [(window, beyond * size)], gap=self.max_gap, drop_debt=0)
 
     def _batch(
-        self, window: int, end: int, gap: int, owed: int, drop: bool, runs: list[tuple[int, int]]
+        self, window: int, end: int, gap: int, drop_debt: int, drop: bool, runs: list[tuple[int, int]]
     ) -> tuple[int, int]:
         """Decide one batch: its dropped runs go to `runs`; the gap and the debt behind it come back."""
         while window < end:
             if gap == self.max_gap:
-                window, gap, owed = window + 1, 0, owed + drop
-            elif drop or owed:
-                length = min(end - window, self.max_gap - gap, end - window if drop else owed)
+                window, gap, drop_debt = window + 1, 0, drop_debt + drop
+            elif drop or drop_debt:
+                length = min(end - window, self.max_gap - gap, end - window if drop else drop_debt)
                 runs.append((window, window + length))
-                window, gap, owed = window + length, gap + length, owed if drop else owed - length
+                window, gap, drop_debt = (
+                    window + length,
+                    gap + length,
+                    drop_debt if drop else drop_debt - length,
+                )
             else:
                 return 0, 0
-        return gap, owed
+        return gap, drop_debt
 
     def _check(self, p: float) -> None:
         if not 0 <= p <= share_max(self.max_gap):
@@ -151,22 +155,22 @@ class DropState:
     #: Windows that were dropped since the last one that was kept.
     gap: int = 0
     #: Windows that were opened although the coin said drop.
-    owed: int = 0
+    drop_debt: int = 0
 
-    def extended(self, end: int, runs: Iterable[tuple[int, int]], *, gap: int, owed: int) -> DropState:
+    def extended(self, end: int, runs: Iterable[tuple[int, int]], *, gap: int, drop_debt: int) -> DropState:
         """With the windows up to `end` decided, of which these runs go."""
         past = self.decisions
         dropped = list(past.dropped)
         for first, beyond in runs:
             touches = bool(dropped) and dropped[-1][1] == first
             dropped.append((dropped.pop()[0] if touches else first, beyond))
-        return DropState(Decisions(past.slide_us, past.begin, end, tuple(dropped)), gap, owed)
+        return DropState(Decisions(past.slide_us, past.begin, end, tuple(dropped)), gap, drop_debt)
 
     def forget(self, before_us: int) -> DropState:
-        return DropState(self.decisions.forget(before_us), self.gap, self.owed)
+        return DropState(self.decisions.forget(before_us), self.gap, self.drop_debt)
 
     def to_json(self) -> dict[str, Any]:
-        return {"decisions": self.decisions.to_json(), "gap": self.gap, "owed": self.owed}
+        return {"decisions": self.decisions.to_json(), "gap": self.gap, "owed": self.drop_debt}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> DropState:

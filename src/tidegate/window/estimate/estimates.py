@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidegate.errors import FlowError
-from tidegate.window.aggregate.aggregates import Aggregate, Merge, Part, aggregate
+from tidegate.window.aggregate.aggregates import Aggregate, AggregatePart, Merge, aggregate
 
 COUNT, SUM, AVERAGE = "estimated count", "estimated sum", "estimated average"
 
@@ -50,7 +50,7 @@ def estimated(of: Aggregate) -> Aggregate:
             return replace(of, parts=tuple(weighted(part, "{weight}") for part in of.parts))
 
 
-def weighted(part: Part, weight: str) -> Part:
+def weighted(part: AggregatePart, weight: str) -> AggregatePart:
     """Moments in which a row counts so many times; other parts as they are."""
     if part.merge not in _MEANS:
         return part
@@ -59,18 +59,18 @@ def weighted(part: Part, weight: str) -> Part:
     def weigh(texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(text if i in means else f"{weight} * ({text})" for i, text in enumerate(texts))
 
-    return Part(part.merge, weigh(part.pane), weigh(part.row))
+    return AggregatePart(part.merge, weigh(part.pane), weigh(part.row))
 
 
-def _weights(counted: Part) -> Part:
+def _weights(counted: AggregatePart) -> AggregatePart:
     """Σ (w − 1), Σ w (w − 1) and Σ (w (w − 1))² over the rows that a count counts."""
     factors = "({weight} - 1D)", _SPREAD, f"({_SPREAD} * {_SPREAD})"
     pane, row = (tuple(f"{factor} * {text}" for factor in factors) for (text,) in (counted.pane, counted.row))
-    return Part(Merge.SUM, pane, row)
+    return AggregatePart(Merge.SUM, pane, row)
 
 
 #: Σ (w − 1) x: what the rows that were left out are estimated to add.
-_ADDED = Part(
+_ADDED = AggregatePart(
     Merge.SUM,
     ("({weight} - 1D) * sum(CAST({0} AS DOUBLE))",),
     ("({weight} - 1D) * CAST({0} AS DOUBLE)",),

@@ -30,7 +30,7 @@ def drop_of(size: int, slide: int) -> DropWindow:
 def costs_of(slide: int) -> Costs:
     """The query of figure 12: a delay of 5 ms before and behind a window; the aggregate itself is cheap."""
     return Costs(
-        before=5.0, aggregate=0.02, behind=5.0, results_per_row=1 / slide, drop=0.01, look_for_mark=0.005,
+        before=5.0, aggregate=0.02, behind=5.0, results_per_row=1 / slide, drop=0.01, check_for_mark=0.005,
         pass_mark=0.005, open_or_skip=0.005,
     )  # fmt: skip
 

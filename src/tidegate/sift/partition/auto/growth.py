@@ -91,20 +91,24 @@ def _grow(
     low, high = np.empty((nodes, len(whole))), np.empty((nodes, len(whole)))
     buffer = np.empty(len(at), np.int64)
     # The boxes that meet each node; none where one of them covers it, as no part of it is unasked then.
-    met = [np.arange(len(extents[0]))]
+    touched = [np.arange(len(extents[0]))]
     low[0], high[0], span[0, 1] = walls[0], walls[1], len(at)
     count, parent = 1, -1
     while True:
         # The root at first, then the two halves of what was cut.
         for node in range(max(0, count - 2), count):
             if parent >= 0:
-                met.append(_met(extents, met[parent], axis[parent], cut[parent], node == count - 1))
+                touched.append(
+                    _touched(extents, touched[parent], axis[parent], cut[parent], node == count - 1)
+                )
             inside = orders[:, span[node, 0] : span[node, 1]]
             for point in inside[0]:
                 node_data[node] += data[point]
                 node_worth[node] += worth[point]
-            asked[node] = len(met[node]) > 0 or (parent >= 0 and asked[parent] and len(met[parent]) == 0)
-            met[node], reach = _reach(extents, met[node], low[node], high[node])
+            asked[node] = len(touched[node]) > 0 or (
+                parent >= 0 and asked[parent] and len(touched[parent]) == 0
+            )
+            touched[node], reach = _reach(extents, touched[node], low[node], high[node])
             gain[node], axis[node], cut[node] = best_cut(
                 (at, data, worth),
                 inside,
@@ -129,7 +133,9 @@ def _grow(
 
 
 @compiled
-def _met(extents: Bounds, boxes: NDArray[np.int64], axis: int, cut: float, above: bool) -> NDArray[np.int64]:
+def _touched(
+    extents: Bounds, boxes: NDArray[np.int64], axis: int, cut: float, above: bool
+) -> NDArray[np.int64]:
     """Which of these boxes meet one half of what was cut."""
     found, count = np.empty(len(boxes), np.int64), 0
     for box in boxes:
