@@ -1,16 +1,15 @@
-"""Finding what some groups have waiting in a stored run, without reading the rest of it.
+"""Finds the waiting rows of some groups in a stored run, without reading the rest of it.
 
-The rows of a run are sorted by (code, check, time, tie). In that order windows of rows consume the rows of a
-group, and a watermark settles them. So in every run those rows of a group that wait for a window stand
-together:
+The rows of a run are sorted by (code, check, time, tie). Windows consume the rows of a group in that order,
+and the watermark finalises them in that order. So in every run the waiting rows of a group are contiguous:
 
     a group's rows in a run     ● ● ● ● ●   ○ ○ ○ ○   ○ ○ ○
                                 consumed  │ waiting │ above the watermark
 
-Consumed rows have their bit set, as `np.packbits(…, bitorder="little")` lays bits. Groups are asked for in
-the order of the run, so each search goes on from where the last one ended, in doubling steps.
+Consumed rows have their bit set, in the layout of `np.packbits(…, bitorder="little")`. Groups are searched
+in the order of the run, so each search continues where the last one ended, in doubling steps.
 
-Cost: log2 of the rows between two groups that are asked for, whatever the groups in between hold.
+Cost: log2 of the rows between two searched groups, whatever the groups in between hold.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def waiting_rows(
     groups: WaitingGroups,
     below: int,
 ) -> WaitingRows:
-    """What these groups have waiting in the slices of a run: not consumed, and of a time below this one."""
+    """The waiting rows of these groups in the slices of a run: not consumed, and of a time below `below`."""
     begin, end = np.zeros((2, groups.code.size), np.int64)
     assert run.check is not None
     for start, stop in slices:
@@ -121,7 +120,7 @@ def _first(code: Any, check: Any, time: Any, row: Any, stop: Any, at: Any) -> An
 
 @inlined
 def _first_unset(bits: Any, low: Any, high: Any) -> Any:
-    """Of rows of which the first have their bit set and the others not: the first of the others."""
+    """The first row whose bit is not set, where all set bits come first."""
     while low < high:
         middle = (low + high) // 2
         if (bits[middle >> 3] >> (middle & 7)) & 1:

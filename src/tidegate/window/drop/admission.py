@@ -1,14 +1,15 @@
-"""How much to drop so that the work fits, and whom to shut off when no drop is enough.
+"""Computes the drop ratio at which the work fits, and which outputs to shut off when no ratio is enough.
 
-Paper: window drop, section 2.3: a 𝓑 bounds the loss of an output, p ≤ 𝓑 / (𝓑 + 1). Under heavy load no p may
-be enough within all bounds; then the most costly queries whose bounds cannot be met are shut off as a whole.
+Paper: window drop, section 2.3: a 𝓑 bounds the loss of an output, p ≤ 𝓑 / (𝓑 + 1). Under heavy load no p
+may be enough within all bounds; then the most costly queries whose bounds cannot be met are shut off as a
+whole.
 
 One p holds for all drops of a network, each limited by its own bound: every output gives up the same share
-as long as it can. The work of a node falls with the rows that reach it: `drop_cost.py`, for the logical
+as far as it can. The work of a node falls with the rows that reach it: `drop_cost.py`, for the logical
 window of the arrow that they come by.
 
-Guarantee: the least such p, and the fewest steps: one output after the other, that with the most work of its
-own first, and none once the rest fits. Outputs of which nothing may be missing are never shut off.
+Guarantee: the least such p, and the fewest outputs shut off: the one with the most work of its own first,
+and none once the rest fits. Outputs of which nothing may be missing are never shut off.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from tidegate.window.drop.network import Network, Node
 from tidegate.window.drop.placement import DropPlacement, place
 from tidegate.window.drop.window_drop import share_max
 
-#: Halvings of the range in which p is searched: far finer than any measured cost.
+#: Bisection steps in the search for p: far finer than any measured cost.
 _HALVINGS = 30
 
 
 @dataclass(frozen=True)
 class Admission:
-    """What is left of a network, its drops with the p of each, and who was shut off, most costly first."""
+    """The remaining network, its drops with the p of each, and the outputs shut off, most costly first."""
 
     network: Network
     drops: tuple[tuple[DropPlacement, float], ...]
     shut: tuple[str, ...]
-    #: The work that is left to do.
+    #: The remaining work.
     work: float
-    #: Whether that is as much as fits; False where nothing more may be shut off.
+    #: True if the remaining work fits; False where nothing more may be shut off.
     fits: bool
 
 
 def admit(network: Network, capacity: float) -> Admission:
-    """The least loss with which the work of a network fits into a capacity."""
+    """The least loss at which the work of a network fits into a capacity."""
     shut: tuple[str, ...] = ()
     while True:
         left = network.without(frozenset(shut))
@@ -56,7 +57,7 @@ def admit(network: Network, capacity: float) -> Admission:
 
 
 def work_left(network: Network, placements: Sequence[DropPlacement], p: float) -> float:
-    """The work of all nodes when every drop takes the share p, or as much as it may."""
+    """The work of all nodes when every drop takes the share p, limited by its bound."""
     kept: dict[tuple[str, str], float] = {}
     for drop in placements:
         share = min(p, share_max(drop.max_gap))
@@ -86,6 +87,6 @@ def _least_p(network: Network, placements: Sequence[DropPlacement], most: float,
 
 
 def _own_work(network: Network, output: str) -> float:
-    """What is saved when an output is shut off: the work that is done for nobody else."""
+    """The work saved when an output is shut off: work that no other output needs."""
     left = network.without(frozenset({output}))
     return sum(node.work for node in network.nodes) - sum(node.work for node in left.nodes)

@@ -1,23 +1,23 @@
-"""What dropping windows saves: the load of a query as a function of p, and the p that an excess asks for.
+"""The load of a query as a function of the drop ratio p, and the p that an excess load requires.
 
 Paper: window drop, section 3.6, for one aggregate between two parts of a query (its figure 6):
 
     rows ─▶ part 1 ─▶ aggregate ─▶ part 2 ─▶          cost₁, sel₁      cost₂, sel₂      cost₃
 
-Work per source row: cost₁ + sel₁ · (cost₂ + sel₂ · cost₃). A random drop behind the aggregate saves a part p
-of the last term and no more. A window drop in front of part 1 keeps the share sel_w1 of the rows and saves on
+Work per source row: cost₁ + sel₁ · (cost₂ + sel₂ · cost₃). A random drop behind the aggregate saves a part
+p of the last term only. A window drop in front of part 1 keeps the share sel_w1 of the rows and saves on
 all three:
 
     sel_w1 = 1 − p · ((𝓑 + 1) δ − ω) / (𝓑 δ)          rows that are kept
     sel_w2 =     p · ((𝓑 + 1) − ⌈ω / δ⌉) / (𝓑 δ)      rows that only carry a mark
 
-A gap of 𝓑 windows lets the (𝓑 + 1) δ − ω rows go that lie in no window outside of it, if that is any.
+A gap of 𝓑 windows frees the (𝓑 + 1) δ − ω rows that lie in no window outside of it, if that is positive.
 
 Where we differ: the paper divides by (𝓑 − 1) δ + ω, the rows of all windows of a batch. Of these, ω − δ
-belong to the next batch as well and are counted twice, so its sel_w1 is too high wherever windows overlap;
-sel_w2 is divided by the dropped rows in place of all rows, and has ⌊ω / δ⌋ where its own derivation gives
-⌈ω / δ⌉. `paper_selectivities` has the printed ones. For tumbling windows and for those without early drops
-sel_w1 is the same.
+belong to the next batch as well and are counted twice, so its sel_w1 is too high wherever windows overlap.
+It divides sel_w2 by the dropped rows instead of all rows, and has ⌊ω / δ⌋ where its own derivation gives ⌈ω
+/ δ⌉. `paper_selectivities` has the printed versions. For tumbling windows, and for windows without early
+drops, sel_w1 is the same.
 
 Rows are counted as in the paper, one per unit of time: a slide of 10 is ten rows.
 """
@@ -34,14 +34,14 @@ from tidegate.window.spec import UNIT_US
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs per row that comes to a part, in any unit, and how many rows a part makes of one."""
+    """Costs per row that reaches a part, in any unit, and the rows that a part emits per row."""
 
     before: float
     aggregate: float
     behind: float
     rows_per_row: float = 1.0
     results_per_row: float = 1.0
-    #: What the drop itself costs per source row, and what looking at a mark and passing one on costs.
+    #: Cost of the drop itself per source row, of checking a row for a mark, and of passing a mark on.
     drop: float = 0.0
     check_for_mark: float = 0.0
     pass_mark: float = 0.0
@@ -62,13 +62,13 @@ class Costs:
 
 
 def dropped_rows(window: DropWindow, grid_us: int = UNIT_US) -> float:
-    """The part of the rows that goes, per unit of p, where row times are multiples of `grid_us`."""
+    """The part of the rows that is dropped, per unit of p, where row times are multiples of `grid_us`."""
     going = (window.max_gap + 1) * window.slide_us - window.size_us
     return max(0, going // grid_us) * grid_us / (window.max_gap * window.slide_us)
 
 
 def marked_rows(window: DropWindow) -> float:
-    """Of the rows that go, the part (of all rows, per unit of p) that would stay for its mark alone."""
+    """The part of all rows, per unit of p, that would be dropped but for carrying a mark."""
     marks = window.max_gap + 1 + -window.size_us // window.slide_us
     return max(0, marks) / (window.max_gap * window.slide_us)
 
@@ -102,9 +102,9 @@ def random_drop_work(costs: Costs, p: float) -> float:
 def p_for_excess(
     costs: Costs, window: DropWindow, excess: float, *, as_printed: bool = False
 ) -> float | None:
-    """The least p at which a rate of (1 + excess) times what fits undropped fits; None where none does.
+    """The least p at which a rate of (1 + excess) times the capacity fits; None where none does.
 
-    The work is linear in p, so two of its points tell the rest.
+    The work is linear in p, so two points determine it.
     """
     fits = costs.full / (1 + excess)
     none = window_drop_work(costs, window, 0.0, as_printed=as_printed)
@@ -113,7 +113,7 @@ def p_for_excess(
 
 
 def random_p_for_excess(costs: Costs, excess: float) -> float | None:
-    """The same for a random drop behind the aggregate, which has no gap to keep."""
+    """The same for a random drop behind the aggregate, which has no gap limit."""
     return _least(random_drop_work(costs, 0.0) - costs.full / (1 + excess), costs.behind_per_row, 1.0)
 
 

@@ -1,16 +1,14 @@
-"""A query network, as one small value: nodes, and which way rows go between them.
+"""A query network as one small value: nodes, and the arrows that rows take between them.
 
-Paper: window drop, section 2.1: boxes and arrows; rows may be shared by several boxes.
+Paper: window drop, section 2.1: boxes and arrows; rows may be shared by several boxes. A box of the paper
+is a stateless step here.
 
-    source ─▶ box ─▶ window ─┬─▶ box ─▶ window ─▶ output
-                             └─▶ output
+    source ─▶ step ─▶ window ─┬─▶ step ─▶ window ─▶ output
+                              └─▶ output
 
-A node names its parents (`nodes.py`); nodes stand in the order in which rows pass them.
-
-The nodes of a query network: sources, boxes, windows, joins and outputs.
-
-Without what they compute: only how they change the times of rows, and what their work is. `work` is what a
-node does in a second while nothing is dropped, in any unit that is the same for all.
+A node names its parents; nodes are listed in the order in which rows pass them. Nodes do not contain what
+they compute, only how they change the times of rows, and their work. `work` is the work of a node per
+second while nothing is dropped, in any unit common to all nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from tidegate.window.spec import UNIT_US, RowsSpec, WindowSpec
 
 @dataclass(frozen=True)
 class DropSourceNode:
-    """Rows come in."""
+    """A source of rows."""
 
     name: str
     work: float = 0.0
@@ -38,7 +36,7 @@ class DropSourceNode:
 
 @dataclass(frozen=True)
 class DropStepNode:
-    """A filter or a map: a row at a time, and the time of a row stays."""
+    """A stateless step such as a filter or a map: it handles one row at a time and keeps its time."""
 
     name: str
     parent: str
@@ -51,11 +49,11 @@ class DropStepNode:
 
 @dataclass(frozen=True)
 class DropWindowNode:
-    """An aggregate. Its rows are one per window and group, and have the window's start as their time."""
+    """An aggregate. It emits one row per window and group, with the window's start as its time."""
 
     name: str
     parent: str
-    #: Which rows a window of rows holds depends on how many came before.
+    #: The rows of a `RowsSpec` window depend on the number of rows before.
     spec: WindowSpec | RowsSpec
     by: tuple[str, ...] = ()
     work: float = 0.0
@@ -74,7 +72,7 @@ class DropJoinNode:
     right: str
     left_us: int
     right_us: int
-    #: Rows may come out without a partner (outer, semi and anti joins).
+    #: False where rows may be emitted without a pair (outer, semi and anti joins).
     inner: bool = True
     work: float = 0.0
 
@@ -90,10 +88,10 @@ class DropJoinNode:
         return (self.left, self.right)
 
     def reach(self, side: int) -> JoinReach:
-        """How much earlier, and later, than its results a row of a side is needed.
+        """How much earlier and later than its results a row of a side is needed.
 
-        A left row at t makes pairs from t to t + left_us. Where a row may come out alone, all that could be
-        its partner must be there: from right_us before to left_us behind a left row.
+        A left row at t forms pairs from t to t + left_us. Where a row may be emitted unmatched, all its
+        possible partners are needed: from right_us before to left_us after a left row.
         """
         back = (self.left_us, self.right_us)[side]
         return JoinReach(back) if self.inner else JoinReach(back, (self.right_us, self.left_us)[side])
@@ -101,7 +99,7 @@ class DropJoinNode:
 
 @dataclass(frozen=True)
 class DropOutputNode:
-    """Rows go out; at most `max_gap` windows may be missing in a row. None: nothing may."""
+    """An output; at most `max_gap` windows in a row may be missing. None: no window may."""
 
     name: str
     parent: str
@@ -131,7 +129,7 @@ def time_window(node: Node) -> WindowSpec | None:
 
 
 def steps_of(node: Node, side: int) -> tuple[Step, ...]:
-    """What a node does to the times that are asked for, on the way up to one of its parents."""
+    """How a node changes the needed times, on the way up to one of its parents."""
     if isinstance(node, DropJoinNode):
         return (node.reach(side),)
     spec = time_window(node)
@@ -161,7 +159,7 @@ class Network:
 
     @cached_property
     def children(self) -> dict[str, tuple[Node, ...]]:
-        """Per node: those that its rows go to."""
+        """Per node: the nodes that its rows go to."""
         return {
             node.name: tuple(child for child in self.nodes if node.name in child.parents)
             for node in self.nodes
@@ -172,18 +170,18 @@ class Network:
         return tuple(node for node in self.nodes if isinstance(node, DropOutputNode))
 
     def above(self, name: str) -> frozenset[str]:
-        """The node and all that its rows come from."""
+        """The node and all nodes that its rows come from."""
         node = self.by_name[name]
         return frozenset({name}).union(*(self.above(parent) for parent in node.parents))
 
     def without(self, outputs: frozenset[str]) -> Network:
-        """The network with these outputs shut off, and all that worked for nobody else."""
+        """The network without these outputs, and without nodes that only they need."""
         left = [output.name for output in self.outputs if output.name not in outputs]
         needed = frozenset[str]().union(*(self.above(name) for name in left))
         return Network(tuple(node for node in self.nodes if node.name in needed))
 
     def grid_us(self, name: str) -> int:
-        """What the times of rows that leave a node are multiples of: behind a window, its slide."""
+        """The divisor of the times of rows that leave a node: behind a window, its slide."""
         node = self.by_name[name]
         while isinstance(node, DropStepNode):
             node = self.by_name[node.parent]
@@ -191,7 +189,7 @@ class Network:
         return UNIT_US if spec is None else spec.slide_us
 
     def paths(self, output: str, name: str) -> Iterator[tuple[Step, ...]]:
-        """The steps between an output and the rows that leave a node, one way after the other."""
+        """The steps between an output and the rows that leave a node, path by path."""
         if output == name:
             yield ()
             return
@@ -201,7 +199,7 @@ class Network:
                 yield *steps_of(node, side), *rest
 
     def paths_by(self, output: str, parent: str, child: str) -> Iterator[tuple[Step, ...]]:
-        """Those of them that come by one arrow, from a node to one of its children."""
+        """The paths that use one arrow, from a node to one of its children."""
         node = self.by_name[child]
         for path in self.paths(output, child):
             for side, other in enumerate(node.parents):

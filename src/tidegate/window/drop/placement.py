@@ -1,27 +1,27 @@
 """Placement: where in a network rows are dropped, and which outputs decide together.
 
 Paper: window drop, sections 3.2 and 3.5: a drop belongs at the earliest point where it saves work without
-breaking a 𝓑. From each output upwards, a drop crosses a node as long as some of the rows that leave the node
-are needed by no kept window: 𝓑 ≥ ⌊ω / δ⌋ for the logical window of table 2 at that place. There the node has
-less to do; beyond, it would not.
+breaking a 𝓑. From each output upwards, a drop crosses a node as long as no kept window needs some of the
+rows that leave the node: 𝓑 ≥ ⌊ω / δ⌋ for the logical window of table 2 at that place. There the node has
+less work; further up it would not.
 
-    source ─────▶ box ─────▶ window ─┬─▶ window ─▶ output a          one decision for a and b
+    source ─────▶ step ────▶ window ─┬─▶ window ─▶ output a          one decision for a and b
          ▲                           └─▶ window ─▶ output b          (their slides' least common multiple)
-         └ rows go here
+         └ rows are dropped here
 
-- At a split, the drops of all children become one if that one still drops rows there, and then these outputs
-  share every decision. Otherwise each child has its own, behind the split.
-- A drop does not cross windows of so many rows: what these hold depends on rows that would be missing. Nor a
-  split to an output that must have everything.
-- A join is crossed to both sides. A row is dropped in front of it only if no pair that it can form falls into
-  a kept window.
+- At a split, the drops of all children become one if that one still drops rows there, and then these
+  outputs share every decision. Otherwise each child has its own drop behind the split.
+- A drop does not cross count windows: their contents depend on rows that would be missing. Nor does it
+  cross a split to an output that must be complete.
+- A join is crossed to both sides. A row is dropped in front of it only if no pair that it can form falls
+  into a kept window.
 
-Guarantee: every output is decided by one drop, whatever it shares, and that drop never lets more windows go
-missing in a row than the output's own `max_gap`.
+Guarantee: every output is decided by one drop, whatever it shares, and that drop never leaves out more
+windows in a row than the output's own `max_gap`.
 
 Where we differ: decisions go by time alone and hold for all groups, so windows that group differently are
 homogeneous for us. An output without a time window above it (or with a join in between) has no windows that
-could go missing; it has no drop, and is only ever shut off (`admission.py`).
+could be dropped; it has no drop and can only be shut off (`admission.py`).
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ class Point:
 
 @dataclass(frozen=True)
 class DropPlacement:
-    """One drop: the outputs that it decides for, how, and where rows go."""
+    """One drop: the outputs it decides for, its slide and gap, and where it drops rows."""
 
     outputs: tuple[str, ...]
     slide_us: int
     max_gap: int
-    #: The earliest points, where rows that nobody needs are dropped.
+    #: The earliest points, where rows that no output needs are dropped.
     points: tuple[Point, ...]
-    #: These and all arrows behind them: rows are fewer on each.
+    #: These and all arrows behind them: each has fewer rows.
     behind: tuple[Point, ...]
 
 
 def place(network: Network) -> tuple[DropPlacement, ...]:
-    """The drops of a network, in the order of its outputs; outputs that cannot be shed have none."""
+    """The drops of a network, in the order of its outputs; outputs that cannot be shed have no drop."""
     own = {output.name: result_window(network, output) for output in network.outputs}
     groups = [frozenset({name}) for name, window in own.items() if window is not None]
     while True:
@@ -76,7 +76,7 @@ def place(network: Network) -> tuple[DropPlacement, ...]:
 
 
 def result_window(network: Network, output: DropOutputNode) -> DropWindow | None:
-    """The results of an output, as windows that may go missing; None where there are none."""
+    """The results of an output, as windows that may be dropped; None where there are none."""
     if output.max_gap is None:
         return None
     node: Node = network.by_name[output.parent]
@@ -88,7 +88,7 @@ def result_window(network: Network, output: DropOutputNode) -> DropWindow | None
 
 @dataclass(frozen=True)
 class _Want:
-    """What a child wants of the rows that it is given: of which outputs it speaks, and the logical window."""
+    """What a child needs of its input rows: the outputs behind it, and the logical window."""
 
     child: str
     group: frozenset[str]
@@ -96,7 +96,7 @@ class _Want:
 
 
 def _common(own: Mapping[str, DropWindow | None], group: frozenset[str]) -> dict[str, _Want]:
-    """The results of outputs that decide together, each in the windows that all of them share."""
+    """The results of outputs that decide together, each in the windows common to all of them."""
     windows = {name: window for name, window in own.items() if window is not None and name in group}
     common = shared(list(windows.values()))
     return {
@@ -106,15 +106,15 @@ def _common(own: Mapping[str, DropWindow | None], group: frozenset[str]) -> dict
 
 
 class _Climb:
-    """One way up through a network: where drops end, or which outputs had better decide together."""
+    """One pass up through a network: where drops end, or which outputs should decide together."""
 
     def __init__(self, network: Network, groups: Sequence[Mapping[str, _Want]]) -> None:
         self.network = network
         self.joining: frozenset[str] | None = None
-        #: All arrows that a drop has reached, and whether it ended there.
+        #: All arrows that a drop reached, and whether it ended there.
         self._reached: list[tuple[frozenset[str], Point, bool]] = []
         self._results = {name: want for group in groups for name, want in group.items()}
-        #: Per node, what each of its children wants; None where one must have all rows.
+        #: Per node, what each of its children needs; None for a child that needs all rows.
         self._wants: dict[str, list[_Want | None]] = {node.name: [] for node in network.nodes}
         for node in reversed(network.nodes):
             self._visit(node)
@@ -131,7 +131,7 @@ class _Climb:
         return tuple(sorted(drops, key=lambda drop: order.index(drop.outputs[0])))
 
     def _visit(self, node: Node) -> None:
-        """Let the drops behind a node cross it, or end there."""
+        """Move the drops behind a node in front of it, or end them there."""
         if isinstance(node, DropOutputNode):
             self._wants[node.parent].append(self._results.get(node.name))
             return
@@ -147,7 +147,7 @@ class _Climb:
             self._wants[parent].append(in_front)
 
     def _together(self, node: Node, wants: Sequence[_Want]) -> _Want | None:
-        """What all children want of the same rows, if that is one thing."""
+        """The common need of all children, if one drop can serve them."""
         if not wants:
             return None
         groups = {want.group for want in wants}
@@ -160,7 +160,7 @@ class _Climb:
 
 
 def _crossed(node: Node) -> bool:
-    """Whether a drop can stand in front of this node and mean the same as behind it."""
+    """True if a drop in front of this node has the same effect as behind it."""
     counts_rows = isinstance(node, DropWindowNode) and time_window(node) is None
     return not isinstance(node, DropSourceNode) and not counts_rows
 
