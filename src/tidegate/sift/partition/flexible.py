@@ -1,16 +1,16 @@
-"""Flexible partitioning: cut the part that gains most from it, until there are enough; any number of regions.
+"""Flexible partitioning: repeatedly cut the part with the highest benefit, for any number of regions.
 
-Paper: sifters, section V-A. A part is cut along one axis at one point, which makes two parts. What is a gain
-and which cut is best is told by a *division*, and each way to divide is a partitioner:
+Paper: sifters, section V-A. A part is cut along one axis at one point, which makes two parts. A *division*
+defines the benefit and the best cut, and each way to divide is a partitioner:
 
-    approximate_grid.py          gain is volume, cut at the middle of the longest edge
-    approximate_equi_depth.py    gain is rows, cut so that half of them lie on each side
-    qd_part.py                   gain is less diversity of hits and positions
+    approximate_grid.py          benefit is volume, cut at the middle of the longest edge
+    approximate_equi_depth.py    benefit is rows, cut into halves
+    qd_part.py                   benefit is the reduction of diversity of hits and positions
 
-Among equal gains the part with more rows is cut first, then the one with the lower number. A part is
+Among equal benefits the part with more rows is cut first, then the one with the lower number. A part is
 evaluated once, when it is made: cutting it changes no other.
 
-Guarantee: exactly as many regions as asked for, as long as there is a part that can be cut, else fewer.
+Guarantee: exactly as many regions as requested, as long as there is a part that can be cut, else fewer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FlexiblePart:
-    """A part of the domain: its walls, and the rows in it, in the order of each axis: shape (axes, rows)."""
+    """A part of the domain: its bounds, and its rows in the order of each axis: shape (axes, rows)."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -44,19 +44,19 @@ class FlexiblePart:
 
 @dataclass(frozen=True)
 class Division:
-    """The best cut of a part, and what it gains."""
+    """The best cut of a part, and its benefit."""
 
     benefit: float
     axis: int
     at: float
 
 
-#: Says how a part is best cut, or that it cannot be.
+#: Returns the best cut of a part, or None if it cannot be cut.
 Divide = Callable[[FlexiblePart], Division | None]
 
 
 def flexible(domain: Domain, points: NDArray[np.float64], divide: Divide, regions: int) -> Regions:
-    """Cut the part of the highest benefit, again and again; points lie in the domain."""
+    """Repeatedly cut the part with the highest benefit; points lie in the domain."""
     tree = CutTree()
     waiting: list[tuple[float, int, int, Division, FlexiblePart]] = []
 
@@ -64,7 +64,7 @@ def flexible(domain: Domain, points: NDArray[np.float64], divide: Divide, region
         if (division := divide(part)) is not None:
             heappush(waiting, (-division.benefit, -part.rows, region, division, part))
 
-    # Sorted once; cutting keeps the order.
+    # Sorted once; cutting preserves the order.
     wait(0, FlexiblePart(domain.low, domain.high, np.argsort(points.T, axis=1, kind="stable")))
     while waiting and tree.count < regions:
         *_, region, division, part = heappop(waiting)

@@ -1,14 +1,14 @@
-"""From queries to boxes: which rows a query asks for, exactly, in the space that sifters live in.
+"""From queries to boxes: exactly the rows of a query, in the space that sifters use.
 
 Paper: sifters, section II-B: "such queries can be converted into a set of n-dimensional range queries". The
-report that tells how is not part of the paper; this is our way.
+report that describes how is not part of the paper; this is our way.
 
     where ─▶ sql.py ─▶ predicates.py ─▶ ranges.py  ─▶  slices.py  ─▶ boxes
           templates.py                 one comparison  and, or, not
                   └───────▶ conjunctions.py ─────────────────────────▲    a whole template at once
 
-Guarantee: a row is in a box of a query, and then in exactly one, if and only if Spark finds the predicate
-true.
+Guarantee: a row is in a box of a query, and then in exactly one, if and only if Spark evaluates the
+predicate as true.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Arrays = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int32]"]
 def boxes_of(queries: Sequence[Query], schema: Mapping[str, str]) -> Boxes:
     """The boxes of all queries over a stream whose columns have these kinds (see `axes.py`).
 
-    Boxes of a query stand together, in the order of the queries.
+    Boxes of a query are adjacent, in the order of the queries.
     """
     _check_names(queries)
     groups = grouped(queries)

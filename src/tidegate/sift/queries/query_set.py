@@ -1,4 +1,4 @@
-"""A set of queries, as sifters and the query index take it: boxes, and what each query counts for.
+"""A set of queries, as sifters and the query index take it: boxes, weights and alphas.
 
 Paper: sifters, section II. Weights sum up to one (II-B); `alphas` are the slopes of quality over
 completeness (II-C).
@@ -38,7 +38,7 @@ class QuerySet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tells these queries from any others, in a few letters."""
+        """A short hash that identifies these queries."""
         digest = blake2b(digest_size=16)
         for axis in self.boxes.axes:
             digest.update(repr(axis).encode())
@@ -68,7 +68,7 @@ class QuerySet:
     ) -> QuerySet:
         """Queries that are boxes already, from `low` to below `high` in coordinates: arrays (boxes, axes).
 
-        Without `owner` every box is a query of its own. Nobody checks that boxes of a query do not overlap.
+        Without `owner` every box is its own query. Boxes of a query must not overlap; this is not checked.
         """
         lower, upper = np.array(low, np.float64), np.array(high, np.float64)
         _check_boxes(lower, upper, len(axes))
@@ -97,7 +97,7 @@ def _check_boxes(low: NDArray[np.float64], high: NDArray[np.float64], axes: int)
             "Boxes are two arrays with a line per box and a column per axis",
             got=f"shapes {low.shape} and {high.shape}, {axes} axes",
         )
-    # Also where a bound is NaN, which is neither below nor above anything.
+    # Also true where a bound is NaN, which compares as false.
     empty = np.flatnonzero(~(low < high).all(axis=1))
     if empty.size:
         i = int(empty[0])
@@ -119,5 +119,5 @@ def _per_query(name: str, given: ArrayLike | None, queries: int) -> NDArray[np.f
 def _normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise FlowError("The weight of a query is a finite number above 0", got=weights.min())
-    scaled = weights / weights.max()  # so that the sum is finite whatever the weights are
+    scaled = weights / weights.max()  # so that the sum is finite for any weights
     return np.asarray(scaled / scaled.sum())

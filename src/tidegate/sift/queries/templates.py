@@ -1,17 +1,17 @@
-"""Templates: a hundred thousand predicates that differ in their literals alone are parsed once.
+"""Templates: a hundred thousand predicates that differ only in their literals are parsed once.
 
-Parsing SQL takes a few hundred microseconds, and queries of one program are alike. So the literals are cut
-out with a regular expression, and what is left is the *template*:
+Parsing SQL takes a few hundred microseconds, and queries of one program are similar. So a regular
+expression extracts the literals, and the remainder is the *template*:
 
     lat >= 40.6 and kind = 'bus'   →   lat >= 1 and kind = '2'   with   40.6, 'bus'
 
 A template is SQL itself, with the number of a literal (from one, so that a sign before it survives) in its
-place. It is parsed like any predicate; in its tree the numbers become slots, into which the literals of a
-query are filled.
+place. It is parsed like any predicate. In its tree the numbers become slots, which are filled with the
+literals of a query.
 
-Guarantee: the filled tree is the one that `parse` gives. Where a regular expression could be mistaken about
-what is a literal (quoted names, comments, escapes, prefixed strings, suffixed numbers), or where the
-template is refused, the predicate itself is parsed, so errors show what the user wrote.
+Guarantee: the filled tree equals the result of `parse`. Where a regular expression could misread a literal
+(quoted names, comments, escapes, prefixed strings, suffixed numbers), or where the template is refused, the
+predicate itself is parsed, so errors show what the user wrote.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidegate.sift.queries.sql import number, parse
 _LITERAL = re.compile(
     r"((?<![\w.'])(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.'])|(?<![\w'])'[^'\\]*'(?![\w']))"
 )
-#: A template in which every literal has been found: words, numbers of literals, operators, and no comment.
+#: A template in which every literal was found: words, numbers of literals, operators, and no comment.
 _PLAIN = re.compile(r"(?:[^\W\d]\w*+|(?<![\w.'])[0-9]++(?![\w.'])|'[0-9]++'|[\s<>=!(),+]|-(?!-))*+")
 
 
@@ -38,7 +38,7 @@ class TemplateGroup:
     """Queries of one template."""
 
     tree: Predicate
-    #: Their numbers, and the literals of each as they are written.
+    #: Their numbers, and the literals of each as written.
     members: list[int] = field(default_factory=list)
     literals: list[list[str]] = field(default_factory=list)
 
@@ -47,12 +47,12 @@ class TemplateGroup:
         return _mapped(self.tree, lambda literal: filled(literal, texts))
 
     def values(self, comparison: Compare) -> Iterator[Literal]:
-        """What the members compare with in one leaf of the tree."""
+        """The literals of the members in one leaf of the tree."""
         return (filled(literal, texts) for literal in comparison.literals for texts in self.literals)
 
 
 def grouped(queries: Iterable[Query]) -> list[TemplateGroup]:
-    """The queries by template, in the order in which templates turn up."""
+    """The queries by template, in the order of first occurrence."""
     groups: dict[str, TemplateGroup | None] = {}
     alone: dict[str, TemplateGroup] = {}
     for i, query in enumerate(queries):
@@ -71,7 +71,7 @@ def grouped(queries: Iterable[Query]) -> list[TemplateGroup]:
 
 
 def filled(literal: Literal, texts: list[str]) -> Literal:
-    """What a slot stands for, given the literals of a query as they are written."""
+    """The value of a slot, given the literals of a query as written."""
     if not isinstance(literal, Slot):
         return literal
     text = texts[literal.number]
@@ -92,7 +92,7 @@ def _parsed(query: Query) -> Predicate:
 
 
 def _group(template: str) -> TemplateGroup | None:
-    """None: predicates of this template must be parsed themselves."""
+    """The group of a template; None if its predicates must be parsed one by one."""
     if not _PLAIN.fullmatch(template):
         return None
     try:
@@ -108,7 +108,7 @@ def _slot(literal: Literal) -> Literal:
 
 
 def _mapped(tree: Predicate, change: Callable[[Literal], Literal]) -> Predicate:
-    """The tree with other literals."""
+    """The tree with its literals replaced."""
     if isinstance(tree, Compare):
         return Compare(tree.column, tree.operator, tuple([change(literal) for literal in tree.literals]))
     if isinstance(tree, ConstantTruth):
