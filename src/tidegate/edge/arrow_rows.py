@@ -1,4 +1,4 @@
-"""Rows of an Arrow stream, through the sifter: batch by batch, with the schema that they came with."""
+"""Passes rows of an Arrow stream through the sifter: batch by batch, with their original schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def carry_batches(source: EdgeSource, sink: Sink, node: Node, wishes: Wishes) -> None:
-    """All batches, until the stream ends; an input of no bytes at all is an empty stream."""
+    """Sift all batches until the stream ends; an input of zero bytes is an empty stream."""
     if not source.peek():
         return
     try:
@@ -49,7 +49,7 @@ def _next(reader: Any, source: EdgeSource) -> Any:
     except StopIteration:
         return None
     except (pa.ArrowInvalid, OSError) as error:
-        if source.stopped:  # in the middle of a batch
+        if source.stopped:  # a signal came in the middle of a batch
             return None
         raise _broken(error) from error
 

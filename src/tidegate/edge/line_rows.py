@@ -1,6 +1,7 @@
-"""Rows on lines, through the sifter: whole lines in, the lines that pass out, byte for byte as they came.
+"""Passes rows on lines through the sifter: whole lines in, the lines that pass out, byte for byte.
 
-Bad lines are counted, the first few are told with their number and reason, and none passes unless asked for.
+Bad lines are counted, and the first few are reported with their number and reason. They are dropped unless
+`keep_bad` is set.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ from tidegate.edge.source import EdgeSource, Sink
 from tidegate.errors import FlowError
 from tidegate.sift.filter.decision import DROP
 
-#: Bad lines that are told one by one.
+#: Bad lines that are reported one by one.
 REPORTED_LINES = 5
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What else was asked for."""
+    """Further options."""
 
-    #: A column that says of each row whether it is a sample; "" for none.
+    #: The name of a column that marks samples; "" for none.
     mark: str = ""
     keep_bad: bool = False
     allow_missing: bool = False
 
 
 class LineRows:
-    """Lines of one stream; `number` of them have been read so far."""
+    """The lines of one stream; `number` of them have been read so far."""
 
     def __init__(self, node: Node, sink: Sink, wishes: Wishes, report: Callable[[str], None]) -> None:
         self._node, self._sink, self._wishes, self._report = node, sink, wishes, report
         self.number = 0
 
     def carry(self, source: EdgeSource, form: str) -> None:
-        """All of it, until it ends."""
+        """Sift the whole input until it ends."""
         known: LineFormat | None = JsonLines() if form == "json" else None
         checked = self._wishes.allow_missing
         for piece in source.lines():
@@ -97,6 +98,6 @@ def marked_twice(mark: str) -> FlowError:
     return FlowError(
         "The rows have the column that --mark is to add",
         got=mark,
-        why="Two columns of one name cannot be told apart",
+        why="Two columns of one name cannot be distinguished",
         do="Choose another name",
     )

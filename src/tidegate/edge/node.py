@@ -1,8 +1,8 @@
-"""`Node`: the sifter at work on this machine, its counts, and the folder that it follows.
+"""`Node`: the sifter running on this machine, its counts, and the folder that it follows.
 
-Between two pieces of input (and while nothing comes) the node looks for a newer sifter, and writes what it
-was offered. A newer sifter has regions of its own, so its counters begin anew; totals go on. A node that
-starts again under its old name goes on from the counts it left.
+Between two pieces of input, and while no input arrives, the node checks for a newer sifter and writes its
+counts. A newer sifter has its own regions, so the counters by region restart; totals continue. A node that
+restarts under its old name continues from the counts it left.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tidegate.sift.filter.sifter import Sifter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: How often the folder is looked at, and written to.
+#: Interval at which the folder is checked and written to.
 TICK_SECONDS = 0.5
 
 
 class Node:
-    """Decides about rows, counts them, and follows `directory` if there is one."""
+    """Decides about rows, counts them, and follows `directory` if given."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Node:
         self._directory, self._report, self._clock = directory, report, clock
         self._passed_over: set[str] = set()
         self._checked_at = clock() - TICK_SECONDS
-        #: What was counted under earlier sifters, without regions.
+        #: Counts under earlier sifters, without regions.
         self._past = NodeCounts(name, sifter.version)
         self.gate = Gate(sifter, seed=zlib.crc32(name.encode()) << 32)
         self.bad = 0
@@ -75,7 +75,7 @@ class Node:
         )
 
     def tick(self) -> None:
-        """Between two pieces: a newer sifter, and our counts, if it is time."""
+        """Between two pieces: load a newer sifter and write the counts, if the interval has passed."""
         if self._directory is None or self._clock() - self._checked_at < TICK_SECONDS:
             return
         self._checked_at = self._clock()
@@ -88,7 +88,7 @@ class Node:
         write_counts(self._directory, self.counts())
 
     def close(self) -> NodeCounts:
-        """The last word: all that was counted."""
+        """Write and return the final counts."""
         if self._directory is not None:
             write_counts(self._directory, self.counts())
         return self.counts()
@@ -109,7 +109,7 @@ class Node:
         counted.offered[:-1] = left.regions_offered
         counted.dropped[:-1] = left.regions_dropped
         counted.sampled[:-1] = left.regions_sampled
-        # What the regions hold is not past.
+        # Counts of the present regions are not part of the past.
         offered, dropped, sampled = (
             int(c.sum()) for c in (counted.offered, counted.dropped, counted.sampled)
         )
