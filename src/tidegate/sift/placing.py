@@ -30,7 +30,7 @@ def frequencies(regions: Regions, sample: NDArray[np.float64]) -> NDArray[np.flo
     if not len(sample):
         raise FlowError(
             "There is no sample row",
-            why="Without one nobody knows how the data is spread over the regions",
+            why="Without one the distribution of the data over the regions is unknown",
             do="Collect a sample before building a sifter",
         )
     counts = np.bincount(region_of(regions, sample), minlength=regions.count + 1)

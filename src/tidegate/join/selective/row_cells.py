@@ -15,7 +15,7 @@ Guarantee: the choice never exceeds the budget; with a budget for everything it 
 that was left out is worth at most 1/32 more than any that was taken, or did not fit into the rest of the
 budget. Equal input gives an equal choice.
 
-Cost: `content_choice.py` says what an estimate and its choice are charged as.
+Cost: `content_choice.py` charges an estimate and its choice in comparisons.
 
 Result, in simulation with these charges (r = 0.2, slots of 500 rows, 5 seeds, medians): 1.60 times the output
 of the best time-only choice for Zipf(0.6), 1.32 times for Zipf(0.8); with slots of 1000 rows 1.63 and 1.33.

@@ -1,6 +1,6 @@
 """Covering: the regions that a box intersects, and the share of a region's volume that it covers.
 
-A box descends the tree of cuts and visits only the regions that it intersects. So many small boxes cost the
+A box descends the tree of cuts and visits only the regions that it intersects. Many small boxes thus cost the
 regions they touch, not the number of boxes times the number of regions. Everything is compiled, for loops
 over boxes.
 

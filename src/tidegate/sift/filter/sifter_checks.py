@@ -63,7 +63,7 @@ def _check_tree(regions: Regions, axes: int) -> None:
 
 def _unfit(what: str, got: object, do: str) -> FlowError:
     return FlowError(
-        f"Not fit for a sifter: {what}", got=got, why="It would drop rows that nobody asked to drop", do=do
+        f"Not fit for a sifter: {what}", got=got, why="It would drop rows that should pass", do=do
     )
 
 

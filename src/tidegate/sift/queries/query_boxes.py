@@ -94,7 +94,7 @@ def _check_names(queries: Iterable[Query]) -> None:
         if query.name in seen:
             raise FlowError(
                 f"Two queries are called {query.name!r}",
-                why="Their answers are told apart by name",
+                why="Their answers are distinguished by name",
                 do="Give each query a name of its own",
             )
         seen.add(query.name)

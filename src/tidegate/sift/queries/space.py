@@ -58,7 +58,7 @@ class SpaceMaker:
         if not self._categories:
             raise FlowError(
                 "It names no column, and no other query does",
-                why="Rows are told apart by the columns that queries compare",
+                why="Rows are distinguished by the columns that queries compare",
                 do="Compare a column with something, in one query at least",
             )
         lines: list[AxisCells] = []
@@ -79,7 +79,7 @@ class SpaceMaker:
             raise FlowError(
                 f"Column {written!r} is ambiguous",
                 got=", ".join(matching),
-                why="As in Spark, case does not tell columns apart",
+                why="As in Spark, column names are case-insensitive",
                 do="Rename one of them",
             )
         kind = self.schema[matching[0]]
