@@ -20,30 +20,34 @@ from numpy.typing import NDArray
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.greedy_fit import Candidates, candidates, greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork
-from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
+from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, KeyAnnealing, sa_fit
 from tidegate.route.fastjoin.strategy import FastJoin
 from tidegate.route.hash_routing import partition_of
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 
 ROUNDS = 9
 #: Keys of the heaviest instance, and the Zipf exponent of their rows and probes.
 CASES = tuple((keys, zipf) for keys in (100, 1_000, 10_000, 100_000) for zipf in (0.5, 1.0, 1.5))
 CONTENDERS: dict[str, Callable[[Candidates, int], NDArray[np.int64]]] = {
     "GreedyFit": lambda keys, seed: greedy_fit(keys),
-    "annealing on ΣF": lambda keys, seed: sa_fit(keys, Annealing(value=BENEFIT), np.random.default_rng(seed)),
-    "SAFit as printed": lambda keys, seed: sa_fit(keys, Annealing(value=FACTOR), np.random.default_rng(seed)),
+    "annealing on ΣF": lambda keys, seed: sa_fit(
+        keys, KeyAnnealing(value=BENEFIT), np.random.default_rng(seed)
+    ),
+    "SAFit as printed": lambda keys, seed: sa_fit(
+        keys, KeyAnnealing(value=FACTOR), np.random.default_rng(seed)
+    ),
 }
 
 
-def zipf_work(keys: int, zipf: float, rows: int, random: np.random.Generator) -> Work:
+def zipf_work(keys: int, zipf: float, rows: int, random: np.random.Generator) -> LoadWork:
     """Stored rows and probes of each key, of one side; both follow one popularity, as in a city."""
     shares = np.arange(1, keys + 1) ** -zipf
     stored, probes = (random.multinomial(rows, shares / shares.sum()) for _ in range(2))
     none = np.zeros(keys, np.int64)
-    return Work(np.stack([stored, none]), np.stack([probes, none]), none)
+    return LoadWork(np.stack([stored, none]), np.stack([probes, none]), none)
 
 
-def story(keys: int, zipf: float, seed: int) -> tuple[InstanceWork, Work]:
+def story(keys: int, zipf: float, seed: int) -> tuple[InstanceWork, LoadWork]:
     """The heaviest instance, with the most popular key left out (it alone may be more than the gap), and one
     that has a third of its rows."""
     giver = zipf_work(keys + 1, zipf, 100 * keys, np.random.default_rng(seed)).at(np.arange(1, keys + 1))
@@ -51,7 +55,7 @@ def story(keys: int, zipf: float, seed: int) -> tuple[InstanceWork, Work]:
     return InstanceWork(np.stack([stored, stored / 3], axis=1), np.stack([probes, probes / 3], axis=1)), giver
 
 
-def balance(work: InstanceWork, giver: Work, chosen: NDArray[np.int64]) -> float:
+def balance(work: InstanceWork, giver: LoadWork, chosen: NDArray[np.int64]) -> float:
     moved = giver.at(chosen)
     change = np.array([-1.0, 1.0])
     after = InstanceWork(
@@ -117,7 +121,7 @@ def plans() -> None:
         np.stack([np.bincount(homes, counts[0], partitions).astype(np.int64), none])
         for counts in (work.stored, work.probes)
     )
-    load = Load(0, Work(stored, probes, none), codes=codes, homes=homes, keys=work)
+    load = Load(0, LoadWork(stored, probes, none), codes=codes, homes=homes, keys=work)
     strategy = FastJoin(theta=1.0)
     for name, current in (
         ("all on one instance", Assignment(16, (0,) * partitions)),

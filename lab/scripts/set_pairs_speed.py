@@ -22,7 +22,7 @@ from tidegate.join.selective.row_cells import choose_row_cells
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets, item_sets
-from tidegate.join.sets.pair_finders import Prepared
+from tidegate.join.sets.pair_finders import PreparedSets
 from tidegate_lab.simulate.join.basic_windows import Windows, ranges_by_age
 from tidegate_lab.simulate.join.by_content import compare, item_counts
 from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
@@ -44,7 +44,9 @@ def timed(*contenders: Callable[[], object]) -> list[list[float]]:
     return times
 
 
-def drain(prepared: Prepared, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
+def drain(
+    prepared: PreparedSets, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> int:
     return sum(rows.size for rows, _ in prepared.find(probing, starts, ends, 100_000))
 
 

@@ -23,7 +23,7 @@ from tidegate.window.aggregate.aggregates import Merge
 from tidegate.window.aggregate.closing import closing_windows, panes_needed
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
-from tidegate.window.aggregate.merge_runs import Run, merge_runs
+from tidegate.window.aggregate.merge_runs import PartialRun, merge_runs
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.simulate.windows.run_columns import in_order
@@ -36,7 +36,7 @@ class Case(NamedTuple):
     """Runs of partials, and the windows that close."""
 
     name: str
-    runs: list[Run]
+    runs: list[PartialRun]
     spec: WindowSpec
     windows: int
     bar_ms: float | None = None
@@ -77,22 +77,22 @@ def finish(case: Case, partials: list[tuple[Merge, list[Column]]]) -> tuple[dict
     return spent, closed.count
 
 
-def dense(groups: int, panes: int, runs: int, random: np.random.Generator) -> list[Run]:
+def dense(groups: int, panes: int, runs: int, random: np.random.Generator) -> list[PartialRun]:
     """Every group in every pane; each run has a few panes of all groups, as batches leave them behind."""
     codes = np.sort(random.integers(0, 2**64, groups, dtype=np.uint64))
     edges = np.linspace(0, panes, runs + 1).astype(np.int64)
     return [
-        Run(np.repeat(codes, end - begin), np.tile(np.arange(begin, end), groups))
+        PartialRun(np.repeat(codes, end - begin), np.tile(np.arange(begin, end), groups))
         for begin, end in pairwise(edges.tolist())
     ]
 
 
-def tumbling(groups: int, everywhere: bool, random: np.random.Generator) -> list[Run]:
+def tumbling(groups: int, everywhere: bool, random: np.random.Generator) -> list[PartialRun]:
     """One pane, four runs: each group in all of them, or in one."""
     codes = np.sort(random.integers(0, 2**64, groups, dtype=np.uint64))
     lot = random.integers(0, 4, groups)
     parts = [codes if everywhere else codes[lot == run] for run in range(4)]
-    return [Run(part, np.zeros(part.size, np.int64)) for part in parts]
+    return [PartialRun(part, np.zeros(part.size, np.int64)) for part in parts]
 
 
 def cases(random: np.random.Generator) -> list[Case]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import xxhash
 from tests.oracle.plain_windows import central_moment, null_if_none, present
 
-from tidegate.window.aggregate.aggregates import Part, aggregate, users_part
+from tidegate.window.aggregate.aggregates import AggregatePart, aggregate, users_part
 from tidegate.window.aggregate.udaf import State, Udaf
 from tidegate.worker.runtime.layout import UdafLayout
 
@@ -113,7 +113,7 @@ class PlainAggregate:
         return bool(pa.types.is_decimal(KINDS[self.columns[0]]))
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[AggregatePart, ...]:
         if self.function in USERS:
             return (users_part(1, merged=USERS[self.function].udaf.merge is not None),)
         return aggregate(self.function, decimal=self.decimal).parts

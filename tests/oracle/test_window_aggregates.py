@@ -13,7 +13,7 @@ from tidegate.window.aggregate.closing import Stretches, closing_windows
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
 from tidegate.window.aggregate.finals import finish
-from tidegate.window.aggregate.merge_runs import Merged, Run, merge_runs
+from tidegate.window.aggregate.merge_runs import Merged, PartialRun, merge_runs
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.simulate.windows.run_columns import in_order
@@ -45,13 +45,17 @@ def pane_sql() -> str:
     return "(t // 3) * 2 + CAST(t % 3 >= 1 AS BIGINT)"
 
 
-def columns_of(database: duckdb.DuckDBPyConnection, run: int, texts: list[str]) -> tuple[Run, list[Column]]:
+def columns_of(
+    database: duckdb.DuckDBPyConnection, run: int, texts: list[str]
+) -> tuple[PartialRun, list[Column]]:
     select = ", ".join(["g", pane_sql(), *(text.replace("0D", "0.0::DOUBLE") for text in texts)])
     found = database.execute(
         f"SELECT {select} FROM rows WHERE run = {run} GROUP BY 1, 2 ORDER BY 1, 2"
     ).fetchall()
     code, pane, *partials = zip(*found, strict=True)
-    return Run(np.array(code, np.uint64), np.array(pane, np.int64)), [column(values) for values in partials]
+    return PartialRun(np.array(code, np.uint64), np.array(pane, np.int64)), [
+        column(values) for values in partials
+    ]
 
 
 def column(values: tuple[Any, ...]) -> Column:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.window.aggregate.merge_runs import Run, merge_runs
+from tidegate.window.aggregate.merge_runs import PartialRun, merge_runs
 from tidegate.window.count.count_windows import count_windows
 from tidegate.window.spec import RowsSpec
 
@@ -23,9 +23,9 @@ def specs(draw: st.DrawFn) -> RowsSpec:
     return RowsSpec(draw(st.integers(slide, 6)), slide)
 
 
-def run_of(rows: list[Row]) -> Run:
+def run_of(rows: list[Row]) -> PartialRun:
     group, time, tie = np.array(sorted(rows), np.int64).reshape(-1, 3).T
-    return Run(group.astype(np.uint64), time.copy(), tie=tie.copy())
+    return PartialRun(group.astype(np.uint64), time.copy(), tie=tie.copy())
 
 
 def by_definition(rows: list[Row], spec: RowsSpec, watermark: int) -> Counter[tuple[Row, ...]]:

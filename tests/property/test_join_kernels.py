@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tidegate.join.probe.matched_bits import no_bits, set_bits, unset_positions
 from tidegate.join.probe.meet import leap_in_probing, leap_in_stored, meet, merge
 from tidegate.join.probe.order import sort_by_code_time
-from tidegate.join.probe.probe import Pairs, counts_per_partition, probe
+from tidegate.join.probe.probe import ProbedPairs, counts_per_partition, probe
 from tidegate.join.within import Tumbling, Unbounded, Within, slots_of
 from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
 
@@ -90,7 +90,7 @@ def test_probing_finds_exactly_the_pairs_that_the_condition_allows(
     stop = data.draw(st.integers(start, len(storing)))
     size = data.draw(st.integers(1, 50))
 
-    pairs = Pairs(
+    pairs = ProbedPairs(
         probe(codes, *condition.partner_range(side, times), stored_codes, stored_times, start, stop)
     )
     taken: list[tuple[int, int]] = []
@@ -123,7 +123,7 @@ def test_pairs_per_partition_add_up(probing: Rows, storing: Rows, cuts: list[int
     low, high = Unbounded().partner_range(LEFT, times)
     ranges = probe(codes, low, high, stored_codes, stored_times, 0, len(storing))
     bounds = np.array([0, *sorted(min(cut, len(probing)) for cut in cuts), len(probing)], np.int64)
-    rows, _ = Pairs(ranges).chunk(0, ranges.total)
+    rows, _ = ProbedPairs(ranges).chunk(0, ranges.total)
     expected = [int(((rows >= a) & (rows < b)).sum()) for a, b in pairwise(bounds.tolist())]
     assert counts_per_partition(bounds, ranges).tolist() == expected
 

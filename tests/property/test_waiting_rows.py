@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.window.aggregate.merge_runs import Run
-from tidegate.window.count.waiting_rows import Groups, groups_with_rows, waiting_rows
+from tidegate.window.aggregate.merge_runs import PartialRun
+from tidegate.window.count.waiting_rows import WaitingGroups, groups_with_rows, waiting_rows
 
 #: (code, check, time)
 Row = tuple[int, int, int]
@@ -19,9 +19,9 @@ ROWS = st.lists(
 )
 
 
-def run_of(rows: list[Row]) -> Run:
+def run_of(rows: list[Row]) -> PartialRun:
     code, check, time = zip(*sorted(rows), strict=True) if rows else ((), (), ())
-    return Run(np.array(code, np.uint64), np.array(time, np.int64), np.array(check, np.uint64))
+    return PartialRun(np.array(code, np.uint64), np.array(time, np.int64), np.array(check, np.uint64))
 
 
 @given(ROWS, st.data(), st.integers(-10, 10))
@@ -38,7 +38,7 @@ def test_rows_that_wait_are_neither_consumed_nor_above(
     starts = [i for i, row in enumerate(rows) if i == 0 or row[0] != rows[i - 1][0]]
     slices = list(pairwise([*starts, len(rows)]))
     mine = data.draw(st.lists(st.sampled_from(slices), unique=True)) if slices else []
-    groups = Groups(*(np.array([key[i] for key in asked], np.uint64) for i in (0, 1)))
+    groups = WaitingGroups(*(np.array([key[i] for key in asked], np.uint64) for i in (0, 1)))
     found = waiting_rows(run_of(rows), mine, bits, groups, below)
     for number, key in enumerate(asked):
         wanted = [

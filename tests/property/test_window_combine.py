@@ -17,7 +17,7 @@ from tidegate.window.aggregate.aggregates import Merge
 from tidegate.window.aggregate.closing import Stretches, cells, closing_windows, panes_needed
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
-from tidegate.window.aggregate.merge_runs import Merged, Run, merge_runs
+from tidegate.window.aggregate.merge_runs import Merged, PartialRun, merge_runs
 from tidegate.window.panes import Panes
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.simulate.windows.run_columns import in_order
@@ -46,13 +46,13 @@ def rows_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Row]]:
     return st.lists(row, max_size=40)
 
 
-def run_of(rows: list[Row], panes: Panes) -> tuple[Run, list[Row]]:
+def run_of(rows: list[Row], panes: Panes) -> tuple[PartialRun, list[Row]]:
     """A row per partial: what several rows of one pane add up to is the combination's business here."""
     times = np.array([time for _, time, _ in rows], np.int64)
     keyed = [(*GROUPS[group], int(pane)) for (group, _, _), pane in zip(rows, panes.of(times), strict=True)]
     order = sorted(range(len(rows)), key=keyed.__getitem__)
     code, check, pane = zip(*(keyed[k] for k in order), strict=True) if rows else ((), (), ())
-    run = Run(np.array(code, np.uint64), np.array(pane, np.int64), np.array(check, np.uint64))
+    run = PartialRun(np.array(code, np.uint64), np.array(pane, np.int64), np.array(check, np.uint64))
     return run, [rows[k] for k in order]
 
 
@@ -187,7 +187,7 @@ def test_merging_runs_first_changes_nothing(
     (merged,) = combine(Merge.SUM, [source], once)
     code, check = (np.concatenate([getattr(run, name) for run in case.runs]) for name in ("code", "check"))
     heads = whole.order[once.begin]
-    run = Run(code[heads], once.at, check[heads])
+    run = PartialRun(code[heads], once.at, check[heads])
     rerun = merge_runs([run], *panes_needed(Panes(spec), first, first + count))
     closed = closing_windows(rerun, Panes(spec), first, first + count)
     (result,) = combine(Merge.SUM, [in_order([merged], rerun.order)], closed)

@@ -65,7 +65,7 @@ def test_dropped_are_the_windows_of_coins_that_said_drop_less_those_owed(
     decisions = states[-1].decisions
     windows = np.arange(decisions.begin, decisions.end)
     coined = int((coins(windows // drop.max_gap, drop.seed) < p).sum()) if p else 0
-    assert sum(end - first for first, end in decisions.dropped) == coined - states[-1].owed
+    assert sum(end - first for first, end in decisions.dropped) == coined - states[-1].drop_debt
 
 
 @given(stories())

@@ -20,14 +20,14 @@ from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
-from tidegate.window.drop.network import Network, Output, Source, Window
+from tidegate.window.drop.network import Network
 from tidegate.window.estimate.strata import STRATA
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec
 
 SECOND = 1_000_000
 SPEC = WindowSpec(4 * SECOND, 4 * SECOND)
-NETWORK = Network((Source("s"), Window("w", "s", SPEC), Output("out", "w")))
+NETWORK = Network((DropSourceNode("s"), DropWindowNode("w", "s", SPEC), DropOutputNode("out", "w")))
 OPERATORS = {"w": OperatorTraits("w", ("s", "s"), Lifetime(SPEC), (True, False), (True, False))}
 #: A few strata have most of the rows, as groups do.
 POPULAR = 1 / np.arange(1, STRATA + 1)

@@ -21,13 +21,18 @@ from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
-from tidegate.window.drop.network import Join, Network, Output, Source
+from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
 SECOND = 1_000_000
 WITHIN = Within(SECOND, SECOND)
 JOIN = PlainJoin("join1", "a", "b", "inner", WITHIN, ("a_n", "a_v"), ("b_n", "b_v"))
 NETWORK = Network(
-    (Source("a"), Source("b"), Join("join1", "a", "b", SECOND, SECOND), Output("pairs", "join1"))
+    (
+        DropSourceNode("a"),
+        DropSourceNode("b"),
+        DropJoinNode("join1", "a", "b", SECOND, SECOND),
+        DropOutputNode("pairs", "join1"),
+    )
 )
 #: A batch may take a second, which is enough for 36 rows; both streams together bring 10 a second.
 OVERHEAD_SECONDS, ROW_SECONDS, FITS = 0.1, 0.025, 36

@@ -20,7 +20,7 @@ from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.join.within import Within
 from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
-from tidegate.window.drop.network import Join, Network, Output, Source
+from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
 SECOND = 1_000_000
 WINDOW_SECONDS = 5
@@ -33,10 +33,10 @@ WITHIN = Within(WINDOW_SECONDS * SECOND, WINDOW_SECONDS * SECOND)
 KEYED = PlainJoin("join1", "a", "b", "inner", WITHIN, ("a_n", "a_v"), ("b_n", "b_v"))
 NETWORK = Network(
     (
-        Source("a"),
-        Source("b"),
-        Join("join1", "a", "b", WITHIN.left_us, WITHIN.right_us),
-        Output("pairs", "join1"),
+        DropSourceNode("a"),
+        DropSourceNode("b"),
+        DropJoinNode("join1", "a", "b", WITHIN.left_us, WITHIN.right_us),
+        DropOutputNode("pairs", "join1"),
     )
 )
 OF_SETS = replace(KEYED, condition=overlap(ITEMS, at_least=3), spread=True)

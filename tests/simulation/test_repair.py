@@ -22,16 +22,16 @@ from tidegate.join.within import Within
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan, RepairPlan, ShedPlan
 from tidegate.model.reports import TaskReport
-from tidegate.window.drop.network import Join, Network, Output, Source
+from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
 SECOND = 1_000_000
 WITHIN = Within(5 * SECOND, 5 * SECOND)
 NETWORK = Network(
     (
-        Source("a"),
-        Source("b"),
-        Join("join1", "a", "b", WITHIN.left_us, WITHIN.right_us),
-        Output("pairs", "join1"),
+        DropSourceNode("a"),
+        DropSourceNode("b"),
+        DropJoinNode("join1", "a", "b", WITHIN.left_us, WITHIN.right_us),
+        DropOutputNode("pairs", "join1"),
     )
 )
 FIXED_SECONDS, PAIRS_PER_SECOND = 0.2, 1200.0

@@ -21,7 +21,7 @@ from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import always
-from tidegate.window.drop.network import Network, Output, Source, Window
+from tidegate.window.drop.network import Network
 from tidegate.window.spec import WindowSpec
 
 SECOND = 1_000_000
@@ -108,7 +108,9 @@ def _report(rows: int, dropped: int) -> TaskReport:
 
 def engine(max_gap: int = 10) -> Engine:
     spec = WindowSpec(2 * SECOND, 2 * SECOND)
-    network = Network((Source("s"), Window("w", "s", spec), Output("out", "w", max_gap)))
+    network = Network(
+        (DropSourceNode("s"), DropWindowNode("w", "s", spec), DropOutputNode("out", "w", max_gap))
+    )
     return Engine(DropSettings(Shed(), network, seed=3))
 
 

@@ -11,8 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.window.drop.decisions import Decisions
-from tidegate.window.drop.network import Box, Join, Network, Node, Output, Source, Window
-from tidegate.window.drop.placement import Placement, place
+from tidegate.window.drop.network import (
+    DropJoinNode,
+    DropOutputNode,
+    DropSourceNode,
+    DropStepNode,
+    DropWindowNode,
+    Network,
+    Node,
+)
+from tidegate.window.drop.placement import DropPlacement, place
 from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.simulate.windows.window_network import COUNT, Aggregate, Program, Row
@@ -33,17 +41,17 @@ class Story:
 
     program: Program
     arrivals: dict[str, list[Row]]
-    told: dict[Placement, list[DropState]]
+    told: dict[DropPlacement, list[DropState]]
 
     @property
     def network(self) -> Network:
         return self.program.network
 
     @property
-    def drops(self) -> dict[Placement, Decisions]:
+    def drops(self) -> dict[DropPlacement, Decisions]:
         return self.decided(-1)
 
-    def decided(self, call: int) -> dict[Placement, Decisions]:
+    def decided(self, call: int) -> dict[DropPlacement, Decisions]:
         return {drop: states[call].decisions for drop, states in self.told.items()}
 
 
@@ -51,7 +59,7 @@ def story(seed: int, *, calls: int = 4) -> Story:
     """One source, windows up to four deep, up to three over one."""
     rng = np.random.default_rng(seed)
     grower = _Grower(rng)
-    grower.window(grower.filtered(grower.add(Source("rows"))), 1)
+    grower.window(grower.filtered(grower.add(DropSourceNode("rows"))), 1)
     return _story(rng, grower.program(), calls, rows=60, keys=3)
 
 
@@ -59,9 +67,9 @@ def joined_story(seed: int) -> Story:
     """Windows over the pairs of two sources, and perhaps over one source alone."""
     rng = np.random.default_rng(seed)
     grower = _Grower(rng)
-    left, right = grower.add(Source("left")), grower.add(Source("right"))
+    left, right = grower.add(DropSourceNode("left")), grower.add(DropSourceNode("right"))
     reach, inner = (grower.number(0, 9), grower.number(0, 9)), grower.one_in(2)
-    grower.add(Join("join", grower.filtered(left), right, *reach, inner=inner))
+    grower.add(DropJoinNode("join", grower.filtered(left), right, *reach, inner=inner))
     grower.window("join", 3)
     if grower.one_in(2):
         grower.window(left, 3)
@@ -102,7 +110,7 @@ class _Grower:
     def filtered(self, parent: str) -> str:
         if self.one_in(2):
             return parent
-        box = self.add(Box(f"box {len(self.nodes)}", parent))
+        box = self.add(DropStepNode(f"box {len(self.nodes)}", parent))
         modulus = self.number(2, 5)
         self.passes[box] = rejecting(modulus, self.number(0, modulus - 1))
         return box
@@ -111,7 +119,7 @@ class _Grower:
         slide = (1, 2, 3, 4, 6)[self.number(0, 4)]
         spec = WindowSpec(slide + self.number(0, 6), slide)
         above = self.filtered(parent)
-        window = self.add(Window(f"window {len(self.nodes)}", above, spec))
+        window = self.add(DropWindowNode(f"window {len(self.nodes)}", above, spec))
         self.aggregates[window] = AGGREGATES[self.number(0, 3)]
         if self.one_in(2):
             self.groups[window] = grouping(self.number(1, 3))
@@ -120,11 +128,11 @@ class _Grower:
             self.window(window, depth + 1)
         if not children or self.one_in(4):
             behind = self.filtered(window)
-            self.add(Output(f"out {len(self.nodes)}", behind, self.number(1, 40)))
+            self.add(DropOutputNode(f"out {len(self.nodes)}", behind, self.number(1, 40)))
 
 
 def _story(rng: np.random.Generator, program: Program, calls: int, *, rows: int, keys: int) -> Story:
-    sources = [node.name for node in program.network.nodes if isinstance(node, Source)]
+    sources = [node.name for node in program.network.nodes if isinstance(node, DropSourceNode)]
     arrivals = {name: _arrivals(rng, rows, keys) for name in sources}
     return Story(program, arrivals, {drop: _told(rng, drop, calls) for drop in place(program.network)})
 
@@ -138,7 +146,7 @@ def _arrivals(rng: np.random.Generator, rows: int, keys: int) -> list[Row]:
     return [Row(*(int(column[k]) for column in columns)) for k in order]
 
 
-def _told(rng: np.random.Generator, drop: Placement, calls: int) -> list[DropState]:
+def _told(rng: np.random.Generator, drop: DropPlacement, calls: int) -> list[DropState]:
     """A drop, decided from near the first row on to near the last, with another p in each call."""
     machine = WindowDrop(drop.slide_us, drop.max_gap, int(rng.integers(0, 1_000)))
     states = [machine.begin(BEGIN + int(rng.integers(-40, 20)))]

@@ -14,7 +14,7 @@ from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, sec
 
 import tidegate as tg
 from tidegate.driver.frames.sifter_frames import sifted
-from tidegate.edge.sifter_folder import Counts, newest, write_counts
+from tidegate.edge.sifter_folder import NodeCounts, newest, write_counts
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
@@ -207,8 +207,8 @@ def test_sources_get_sifters_and_what_they_counted_is_what_was_offered(
     def sink(rows: DataFrame, batch: int) -> None:
         # Two nodes let 5,000 rows through for every 10,000 that they are offered.
         both = next(counted_by_nodes)
-        write_counts(filters, Counts("north", 0, offered=both // 4))
-        write_counts(filters, Counts("south", 0, offered=both - both // 4))
+        write_counts(filters, NodeCounts("north", 0, offered=both // 4))
+        write_counts(filters, NodeCounts("south", 0, offered=both - both // 4))
 
     stream = tg.stream(frame, time="ts", name="points")
     query = tg.start(

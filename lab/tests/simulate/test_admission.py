@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.window.drop.network import Box, Network, Node, Output, Source, Window
+from tidegate.window.drop.network import (
+    DropOutputNode,
+    DropSourceNode,
+    DropStepNode,
+    DropWindowNode,
+    Network,
+    Node,
+)
 from tidegate.window.drop.placement import place
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.simulate.windows.admission import admit, work_left
@@ -12,11 +19,11 @@ TEN = WindowSpec(10, 10)
 
 def query(name: str, gap: int | None) -> tuple[Node, ...]:
     return (
-        Source(f"{name} rows"),
-        Box(f"{name} before", f"{name} rows"),
-        Window(f"{name} window", f"{name} before", TEN),
-        Box(f"{name} behind", f"{name} window"),
-        Output(name, f"{name} behind", gap),
+        DropSourceNode(f"{name} rows"),
+        DropStepNode(f"{name} before", f"{name} rows"),
+        DropWindowNode(f"{name} window", f"{name} before", TEN),
+        DropStepNode(f"{name} behind", f"{name} window"),
+        DropOutputNode(name, f"{name} behind", gap),
     )
 
 
@@ -57,12 +64,12 @@ def test_where_no_share_is_enough_the_most_costly_query_is_shut_off_and_named() 
 def test_work_that_is_shared_is_not_saved_by_shutting_one_of_two_off() -> None:
     shared = Network(
         (
-            Source("rows"),
-            Box("dear", "rows"),
-            Window("a window", "dear", TEN),
-            Output("a", "a window", 1),
-            Window("b window", "dear", TEN),
-            Output("b", "b window", 1),
+            DropSourceNode("rows"),
+            DropStepNode("dear", "rows"),
+            DropWindowNode("a window", "dear", TEN),
+            DropOutputNode("a", "a window", 1),
+            DropWindowNode("b window", "dear", TEN),
+            DropOutputNode("b", "b window", 1),
         )
     )
     assert admit(shared, {"dear": 100.0, "a window": 1.0, "b window": 2.0}, 50.5).shut == ("b",)
@@ -78,11 +85,11 @@ def test_who_must_have_everything_is_never_shut_off() -> None:
 def test_a_node_has_less_to_do_by_the_rows_that_no_kept_window_needs() -> None:
     sliding = Network(
         (
-            Source("rows"),
-            Box("before", "rows"),
-            Window("window", "before", WindowSpec(20, 10)),
-            Box("behind", "window"),
-            Output("out", "behind", 4),
+            DropSourceNode("rows"),
+            DropStepNode("before", "rows"),
+            DropWindowNode("window", "before", WindowSpec(20, 10)),
+            DropStepNode("behind", "window"),
+            DropOutputNode("out", "behind", 4),
         )
     )
     # A gap of four lets (4 + 1) · 10 − 20 of 4 · 10 rows go; behind the window, all four results.

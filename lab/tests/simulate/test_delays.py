@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.kept_arrows import kept_on_arrows
-from tidegate.window.drop.network import Box, Network, Output, Source, Window
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropStepNode, DropWindowNode, Network
 from tidegate.window.drop.placement import place
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.reproduce.window_drop.scenarios import fan_out, one_window, pipeline
@@ -21,11 +21,11 @@ from tidegate_lab.simulate.windows.window_network import Program, Row, evaluate
 
 NETWORK = Network(
     (
-        Source("rows"),
-        Box("before", "rows"),
-        Window("inner", "before", WindowSpec(4, 2)),
-        Window("outer", "inner", WindowSpec(6, 6)),
-        Output("out", "outer", 5),
+        DropSourceNode("rows"),
+        DropStepNode("before", "rows"),
+        DropWindowNode("inner", "before", WindowSpec(4, 2)),
+        DropWindowNode("outer", "inner", WindowSpec(6, 6)),
+        DropOutputNode("out", "outer", 5),
     )
 )
 

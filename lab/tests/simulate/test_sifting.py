@@ -24,13 +24,13 @@ from tidegate.observe.shed_metrics import sift_told
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
-from tidegate.window.drop.network import Box, Network, Output, Source
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropStepNode, Network
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
 
 #: Seconds: of a batch whatever it does, per row that is offered, per row that passes.
 FIXED, ROW, PASSED = 0.1, 2e-6, 40e-6
 BATCH_SECONDS = 1.0
-NETWORK = Network((Source("s"), Box("match1", "s"), Output("found", "match1")))
+NETWORK = Network((DropSourceNode("s"), DropStepNode("match1", "s"), DropOutputNode("found", "match1")))
 
 
 class Machine:

@@ -7,7 +7,7 @@ import pytest
 from tidegate.errors import FlowError
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.drop_window import DropWindow
-from tidegate.window.drop.network import Box, Network, Source, Window
+from tidegate.window.drop.network import DropSourceNode, DropStepNode, DropWindowNode, Network
 from tidegate.window.spec import RowsSpec, WindowSpec
 from tidegate_lab.simulate.windows.window_marks import (
     CLOSED,
@@ -21,8 +21,8 @@ from tidegate_lab.simulate.windows.window_marks import (
 from tidegate_lab.simulate.windows.window_network import Program, Row, all_windows
 
 OPEN_UNTIL = 50
-FOUR = Window("window", "rows", WindowSpec(4, 2))
-PROGRAM = Program(Network((Source("rows"), FOUR)))
+FOUR = DropWindowNode("window", "rows", WindowSpec(4, 2))
+PROGRAM = Program(Network((DropSourceNode("rows"), FOUR)))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,9 @@ def test_the_operator_marks_the_starts_of_windows_and_drops_what_no_kept_window_
 
 
 def test_a_filter_lets_a_mark_pass_on_a_fake_row() -> None:
-    program = Program(Network((Source("rows"), Box("box", "rows"))), {"box": lambda row: row.value > 5})
+    program = Program(
+        Network((DropSourceNode("rows"), DropStepNode("box", "rows"))), {"box": lambda row: row.value > 5}
+    )
     rows = [
         Marked(1, Row(1, 0, 9), 7),
         Marked(2, Row(2, 0, 1), 8),
@@ -86,4 +88,4 @@ def test_windows_that_start_where_no_row_is_are_opened_within_the_range() -> Non
 
 def test_windows_of_so_many_rows_are_not_simulated() -> None:
     with pytest.raises(FlowError, match="not simulated"):
-        all_windows(PROGRAM, Window("window", "rows", RowsSpec(3, 3)), [])
+        all_windows(PROGRAM, DropWindowNode("window", "rows", RowsSpec(3, 3)), [])

@@ -12,7 +12,7 @@ from tests.simulation.window_stories import BEGIN, LENGTH, MEDIAN, Story, joined
 
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.kept_arrows import kept_on_arrows
-from tidegate.window.drop.network import Network, Output, Source, Window
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode, Network
 from tidegate.window.drop.placement import place, result_window
 from tidegate.window.drop.window_drop import WindowDrop
 from tidegate.window.spec import WindowSpec
@@ -115,7 +115,13 @@ def test_the_share_of_missing_results_is_p(p: float) -> None:
 
 
 def count_by_ten(gap: int = 5) -> Network:
-    return Network((Source("rows"), Window("ten", "rows", WindowSpec(10, 10)), Output("out", "ten", gap)))
+    return Network(
+        (
+            DropSourceNode("rows"),
+            DropWindowNode("ten", "rows", WindowSpec(10, 10)),
+            DropOutputNode("out", "ten", gap),
+        )
+    )
 
 
 def steady(length: int) -> list[Row]:
@@ -136,11 +142,11 @@ def test_keep_until_as_printed_lets_wrong_windows_out() -> None:
     """Table 3 raises keep_until for every unmarked window that opens; windows without their rows come out."""
     network = Network(
         (
-            Source("rows"),
-            Window("inner", "rows", WindowSpec(4, 1)),
-            Output("inner out", "inner", 18),
-            Window("outer", "inner", WindowSpec(3, 3)),
-            Output("outer out", "outer", 6),
+            DropSourceNode("rows"),
+            DropWindowNode("inner", "rows", WindowSpec(4, 1)),
+            DropOutputNode("inner out", "inner", 18),
+            DropWindowNode("outer", "inner", WindowSpec(3, 3)),
+            DropOutputNode("outer out", "outer", 6),
         )
     )
     program, rows = Program(network, aggregates={"inner": MEDIAN}), {"rows": steady(90)}

@@ -23,8 +23,8 @@ from tidegate.errors import FlowError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.edge.node import Node
-    from tidegate.edge.sifter_folder import Counts
-    from tidegate.edge.source import Sink, Source
+    from tidegate.edge.sifter_folder import NodeCounts
+    from tidegate.edge.source import EdgeSource, Sink
     from tidegate.sift.filter.sifter import Sifter
 
 FORMATS = ("json", "csv", "arrow")
@@ -55,14 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from tidegate.edge.node import Node
-    from tidegate.edge.source import Source, Stopping
+    from tidegate.edge.source import EdgeSource, Stopping
 
     name = _node_name(arguments.node)
-    node = Node(name, _first_sifter(arguments), arguments.follow, say=_say)
+    node = Node(name, _first_sifter(arguments), arguments.follow, report=_say)
     with Stopping() as stopping:
         try:
             with _files(arguments) as (rows, sink):
-                _carry(arguments, Source(rows, stopping, idle=node.tick), sink, node)
+                _carry(arguments, EdgeSource(rows, stopping, idle=node.tick), sink, node)
         except BrokenPipeError:
             _say("nobody reads the output any more")
         except (OSError, TidegateError) as error:
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         return INTERRUPTED if stopping.asked == signal.SIGINT else 0
 
 
-def _carry(arguments: argparse.Namespace, source: Source, sink: Sink, node: Node) -> None:
+def _carry(arguments: argparse.Namespace, source: EdgeSource, sink: Sink, node: Node) -> None:
     from tidegate.edge.line_rows import LineRows, Wishes
 
     node.tick()
@@ -151,7 +151,7 @@ def _files(arguments: argparse.Namespace) -> Iterator[tuple[int, Sink]]:
         yield rows.fileno(), Sink(kept.fileno())
 
 
-def _tell(counts: Counts, file: str | None) -> None:
+def _tell(counts: NodeCounts, file: str | None) -> None:
     share = f" ({counts.dropped / counts.offered:.1%})" if counts.offered else ""
     _say(
         f"offered {counts.offered}, kept {counts.kept}, dropped {counts.dropped}{share}, "

@@ -1,5 +1,14 @@
-"""A sifter on an edge node, without Spark or Java: rows in, rows out, as `tidegate sift` runs it.
+"""Runs a sifter on an edge node, without Spark or Java: rows in, rows out. `tidegate sift` is its command.
 
-`source` reads without holding anything back, `json_lines`, `csv_lines` and `arrow_rows` know one format each,
-`line_rows` and `arrow_rows` carry the rows, `node` decides and counts. Rows that pass leave as they came.
+    source.py           input with low latency, and output
+    lines.py            the lines in a piece of bytes
+    parsing.py          lines to coordinates, and bad lines with their reasons
+    json_lines.py       newline JSON; csv_lines.py: CSV
+    coordinates.py      values to coordinates
+    line_rows.py        rows on lines, through the sifter
+    arrow_rows.py       rows of an Arrow stream, through the sifter
+    node.py             the sifter with its counts, and the folder it follows
+    sifter_folder.py    the folder that server and nodes share
+
+Rows that pass are written unchanged, except for an optional mark.
 """

@@ -1,4 +1,4 @@
-"""Rows of an Arrow stream, through the sifter: batch by batch, with the schema that they came with."""
+"""Passes rows of an Arrow stream through the sifter: batch by batch, with their original schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidegate.edge.coordinates import of_column
 from tidegate.edge.line_rows import Wishes, columns_missing, marked_twice
 from tidegate.edge.node import Node
-from tidegate.edge.source import Sink, Source
+from tidegate.edge.source import EdgeSource, Sink
 from tidegate.errors import FlowError
 from tidegate.sift.filter.decision import DROP, SAMPLE
 from tidegate.sift.queries.axes import Axis
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def carry_batches(source: Source, sink: Sink, node: Node, wishes: Wishes) -> None:
-    """All batches, until the stream ends; an input of no bytes at all is an empty stream."""
+def carry_batches(source: EdgeSource, sink: Sink, node: Node, wishes: Wishes) -> None:
+    """Sift all batches until the stream ends; an input of zero bytes is an empty stream."""
     if not source.peek():
         return
     try:
@@ -43,13 +43,13 @@ def carry_batches(source: Source, sink: Sink, node: Node, wishes: Wishes) -> Non
             node.tick()
 
 
-def _next(reader: Any, source: Source) -> Any:
+def _next(reader: Any, source: EdgeSource) -> Any:
     try:
         return reader.read_next_batch()
     except StopIteration:
         return None
     except (pa.ArrowInvalid, OSError) as error:
-        if source.stopped:  # in the middle of a batch
+        if source.stopped:  # a signal came in the middle of a batch
             return None
         raise _broken(error) from error
 

@@ -1,7 +1,7 @@
-"""How a row's value becomes a coordinate of an axis: by the column with Arrow, and one by one.
+"""Turns a row's value into a coordinate of an axis: by column with Arrow, or one by one.
 
-Both say the same. A null, or no value at all, is NaN: in no region. A category that no query names is in the
-last cell of its axis. What is no number on a number axis makes a bad row.
+Both give the same result. A null or missing value is NaN: in no region. A category that no query names is
+in the last cell of its axis. A value on a number axis that is not a number makes a bad row.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def of_column(axis: Axis, column: Any) -> NDArray[np.float64]:
 
 
 def of_value(axis: Axis, value: Any) -> float:
-    """The coordinate of one value of parsed JSON; ValueError that says why it has none."""
+    """The coordinate of one value of parsed JSON; ValueError with the reason if it has none."""
     if value is None:
         return np.nan
     if axis.kind == "category":
@@ -54,11 +54,11 @@ def of_value(axis: Axis, value: Any) -> float:
 
 
 def of_text(axis: Axis, text: str) -> float:
-    """The coordinate of one field of CSV; ValueError that says why it has none."""
+    """The coordinate of one field of CSV; ValueError with the reason if it has none."""
     if axis.kind == "category":
         return float(_cell(axis, text))
     try:
-        if "_" in text:  # which Python takes for a number, and nobody else does
+        if "_" in text:  # only Python accepts it in a number
             raise ValueError(text)
         return float(text)
     except ValueError:

@@ -1,6 +1,6 @@
-"""CSV with a header: one row on each line, so a quoted field must not hold a newline.
+"""CSV with a header: one row on each line, so a quoted field must not contain a newline.
 
-That is on purpose: where rows may span lines, one stray quote swallows all that follows.
+This is intentional: where rows may span lines, one stray quote would swallow the rest of the input.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 QUOTE = ord('"')
-#: What stands for no value, in every column.
+#: Texts that mean a missing value, in every column.
 NULLS = ("", "null", "NULL", "NaN", "nan")
 
 
 class CsvLines:
-    """How rows are read, and where a mark goes: behind the last field."""
+    """Reads rows; a mark goes behind the last field."""
 
     name = "csv"
     before_brace = False
@@ -50,7 +50,7 @@ class CsvLines:
         return b",true" if value else b",false"
 
     def columns(self, axes: Sequence[Axis], lines: Lines) -> list[NDArray[np.float64]] | None:
-        """Coordinates of all rows by Arrow; None if it stumbles, or if lines and rows may not be the same."""
+        """Coordinates of all rows by Arrow; None if Arrow fails, or if lines and rows may not coincide."""
         if not _quotes_closed(lines):
             return None
         data = lines.bytes()
@@ -86,7 +86,7 @@ class CsvLines:
             return None
 
     def row(self, axes: Sequence[Axis], line: bytes) -> list[float]:
-        """Coordinates of one row; ValueError that says what is wrong with it."""
+        """Coordinates of one row; ValueError with the reason if it is invalid."""
         try:
             fields = next(csv.reader([line.decode()], strict=True))
         except csv.Error as error:
@@ -99,12 +99,12 @@ class CsvLines:
         ]
 
     def missing(self, axes: Sequence[Axis], lines: Lines) -> tuple[list[str], list[str]]:
-        """Columns that the header does not name, and those that it does."""
+        """The columns that the header lacks, and the columns that it has."""
         return [axis.column for axis in axes if axis.column not in self.header], self.header
 
 
 def _quotes_closed(lines: Lines) -> bool:
-    """Whether every line has an even number of quotes: if not, Arrow would read on in the next line."""
+    """True if every line has an even number of quotes; otherwise Arrow would continue on the next line."""
     if not len(lines):
         return True
     quotes = lines.data[lines.starts[0] : lines.stops[-1]] == QUOTE

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OPEN, CLOSE = ord("{"), ord("}")
-#: Rows of the first piece that are asked for a column before it is called missing.
-LOOKED_AT = 1000
+#: Rows of the first piece that are checked before a column counts as missing.
+SAMPLED_LINES = 1000
 
 
 class JsonLines:
-    """How rows are read, and where a mark goes: before the last brace, as one more member."""
+    """Reads rows; a mark goes before the last brace, as one more member."""
 
     name = "json"
     before_brace = True
@@ -32,8 +32,8 @@ class JsonLines:
         return f",{json.dumps(column)}:{json.dumps(value)}".encode()
 
     def columns(self, axes: Sequence[Axis], lines: Lines) -> list[NDArray[np.float64]] | None:
-        """Coordinates of all rows by Arrow; None if it stumbles, or if lines and rows may not be the same."""
-        # One object on each line, not one over two lines and two on another.
+        """Coordinates of all rows by Arrow; None if Arrow fails, or if lines and rows may not coincide."""
+        # Require one object per line: not one over two lines and two on another.
         first, last = lines.data[lines.starts], lines.data[np.maximum(lines.ends, 1) - 1]
         if not ((first == OPEN) & (last == CLOSE)).all():
             return None
@@ -54,7 +54,7 @@ class JsonLines:
             return None
 
     def row(self, axes: Sequence[Axis], line: bytes) -> list[float]:
-        """Coordinates of one row; ValueError that says what is wrong with it."""
+        """Coordinates of one row; ValueError with the reason if it is invalid."""
         try:
             found = json.loads(line)
         except (RecursionError, ValueError) as error:
@@ -64,15 +64,15 @@ class JsonLines:
         return [of_value(axis, found.get(axis.column)) for axis in axes]
 
     def missing(self, axes: Sequence[Axis], lines: Lines) -> tuple[list[str], list[str]]:
-        """Columns that no row of the first piece has, and those that there are instead."""
+        """The columns that no row of the first piece has, and the columns that were found."""
         known: dict[str, None] = {}
-        for i in range(min(len(lines), LOOKED_AT)):
+        for i in range(min(len(lines), SAMPLED_LINES)):
             try:
                 row = json.loads(lines.line(i))
             except (RecursionError, ValueError):
                 continue
             known.update(dict.fromkeys(row if isinstance(row, dict) else ()))
-        # A piece of bad lines only says nothing.
+        # A piece of bad lines only gives no information about columns.
         return [axis.column for axis in axes if known and axis.column not in known], list(known)
 
 

@@ -1,6 +1,7 @@
-"""Rows on lines, through the sifter: whole lines in, the lines that pass out, byte for byte as they came.
+"""Passes rows on lines through the sifter: whole lines in, the lines that pass out, byte for byte.
 
-Bad lines are counted, the first few are told with their number and reason, and none passes unless asked for.
+Bad lines are counted, and the first few are reported with their number and reason. They are dropped unless
+`keep_bad` is set.
 """
 
 from __future__ import annotations
@@ -15,33 +16,33 @@ from tidegate.edge.json_lines import JsonLines
 from tidegate.edge.lines import PASS_UNREAD, Lines, gathered
 from tidegate.edge.node import Node
 from tidegate.edge.parsing import LineFormat, parse
-from tidegate.edge.source import Sink, Source
+from tidegate.edge.source import EdgeSource, Sink
 from tidegate.errors import FlowError
 from tidegate.sift.filter.decision import DROP
 
-#: Bad lines that are told one by one.
-TOLD = 5
+#: Bad lines that are reported one by one.
+REPORTED_LINES = 5
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What else was asked for."""
+    """Further options."""
 
-    #: A column that says of each row whether it is a sample; "" for none.
+    #: The name of a column that marks samples; "" for none.
     mark: str = ""
     keep_bad: bool = False
     allow_missing: bool = False
 
 
 class LineRows:
-    """Lines of one stream; `number` of them have been read so far."""
+    """The lines of one stream; `number` of them have been read so far."""
 
-    def __init__(self, node: Node, sink: Sink, wishes: Wishes, say: Callable[[str], None]) -> None:
-        self._node, self._sink, self._wishes, self._say = node, sink, wishes, say
+    def __init__(self, node: Node, sink: Sink, wishes: Wishes, report: Callable[[str], None]) -> None:
+        self._node, self._sink, self._wishes, self._report = node, sink, wishes, report
         self.number = 0
 
-    def carry(self, source: Source, form: str) -> None:
-        """All of it, until it ends."""
+    def carry(self, source: EdgeSource, form: str) -> None:
+        """Sift the whole input until it ends."""
         known: LineFormat | None = JsonLines() if form == "json" else None
         checked = self._wishes.allow_missing
         for piece in source.lines():
@@ -69,8 +70,8 @@ class LineRows:
         verdicts = np.full(len(lines), DROP, np.uint8)
         verdicts[parsed.is_row] = self._node.decide(parsed.rows())
         for i, reason in sorted(parsed.bad.items()):
-            if self._node.bad < TOLD:
-                self._say(f"line {self.number + i + 1} is no row: {reason}")
+            if self._node.bad < REPORTED_LINES:
+                self._report(f"line {self.number + i + 1} is no row: {reason}")
             self._node.bad += 1
             verdicts[i] = PASS_UNREAD if self._wishes.keep_bad else DROP
         mark = self._wishes.mark
@@ -97,6 +98,6 @@ def marked_twice(mark: str) -> FlowError:
     return FlowError(
         "The rows have the column that --mark is to add",
         got=mark,
-        why="Two columns of one name cannot be told apart",
+        why="Two columns of one name cannot be distinguished",
         do="Choose another name",
     )

@@ -1,4 +1,4 @@
-"""Lines in a piece of bytes: where they are, and those that pass, put together again as they came."""
+"""The lines in a piece of bytes: their bounds, and the lines that pass, gathered unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NEWLINE, RETURN = 10, 13
-#: Beside DROP, KEEP and SAMPLE: a line that is no row, passed on without a mark.
+#: In addition to DROP, KEEP and SAMPLE: a line that is not a row, passed on without a mark.
 PASS_UNREAD = 3
 
 
@@ -48,13 +48,13 @@ class Lines:
         return self.data[self.starts[i] : self.ends[i]].tobytes()
 
     def texts(self) -> list[bytes]:
-        """All of them, one by one; neighbours, as of `bytes`."""
-        # Split at once: cutting each one out of an array takes several times as long.
+        """All lines as a list; they must be adjacent, as for `bytes`."""
+        # One split is several times as fast as cutting each line out of an array.
         found = self.bytes().tobytes().split(b"\n")[: len(self)]
         return [line.removesuffix(b"\r") for line in found]
 
     def bytes(self) -> memoryview:
-        """All of them, from the first to the last, which must be neighbours."""
+        """All lines from the first to the last, which must be adjacent."""
         if not len(self):
             return memoryview(b"")
         return self.data[self.starts[0] : self.stops[-1]].data
@@ -63,9 +63,9 @@ class Lines:
 def gathered(
     lines: Lines, verdicts: NDArray[np.uint8], marks: tuple[bytes, bytes], before_brace: bool
 ) -> memoryview:
-    """The lines that pass; `marks` go into those that are kept, and those that are samples.
+    """The lines that pass; `marks` are the marks of kept lines and of samples.
 
-    Before the last brace a mark loses its comma if it is the first member there.
+    Before the last brace, a mark loses its comma if it is the first member.
     """
     passing = verdicts != DROP
     plain, sampled = (np.frombuffer(mark, np.uint8) for mark in marks)
@@ -99,7 +99,7 @@ def _gather(
         if verdicts[i] == PASS_UNREAD or len(mark) == 0:
             place, mark = stop, mark[:0]
         elif before_brace:
-            while data[place - 1] != 125:  # "}"; what follows it is blank
+            while data[place - 1] != 125:  # "}"; only blanks follow it
                 place -= 1
             place -= 1
             before = place

@@ -1,8 +1,8 @@
-"""`Node`: the sifter at work on this machine, its counts, and the folder that it follows.
+"""`Node`: the sifter running on this machine, its counts, and the folder that it follows.
 
-Between two pieces of input (and while nothing comes) the node looks for a newer sifter, and writes what it
-was offered. A newer sifter has regions of its own, so its counters begin anew; totals go on. A node that
-starts again under its old name goes on from the counts it left.
+Between two pieces of input, and while no input arrives, the node checks for a newer sifter and writes its
+counts. A newer sifter has its own regions, so the counters by region restart; totals continue. A node that
+restarts under its old name continues from the counts it left.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.edge.sifter_folder import Counts, counts_of, newest, write_counts
+from tidegate.edge.sifter_folder import NodeCounts, counts_of, newest, write_counts
 from tidegate.sift.filter.decision import Gate
 from tidegate.sift.filter.sifter import Sifter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: How often the folder is looked at, and written to.
+#: Interval at which the folder is checked and written to.
 TICK_SECONDS = 0.5
 
 
 class Node:
-    """Decides about rows, counts them, and follows `directory` if there is one."""
+    """Decides about rows, counts them, and follows `directory` if given."""
 
     def __init__(
         self,
@@ -35,15 +35,15 @@ class Node:
         sifter: Sifter,
         directory: str | None = None,
         *,
-        say: Callable[[str], None] = lambda text: None,
+        report: Callable[[str], None] = lambda text: None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.name = name
-        self._directory, self._say, self._clock = directory, say, clock
+        self._directory, self._report, self._clock = directory, report, clock
         self._passed_over: set[str] = set()
-        self._looked = clock() - TICK_SECONDS
-        #: What was counted under earlier sifters, without regions.
-        self._past = Counts(name, sifter.version)
+        self._checked_at = clock() - TICK_SECONDS
+        #: Counts under earlier sifters, without regions.
+        self._past = NodeCounts(name, sifter.version)
         self.gate = Gate(sifter, seed=zlib.crc32(name.encode()) << 32)
         self.bad = 0
         if directory is not None:
@@ -57,12 +57,12 @@ class Node:
         """DROP, KEEP or SAMPLE for every row, given one array per axis of the sifter."""
         return self.gate.decide(columns)
 
-    def counts(self) -> Counts:
+    def counts(self) -> NodeCounts:
         counted, past = self.gate.counters, self._past
         offered, dropped, sampled = (
             int(c.sum()) for c in (counted.offered, counted.dropped, counted.sampled)
         )
-        return Counts(
+        return NodeCounts(
             self.name,
             self.sifter.version,
             past.offered + offered,
@@ -75,20 +75,20 @@ class Node:
         )
 
     def tick(self) -> None:
-        """Between two pieces: a newer sifter, and our counts, if it is time."""
-        if self._directory is None or self._clock() - self._looked < TICK_SECONDS:
+        """Between two pieces: load a newer sifter and write the counts, if the interval has passed."""
+        if self._directory is None or self._clock() - self._checked_at < TICK_SECONDS:
             return
-        self._looked = self._clock()
+        self._checked_at = self._clock()
         found = newest(self._directory, self.sifter.version, self._passed_over)
         for file, reason in found.damaged.items():
-            self._say(f"{file} is passed over: {reason}")
+            self._report(f"{file} is passed over: {reason}")
         self._passed_over |= found.damaged.keys()
         if found.sifter is not None:
             self._change(found.sifter)
         write_counts(self._directory, self.counts())
 
-    def close(self) -> Counts:
-        """The last word: all that was counted."""
+    def close(self) -> NodeCounts:
+        """Write and return the final counts."""
         if self._directory is not None:
             write_counts(self._directory, self.counts())
         return self.counts()
@@ -96,9 +96,9 @@ class Node:
     def _change(self, sifter: Sifter) -> None:
         self._past, self.bad = self.counts(), 0
         self.gate = Gate(sifter, seed=self.gate.seed, position=self.gate.position)
-        self._say(f"sifter version {sifter.version}: {sifter.regions.count} regions, z = {sifter.z:g}")
+        self._report(f"sifter version {sifter.version}: {sifter.regions.count} regions, z = {sifter.z:g}")
 
-    def _go_on(self, left: Counts | None) -> None:
+    def _go_on(self, left: NodeCounts | None) -> None:
         if left is None:
             return
         self._past = left
@@ -109,7 +109,7 @@ class Node:
         counted.offered[:-1] = left.regions_offered
         counted.dropped[:-1] = left.regions_dropped
         counted.sampled[:-1] = left.regions_sampled
-        # What the regions hold is not past.
+        # Counts of the present regions are not part of the past.
         offered, dropped, sampled = (
             int(c.sum()) for c in (counted.offered, counted.dropped, counted.sampled)
         )

@@ -1,8 +1,8 @@
-"""Lines to coordinates: by Arrow as long as all is well, and around a bad line one by one.
+"""Turns lines into coordinates: by Arrow where possible, and one by one around a bad line.
 
-A bad line makes Arrow refuse the whole piece. The piece is then cut into a few parts, and only those that
-Arrow refuses again are read line by line: a rare bad line costs little, many of them cost no more than
-reading every line that way, and each one gets its reason.
+A bad line makes Arrow refuse the whole piece. The piece is then divided into a few parts, and only those
+that Arrow refuses again are read line by line. A rare bad line costs little, many bad lines cost no more
+than reading every line that way, and each one gets its reason.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tidegate.sift.queries.axes import Axis
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: More parts find fewer lines to read one by one, and start Arrow more often.
+#: With more parts fewer lines are read one by one, but Arrow is called more often.
 PARTS = 16
 
 
 class LineFormat(Protocol):
-    """What a format of lines must know."""
+    """The protocol of line formats."""
 
     name: str
     before_brace: bool
@@ -37,7 +37,7 @@ class LineFormat(Protocol):
 
 @dataclass
 class Parsed:
-    """Coordinates, one array per axis, of the lines that are rows; for bad lines the reason, by number."""
+    """Coordinates of the lines that are rows, one array per axis; the reason of each bad line, by number."""
 
     columns: list[NDArray[np.float64]]
     is_row: NDArray[np.bool_]
@@ -50,7 +50,7 @@ class Parsed:
 
 
 def parse(form: LineFormat, axes: Sequence[Axis], lines: Lines) -> Parsed:
-    """Every line is a row, blank (then it is nothing), or bad."""
+    """Parse lines: each is a row, blank (and ignored), or bad."""
     found = form.columns(axes, lines)
     if found is not None:
         return Parsed(found, np.ones(len(lines), np.bool_))

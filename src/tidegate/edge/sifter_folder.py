@@ -1,11 +1,11 @@
-"""A folder in which a server leaves sifters for its edge nodes, and they what they were offered.
+"""The folder in which a server publishes sifters for its edge nodes, and the nodes write their counts.
 
-    sifter-000007.json    (or .bin)  version 7; the newest one that is whole counts
-    counts-NODE.json                 what NODE has seen so far, over all versions; replaced again and again
+    sifter-000007.json    (or .bin)  version 7; the newest complete one applies
+    counts-NODE.json                 the counts of NODE so far, over all versions; overwritten repeatedly
 
-Both sides write by atomic rename and read whatever is there, so neither waits for the other. Counts only
-grow; what was offered is counted before anything is dropped, so the throttler z always refers to the volume
-before filtering. The folder may lie on any file system that a checkpoint may lie on.
+Both sides write by atomic rename and read what is present, so neither waits for the other. Counts only
+grow. Offered rows are counted before anything is dropped, so the throttler z always refers to the volume
+before filtering. The folder may be on any file system that supports a checkpoint.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tidegate.model.codec import decode, encode
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.state.store.store import open_store
 
-#: Older versions than these are deleted: a node that is slow to look finds the newest anyway.
+#: Number of versions kept; older ones are deleted, as a slow node reads the newest anyway.
 VERSIONS_KEPT = 8
 _SIFTER_FILE = re.compile(r"sifter-(\d{6,})\.(json|bin)")
 _COUNTS_FILE = re.compile(r"counts-(.+)\.json")
 
 
 @dataclass(frozen=True)
-class Counts:
-    """Rows that a node was offered; the lists are of the regions of `version` alone."""
+class NodeCounts:
+    """Counts of the rows offered to a node; the lists are by region of `version` only."""
 
     node: str
     version: int
@@ -36,9 +36,9 @@ class Counts:
     kept: int = 0
     dropped: int = 0
     sampled: int = 0
-    #: Kept because a sifted column had no number in it.
+    #: Kept because a sifted column had no value.
     unplaced: int = 0
-    #: Lines that were no rows; not offered.
+    #: Lines that were not rows; not counted as offered.
     bad: int = 0
     regions_offered: tuple[int, ...] = ()
     regions_dropped: tuple[int, ...] = ()
@@ -47,14 +47,14 @@ class Counts:
 
 @dataclass(frozen=True)
 class Newest:
-    """The newest sifter that can be used, if there is one; files that cannot, with the reason."""
+    """The newest usable sifter, if there is one; and unusable files with the reason."""
 
     sifter: Sifter | None
     damaged: dict[str, str]
 
 
 def publish(directory: str, sifter: Sifter, *, binary: bool = False) -> str:
-    """Leave a sifter for the nodes; the name of its file. Versions long past are deleted."""
+    """Publish a sifter for the nodes and delete old versions; return the name of its file."""
     store = open_store(directory)
     name = f"sifter-{sifter.version:06d}.{'bin' if binary else 'json'}"
     text = json.dumps(sifter.to_json(), indent=1, ensure_ascii=False) + "\n"
@@ -65,7 +65,7 @@ def publish(directory: str, sifter: Sifter, *, binary: bool = False) -> str:
 
 
 def newest(directory: str, above: int = -1, passed_over: Collection[str] = ()) -> Newest:
-    """The newest sifter with a version above `above`; files in `passed_over` are not looked at again."""
+    """The newest sifter with a version above `above`; files in `passed_over` are not read again."""
     store = open_store(directory)
     damaged: dict[str, str] = {}
     for version, name in _versions(store.list()):
@@ -83,17 +83,17 @@ def newest(directory: str, above: int = -1, passed_over: Collection[str] = ()) -
     return Newest(None, damaged)
 
 
-def write_counts(directory: str, counts: Counts) -> None:
+def write_counts(directory: str, counts: NodeCounts) -> None:
     open_store(directory).write_atomic(f"counts-{counts.node}.json", encode(counts) + b"\n")
 
 
-def counts_of(directory: str, node: str) -> Counts | None:
-    """What a node has written; None if it has not, yet."""
+def counts_of(directory: str, node: str) -> NodeCounts | None:
+    """The counts that a node has written; None if there are none yet."""
     store, name = open_store(directory), f"counts-{node}.json"
     if not store.exists(name):
         return None
     try:
-        return decode(Counts, store.read(name))
+        return decode(NodeCounts, store.read(name))
     except ValueError as error:
         raise StateError(
             f"The counts of node {node} are damaged: {name}",
@@ -103,8 +103,8 @@ def counts_of(directory: str, node: str) -> Counts | None:
         ) from error
 
 
-def offered(directory: str) -> Counts:
-    """The sum over all nodes; the lists are of the newest version that any node runs."""
+def offered(directory: str) -> NodeCounts:
+    """The sum over all nodes; the lists are by region of the newest version that any node runs."""
     found = [_COUNTS_FILE.fullmatch(name) for name in open_store(directory).list()]
     nodes = [counts_of(directory, name.group(1)) for name in found if name]
     counted = [counts for counts in nodes if counts is not None]
@@ -115,7 +115,7 @@ def offered(directory: str) -> Counts:
         return tuple(map(sum, zip(*(getattr(counts, name) for counts in current), strict=True)))
 
     totals = ("offered", "kept", "dropped", "sampled", "unplaced", "bad")
-    return Counts(
+    return NodeCounts(
         "all",
         version,
         *(sum(getattr(counts, name) for counts in counted) for name in totals),
@@ -124,6 +124,6 @@ def offered(directory: str) -> Counts:
 
 
 def _versions(names: list[str]) -> list[tuple[int, str]]:
-    """Sifters by version, the newest first."""
+    """Sifter files by version, the newest first."""
     found = (_SIFTER_FILE.fullmatch(name) for name in names)
     return sorted(((int(name.group(1)), name.group(0)) for name in found if name), reverse=True)

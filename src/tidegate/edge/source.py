@@ -1,8 +1,9 @@
-"""Input that arrives when it likes: in large pieces while there is plenty, at once when there is little.
+"""Reads input with low latency: in large pieces under load, immediately when little arrives.
 
-A piece is handed on when it is full or when nothing more is ready, so a slow sensor's row does not wait for
-others. While nothing comes, `idle` is called now and then. A signal ends the input as its end would: what has
-been read is still carried, then the counters are told. A second signal ends the process the usual way.
+A piece is passed on when it is full or when nothing more is ready, so the row of a slow sensor does not
+wait for others. While no input arrives, `idle` is called periodically. A signal ends the input like its
+end: what has been read is still processed, then the counts are reported. A second signal ends the process
+in the default way.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import Any
 from tidegate.errors import FlowError
 
 PIECE_BYTES = 1 << 20
-#: How long nothing may come before `idle` is called.
+#: Time without input after which `idle` is called.
 IDLE_SECONDS = 0.25
-#: A line that is longer is none, most likely; more memory than this is not given to it.
+#: Longest accepted line: a longer one is most likely not a line, and would exhaust the memory.
 LINE_BYTES_MAX = 64 << 20
 
 
 class Stopping:
-    """From here on SIGINT and SIGTERM ask to stop; `asked` is the signal that did, or 0."""
+    """Turns SIGINT and SIGTERM into a request to stop; `asked` is the signal received, or 0."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -33,7 +34,7 @@ class Stopping:
 
     def __enter__(self) -> Stopping:
         os.set_blocking(self._bell, False)
-        self._wakeup = signal.set_wakeup_fd(self._bell)  # so that waiting for input ends
+        self._wakeup = signal.set_wakeup_fd(self._bell)  # wakes up a wait for input
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._heard)
         return self
@@ -53,13 +54,13 @@ class Stopping:
             signal.signal(number, handler)
 
 
-class Source:
-    """The bytes behind a file descriptor, until they end or somebody asks to stop."""
+class EdgeSource:
+    """The bytes of a file descriptor, until they end or a stop is requested."""
 
     def __init__(self, fd: int, stopping: Stopping, idle: Callable[[], None] = lambda: None) -> None:
         self._fd, self._stopping, self._idle = fd, stopping, idle
         self._held = bytearray()
-        #: For pyarrow, to which this is a file.
+        #: Required by pyarrow, which uses this as a file.
         self.closed = False
 
     @property
@@ -67,13 +68,13 @@ class Source:
         return self._stopping.asked != 0
 
     def peek(self) -> bytes:
-        """The first bytes, which stay; nothing at all if there are none."""
+        """The first bytes without consuming them; empty at the end of the input."""
         if not self._held:
             self._held += self._some(PIECE_BYTES)
         return bytes(self._held)
 
     def read(self, size: int = PIECE_BYTES) -> bytes:
-        """As of a file: `size` bytes, fewer only at the end."""
+        """Read like a file: `size` bytes, fewer only at the end."""
         while len(self._held) < size:
             got = self._some(size - len(self._held))
             if not got:
@@ -84,10 +85,10 @@ class Source:
         return taken
 
     def lines(self) -> Iterator[bytes]:
-        """Pieces of whole lines; the very last may lack its newline. What a signal cut off is left out."""
+        """Pieces of whole lines; the last may lack its newline. A line cut off by a signal is discarded."""
         more = True
         while more:
-            # What was peeked at, or came with the last piece, may be a whole line: it does not wait for more.
+            # Buffered bytes may already contain a whole line, which must not wait for more input.
             more = b"\n" in self._held or self._fill()
             while more and len(self._held) < PIECE_BYTES and self._ready(0.0):
                 more = self._fill()
@@ -104,7 +105,7 @@ class Source:
         return bool(got)
 
     def _some(self, size: int) -> bytes:
-        """What is there, at least one byte; none at the end."""
+        """The available bytes, at least one; empty at the end."""
         while not self._ready(IDLE_SECONDS):
             self._idle()
         return b"" if self.stopped else os.read(self._fd, size)
@@ -117,13 +118,13 @@ def _endless(held: int) -> FlowError:
     return FlowError(
         "A line does not end",
         got=f"{held >> 20} MB without a newline",
-        why="Rows are told apart by newlines",
+        why="Rows are separated by newlines",
         do="Name the right --format, or put each row on a line of its own",
     )
 
 
 class Sink:
-    """A file descriptor that takes everything; BrokenPipeError when nobody reads it any more."""
+    """A file descriptor to write to; BrokenPipeError when the reader has gone."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -137,4 +138,4 @@ class Sink:
         return len(view)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing: writes are not buffered."""

@@ -1,6 +1,12 @@
-"""Join decides which rows belong together.
+"""The join kernels decide which rows belong together.
 
-Third stage on the way of the data. It takes sorted key codes and times as numpy arrays and answers with
-pairs of indices (left, right) in bounded chunks, so that a hot key cannot exhaust the memory. Pure:
-numpy and numba only; rows are put together elsewhere.
+Third stage of the data path. The kernels take sorted key codes and times as numpy arrays and return pairs of
+indices (left, right) in bounded chunks, so that a hot key cannot exhaust the memory. Numpy and numba only;
+`worker/join/` assembles the joined rows.
+
+    within.py          the time condition: range of partner times, lifetime of rows, basic windows
+    kernel_types.py    argument types of the compiled loops
+    probe/             equal keys and close times on sorted runs
+    selective/         load shedding: the part of the window that each new row probes
+    sets/              pairs of sets, weighted sets and vectors
 """

@@ -1,14 +1,13 @@
-"""How the compiled loops of the join are declared: once, with fixed types, kept on disk.
+"""Declares the compiled loops of the join: fixed argument types, compiled once, cached on disk.
 
 A worker is a fresh process, and compiling one loop takes longer than a whole batch. So every kernel names
-its argument types (it is compiled, or read from numba's cache, when the module is imported, never in the
-middle of a batch) and is cached next to its source. Where that folder cannot be written, numba takes its
-own cache folder in the user's home (or NUMBA_CACHE_DIR); where nothing at all can be written, we compile in
-memory.
+its argument types: it is compiled, or read from numba's cache, when the module is imported and never during a
+batch. The cache lies next to the source. Where that folder is read-only, numba uses its own cache folder in
+the user's home (or NUMBA_CACHE_DIR); where nothing can be written, kernels are compiled in memory.
 
-The types say "read-only, perhaps unaligned": numba passes ordinary arrays to such a kernel as they are, so
-one compiled version serves fresh arrays and memory-mapped segments alike. Each file is self-contained:
-numba notices a change of the file that a kernel stands in, not of the files that it calls into.
+The types say "read-only, perhaps unaligned". Numba passes ordinary arrays to such a kernel unchanged, so one
+compiled version serves fresh arrays and memory-mapped segments. Each file is self-contained: numba notices a
+change of the file that holds a kernel, not of the files that the kernel calls into.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ WEIGHTS = types.Array(types.float64, 1, "C", readonly=True, aligned=False)
 PLACES = types.Array(types.int32, 1, "C", readonly=True, aligned=False)
 #: Bitsets: a word per line, a row per column, so that the same word of neighbouring rows is adjacent.
 WORDS = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
-#: What a kernel may change in place.
+#: Arrays that a kernel may change in place.
 NEW_CODES = types.Array(types.uint64, 1, "C")
 NEW_TIMES = types.Array(types.int64, 1, "C")
 NEW_BITS = types.Array(types.uint8, 1, "C")
@@ -42,7 +41,7 @@ REAL = types.float64
 
 
 def _population_count(_: Any, bits: Any) -> Any:
-    """How many bits of a word are set: one instruction, which plain Python has no name for."""
+    """The number of bits set in a word: one processor instruction that Python does not offer."""
 
     def build(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])

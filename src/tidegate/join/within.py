@@ -1,4 +1,4 @@
-"""The time condition of a join: which partner times a row may meet, and when it can meet nobody any more.
+"""The time condition of a join: the range of partner times of a row, and when a row can no longer match.
 
 `Within(left_us, right_us)`: a left row stays joinable for `left_us`, a right row for `right_us`. A pair
 matches when -left_us <= left.ts - right.ts <= right_us, both ends included:
@@ -13,9 +13,9 @@ matches when -left_us <= left.ts - right.ts <= right_us, both ends included:
     time          ──|── size ──|──────────|──────────|──────────▶   -1 belongs to the window [-size, 0)
                          L  R       L         R                     first two match, last two do not
 
-`Unbounded()`: every pair of equal keys matches; nothing ever dies.
+`Unbounded()`: every pair of equal keys matches; rows never expire.
 
-The slot (basic window) is the unit in which stored rows are kept and thrown away: a tenth of the window, so
+The slot (basic window) is the unit in which stored rows are kept and discarded: a tenth of the window, so
 that at most about a tenth more is kept than is needed. All results are exact at the ends of int64: they
 stop there and never wrap.
 """
@@ -33,9 +33,9 @@ from tidegate.model.times import BEGINNING_US, END_US, LEFT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: More slots would mean more pieces to probe; fewer would keep dead rows longer.
+#: More slots mean more pieces to probe; fewer slots keep expired rows longer.
 SLOTS_PER_WINDOW = 10
-#: Rows must have equal times: there is no window to take a tenth of.
+#: Slot length where rows must have equal times, so that there is no window to take a tenth of.
 SLOT_OF_NO_WINDOW_US = 1_000_000
 
 
@@ -69,13 +69,13 @@ class Within:
         return low, high
 
     def dead_before(self, side: int, watermark_us: int) -> int:
-        """Rows of `side` below this time find no partner among rows from `watermark_us` on."""
+        """Rows of `side` before this time have no partner among rows from `watermark_us` on."""
         if watermark_us == END_US:
             return END_US
         return max(BEGINNING_US, watermark_us - self._window_us(side))
 
     def slot_us(self, side: int) -> int:
-        """Length of a slot of `side`, in which its stored rows are kept together."""
+        """Length of a slot of `side`, the unit in which its stored rows are kept."""
         window_us = self._window_us(side) or self.left_us or self.right_us
         return -(-window_us // SLOTS_PER_WINDOW) or SLOT_OF_NO_WINDOW_US
 
@@ -114,17 +114,17 @@ class Tumbling:
         """Per row of either side: first and last time of its window."""
         low = times // self.size_us * self.size_us
         high = low + (self.size_us - 1)
-        # numpy wraps where a window reaches over an end of int64: that end then lies on the wrong side.
+        # numpy wraps where a window crosses an end of int64; that end is then on the wrong side.
         return np.where(low > times, BEGINNING_US, low), np.where(high < times, END_US, high)
 
     def dead_before(self, side: int, watermark_us: int) -> int:
-        """Rows of windows that are over before `watermark_us` find no partner any more."""
+        """Rows of windows that end before `watermark_us` have no partner among later rows."""
         if watermark_us == END_US:
             return END_US
         return max(BEGINNING_US, watermark_us // self.size_us * self.size_us)
 
     def slot_us(self, side: int) -> int:
-        """A slot is a window: it dies as a whole, and rows of different windows never meet."""
+        """A slot is a window: it expires as a whole, and rows of different windows never match."""
         return self.size_us
 
     @property

@@ -1,16 +1,22 @@
-"""Route decides which instance a row goes to: key → code → partition → instance.
+"""Routing decides which instance a row goes to: key → code → partition → instance.
 
-Second stage on the way of the data. It takes key codes as numpy arrays and answers with partition and
-instance numbers. Many small partitions share one instance, so that balance is a change of a small table;
-only a heavy key leaves its partition, for one of its own. Pure: numpy and numba only.
+Second stage of the data path. It takes key codes as numpy arrays and returns partition and instance numbers.
+Many small partitions share one instance, so that balancing changes a small table; only a heavy key leaves its
+partition for one of its own. Numpy and numba only, except for the sketch of `frequent_keys.py`.
 
-    hash.py, targets.py, places.py      where a row goes, and where stored rows lie
-    assignment.py, load.py, moves.py    what strategies decide, are told, and how a decision becomes true
-    strategy.py                         what every strategy offers; one file or folder each:
-        hash_only.py, random_spread.py, contrand.py     nothing ever moves
-        fastjoin/                                       keys move
-        ls_stream/                                      partitions move
-        auto/                                           both, and hot keys are split
-    resizing.py, elastic.py             other numbers of instances
-    hilbert.py                          places as keys
+    hash_routing.py     key code → partition, and the first table
+    assignment.py       the decision of a strategy: partition → instance, and keys with places of their own
+    targets.py          the instances that get a copy of a new row
+    places.py           the partition of each row of a sorted run
+    moves.py            the placement and the cuts that carry out an assignment
+    load.py             the counts of a batch that strategies decide from
+    frequent_keys.py    heavy keys in constant memory
+    strategy.py         the protocol of strategies
+    baselines.py        `hash`, `random` and `contrand`: nothing ever moves
+    fastjoin/           keys move
+    ls_stream/          partitions move
+    auto/               both move, and hot keys are split
+    resizing.py         tables for another number of instances
+    elastic.py          the number of instances that the load needs
+    hilbert.py          geographic places as keys
 """

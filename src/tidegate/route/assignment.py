@@ -1,14 +1,13 @@
-"""Who does what: partition → instance, and the few keys that have a place of their own.
+"""The decision of a strategy: partition → instance, and the few keys that have a place of their own.
 
-    key ──▶ a place of its own? ──yes──▶ the instances named for it
+    key ──▶ a place of its own? ──yes──▶ the instances listed for it
                   │no
                   ▼
-            partition (hash.py) ──▶ its instance, or `spread` instances in a row
+            partition (hash_routing.py) ──▶ its instance, or `spread` consecutive instances
 
-Where a partition lies on several instances, each of its rows is stored by one of them and looks for
-partners at all of them. The instances of a key stand in a grid, and its rows go to a row or a column of it
-(`model/routing.py`). This is what strategies decide; how the engine gets there (which stored rows move, and
-when) is `moves.py`.
+Where a partition lies on several instances, one of them stores each of its rows, and each row probes all of
+them. The instances of a key form a grid, and its rows go to a row or a column of it (`model/routing.py`).
+Strategies decide an assignment; `moves.py` determines which stored rows move to carry it out.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Assignment:
     spread: int = 1
     #: Key code → the instances its rows lie on. One: the key was moved; several: it is split.
     keys: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    #: Code of a split key → columns of the grid that its instances stand in, in any order; unnamed: one.
+    #: Code of a split key → columns of the grid of its instances, in any order; not listed: one.
     columns: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

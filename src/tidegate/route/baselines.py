@@ -1,9 +1,19 @@
-"""The `contrand` strategy: hash to a subgroup of instances, store anywhere inside it, probe all of it.
+"""The strategies that never move anything: `hash`, `random` and `contrand`, the baselines of the papers.
 
-Paper: BiStream-ContRand, the second baseline of FastJoin (sections II and VI). A hot key is shared by `group`
-instances instead of weighing on one; the price is that every row, hot or not, visits `group` instances. The
-paper does not print its subgroup size; ours is 4 unless said otherwise.
+`hash`: every key stays where its hash puts it. Paper: BiStream's hash partitioning, the baseline of
+FastJoin (sections I and II). The first table is final, so an instance with heavy keys stays heavy.
+Guarantee: `decide` returns the assignment it was given. Only another number of instances moves partitions,
+and then the fewest that leave every instance with the same number, give or take one.
 
+`random`: a row is stored on any instance and probes all of them. Paper: random partitioning, as FastJoin
+(sections I and II) describes it for its predecessors. The balance is perfect for any keys, at the cost of the
+most work: every new row visits every instance. Guarantee: every instance stores the same share of every key.
+Nothing moves while the number of instances stays; another number redistributes all state.
+
+`contrand`: hash to a subgroup of instances, store anywhere inside it, probe all of it. Paper:
+BiStream-ContRand, the second baseline of FastJoin (sections II and VI). A hot key is shared by `group`
+instances; the price is that every row, hot or not, visits `group` instances. The paper does not print its
+subgroup size; our default is 4.
 Where `group` divides the number of instances, the subgroups are disjoint, as in BiStream. Otherwise they
 overlap, each a step of gcd(instances, group) behind the one before it and wrapping around, so that every
 instance still serves equally many subgroups:
@@ -13,26 +23,8 @@ instance still serves equally many subgroups:
                                      …
                              0 1 ─────── 8 9
 
-A group of more instances than there are is all of them: the `random` strategy.
-
-Guarantee: every row is stored once and visits exactly `group` instances; nothing moves while the number of
-instances stays.
-
-The `hash` strategy: every key stays where its hash puts it.
-
-Paper: BiStream's hash partitioning, the baseline of FastJoin (sections I and II). The first table stands for
-ever, so nothing ever moves, and an instance that got heavy keys stays heavy.
-
-Guarantee: `decide` returns the assignment it was given. Only another number of instances moves partitions,
-and then the fewest that leave every instance with the same number, give or take one.
-
-The `random` strategy: rows are stored anywhere, and look for partners everywhere.
-
-Paper: random partitioning, as FastJoin (sections I and II) describes it for its predecessors. Perfect balance
-whatever the keys, and the most work: every new row visits every instance.
-
-Guarantee: every instance stores the same share of every key. Nothing ever moves while the number of instances
-stays; another number spreads all state anew.
+A group of more instances than exist is all of them: the `random` strategy. Guarantee: every row is stored
+once and visits exactly `group` instances; nothing moves while the number of instances stays.
 """
 
 from __future__ import annotations
@@ -58,7 +50,7 @@ class RandomSpread:
 
     def first(self, partitions: int, instances: int) -> Assignment:
         check_instances(partitions, instances)
-        # One owner for all; that owner and all after it share every partition.
+        # All partitions start at one instance, and all instances after it share every partition.
         return Assignment(instances, first_table(partitions, 1), spread=instances)
 
     def decide(self, load: Load, current: Assignment, memory: Memory) -> tuple[Assignment, Memory]:
@@ -115,7 +107,7 @@ class ContRand:
         return current, memory
 
     def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
-        """Partitions whose first instance still begins a subgroup stay, as far as that leaves them even."""
+        """Keep partitions whose first instance still starts a subgroup, as far as the counts stay even."""
         check_instances(len(current.table), instances)
         spread, step = self._shape(instances)
         subgroups = [first // step if first % step == 0 else -1 for first in current.table]

@@ -1,16 +1,15 @@
-"""How many instances a join should run on, between two bounds, given the time there is for a batch.
+"""Decides how many instances a join runs on, between two bounds, given the time budget of a batch.
 
-Beyond the papers: Ls-Stream names it as future work. The work of a batch is what all instances took together;
-on n instances it takes work / n, times the imbalance that balancing leaves. Wanted are the fewest instances
-that are busy for at most `busy` of the time there is.
+Beyond the papers: Ls-Stream names it as future work. The work of a batch is the total time of all
+instances; on n instances it takes work / n, times the imbalance that balancing leaves. The target is the
+fewest instances that are busy for at most `busy` of the budget.
 
     busy at the present number      0 ────── low ────────── busy ── high ────▶
                                       fewer   │   as many as now  │   more
 
-Guarantee: between `low` and `high` nothing changes, and each change must be asked for in `patience` batches
-running (one, where the heaviest instance takes longer than there is time: that cannot wait). The number
-that a change leads to is busy at most `busy`, above `low` and below `high`, so steady work causes one change.
-What is remembered is plain JSON.
+Guarantee: between `low` and `high` nothing changes. A change must be due in `patience` consecutive batches
+(one, where the heaviest instance exceeds the budget). The number that a change leads to is busy at most
+`busy`, above `low` and below `high`, so steady work causes one change. The memory is plain JSON.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Elastic:
-    """Lower shares leave more room for rushes and need more instances."""
+    """Lower shares leave more room for bursts and need more instances."""
 
     least: int
     most: int
-    #: Time that there is for a batch.
+    #: Time budget of a batch.
     seconds: float
     busy: float = 0.6
     low: float = 0.3
@@ -47,7 +46,7 @@ class Elastic:
                 "The number of instances needs bounds: 1 <= least <= most",
                 got=f"least {self.least}, most {self.most}",
             )
-        # Twice the instances are half as busy: below that, one step up would be followed by one down.
+        # Twice the instances are half as busy: with less distance, a step down would follow a step up.
         if not (self.seconds > 0 and 0 < 2 * self.low <= self.busy <= self.high <= 1 and self.patience >= 1):
             raise FlowError(
                 "Elastic needs a time above zero, 0 < 2 · low <= busy <= high <= 1, and patience >= 1",

@@ -1,18 +1,18 @@
-"""Plain hash routing: key code → partition → instance, the table that every query starts with.
+"""Plain hash routing: key code → partition → instance, the initial table of every query.
 
 A partition is a range of codes: partition = ((code >> 33) * partitions) >> 31, all unsigned. The upper 31
-bits of the code, read as a fraction of one, times the number of partitions. Three reasons for this and not
-a remainder:
+bits of the code, read as a fraction of one, times the number of partitions. Three reasons for this instead
+of a remainder:
 
 - it does not decrease with the code, so in a run sorted by code every partition is one contiguous range of
   rows;
-- no step leaves 63 bits, so SQL with signed 64-bit integers computes the same before the shuffle;
+- no step exceeds 63 bits, so SQL with signed 64-bit integers computes the same before the shuffle;
 - there is no division.
 
 The first table gives each instance neighbouring partitions, p → p * instances // partitions, not p %
-instances: both are equally even (codes are well mixed; numbers of partitions differ by one at most), but
-neighbouring partitions make an instance's rows one contiguous range of every sorted run: one read and one
-probe instead of one for each partition. Balancing moves single partitions later; the ranges then split only
+instances. Both are equally even (codes are well mixed; numbers of partitions differ by one at most). But
+with neighbouring partitions an instance's rows are one contiguous range of every sorted run: one read and
+one probe instead of one per partition. Balancing moves single partitions later; the ranges then split only
 there.
 """
 
@@ -27,7 +27,7 @@ from tidegate.errors import FlowError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: With more partitions, the product of 31 bits of code and a partition number would leave 62 bits.
+#: With more partitions, the product of 31 bits of code and a partition number would exceed 62 bits.
 PARTITIONS_MAX = 2**31
 _CODE_SHIFT = 33
 _PRODUCT_SHIFT = 31
@@ -53,7 +53,7 @@ def partition_bounds(
         owned = np.flatnonzero(firsts[1:] > firsts[:-1]).astype(np.int64, copy=False)
         starts = firsts[owned]
     else:
-        # More partitions than rows: look at the rows, not at the partitions.
+        # More partitions than rows: iterate over the rows, not over the partitions.
         labels = partition_of(sorted_codes, partitions)
         starts = np.flatnonzero(np.diff(labels, prepend=-1))
         owned = labels[starts]

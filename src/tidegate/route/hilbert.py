@@ -12,13 +12,13 @@ each other. The curve begins in the south-west and ends in the south-east:
                                               │   │
                                           0 ─ 1  14 ─ 15
 
-One step per bit, from the highest down. A step looks at one bit of x and of y, and at how the curve is turned
-so far: its axes may be swapped, and its ends flipped. That makes 4 turns × 4 quarters, so a step is one look
-into a table of 16 entries of 4 bits, which together are one 64-bit number:
+One step per bit, from the highest down. A step reads one bit of x and of y, and the present turn of the
+curve: its axes may be swapped, and its ends flipped. That makes 4 turns × 4 quarters, so a step is one
+lookup in a table of 16 entries of 4 bits, which together are one 64-bit number:
 
     v = (STEPS >> (4 · ((v & 12) + 2 · x_bit + y_bit))) & 15       cell = 4 · cell + (v & 3)
 
-with v = 0 at the start: plain integer arithmetic, to be unrolled into `bits` steps wherever it must run.
+with v = 0 at the start: plain integer arithmetic, which SQL can unroll into `bits` steps.
 
 Domain: latitude in [-90, 90], longitude in [-180, 180]. The northern and eastern edges belong to the last row
 and column; longitude 180 is not taken for -180. Anything else (NaN, also for null; infinite; out of range)
@@ -40,7 +40,7 @@ from tidegate.quantities import is_whole
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Two bits a step must fit into 63; a cell is then 2 cm wide at most.
+#: Two bits per step must fit into 63; a cell is then at most 2 cm wide.
 BITS_MAX = 31
 NO_CELL = -1
 _ONE, _TWO, _THREE = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -57,19 +57,19 @@ def _tables() -> tuple[int, int]:
                 x, y = y, x
             x, y = x ^ flipped, y ^ flipped
             digit = (3 * x) ^ y
-            # In both lower quarters the curve is turned; in the last one also walked from its other end.
+            # The curve is turned in both lower quarters, and reversed in the last one.
             following = turn if y else turn ^ (1 | 2 * x)
             steps |= (4 * following + digit) << 4 * (4 * turn + quarter)
             inverse |= (4 * following + quarter) << 4 * (4 * turn + digit)
     return steps, inverse
 
 
-#: The table of the module docstring, as an unsigned 64-bit number, and the one that leads back.
+#: The table of the module docstring, as an unsigned 64-bit number, and its inverse.
 STEPS, INVERSE = _tables()
 
 
 def hilbert(lat: NDArray[np.float64], lon: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
-    """Cell number of each place, 0 … 4**bits - 1; -1 where there is none."""
+    """Cell number of each place, 0 … 4**bits - 1; -1 for invalid places."""
     check_bits(bits)
     valid = (lat >= -90) & (lat <= 90) & (lon >= -180) & (lon <= 180)
     y, x = _grid(lat, 90.0, bits, valid), _grid(lon, 180.0, bits, valid)
@@ -84,7 +84,7 @@ def hilbert(lat: NDArray[np.float64], lon: NDArray[np.float64], bits: int) -> ND
 def cell_bounds(
     cells: NDArray[np.int64], bits: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """South, west, north and east of each cell, in degrees; NaN for numbers that no cell has."""
+    """South, west, north and east of each cell, in degrees; NaN for invalid cell numbers."""
     check_bits(bits)
     valid = (cells >= 0) & (cells < 4**bits)
     known = np.where(valid, cells, 0).astype(np.uint64)
@@ -101,7 +101,7 @@ def cell_bounds(
 def _grid(
     degrees: NDArray[np.float64], half: float, bits: int, valid: NDArray[np.bool_]
 ) -> NDArray[np.uint64]:
-    """Row or column of each place; any where it is none."""
+    """Row or column of each place; arbitrary for invalid places."""
     inside = np.where(valid, degrees, 0.0)
     number: NDArray[np.float64] = np.floor((inside + half) / (2 * half) * 2.0**bits)
     return np.minimum(number, 2.0**bits - 1).astype(np.uint64)

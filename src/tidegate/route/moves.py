@@ -1,14 +1,15 @@
-"""Decides how an assignment becomes true: which partitions change their owner, which rows are cut out.
+"""Turns an assignment into a placement: which partitions change their owner, and which rows are cut out.
 
     placement + assignment ──▶ placement', cuts
 
-Moves by name alone: base partitions, keys that have a place already, keys that go back home, shares that
-are given up. A cut is needed only where a key gets a place of its own, or more shares than it had. What a
-place no longer stores to drains with the window and its number is used again; until then it lies with an
-instance that the place still stores to, so no row has to look further.
+Most moves only change a table: base partitions, keys that have a place already, keys that return to their
+partition, shares that are given up. A cut is needed only where a key gets a place of its own, or more
+shares than it had. A partition that a place no longer stores to drains with the window, and its number is
+then reused. Until then it lies on an instance that the place still stores to, so no row has to probe more
+instances.
 
-Guarantee: every stored row stays in exactly one partition, every partition that holds rows has an owner, and
-an instance that holds rows of a place also takes in new ones of it.
+Guarantee: every stored row stays in exactly one partition, every partition with rows has an owner, and an
+instance that holds rows of a place also takes new rows of it.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from tidegate.route.hash_routing import partition_of
 
 
 def first_placement(wanted: Assignment, shift: int = 0) -> Placement:
-    """Where rows lie before there are any; `shift` is the number of the first instance."""
+    """The placement at the start of a query; `shift` is the number of the first instance."""
     return rearranged(Placement(tuple(wanted.table)), wanted, (), shift=shift)[0]
 
 
 def rearranged(
-    current: Placement, wanted: Assignment, held: Container[int], side: int = 0, shift: int = 0
+    current: Placement, wanted: Assignment, owned: Container[int], side: int = 0, shift: int = 0
 ) -> tuple[Placement, tuple[Cut, ...]]:
-    """The placement that does what is wanted, and what must be cut; `held`: partitions that have rows."""
+    """The placement that carries out the assignment, and the cuts; `owned`: partitions that have rows."""
     table = [*_shifted(wanted.table, shift), *current.table[len(wanted.table) :]]
-    step = _Step(table, len(wanted.table), held, side)
+    step = _Step(table, len(wanted.table), owned, side)
     for known in current.places:
         step.use(known.holds)
     shared = step.share_all(current, wanted, shift)
@@ -51,14 +52,14 @@ def rearranged(
 
 @dataclass
 class _Step:
-    """The table as it changes, and which numbers are in use."""
+    """The table under construction, and the partition numbers in use."""
 
     table: list[int]
     base: int
-    held: Container[int]
+    owned: Container[int]
     side: int
     used: set[int] = field(default_factory=set)
-    #: No number below this is free; what becomes free on the way is found by the next step.
+    #: No number below this is free; numbers that become free meanwhile are found by the next step.
     searched: int = 0
     cuts: list[Cut] = field(default_factory=list)
 
@@ -66,9 +67,9 @@ class _Step:
         self.used.update(p for p in partitions if p >= self.base)
 
     def new(self, instance: int) -> int:
-        """A partition number that nobody uses and no stored row has."""
+        """A partition number that is not in use and that no stored row has."""
         for number in range(max(self.base, self.searched), len(self.table)):
-            if number not in self.used and number not in self.held:
+            if number not in self.used and number not in self.owned:
                 break
         else:
             number = len(self.table)
@@ -79,10 +80,10 @@ class _Step:
         return number
 
     def drained(self, partitions: Iterable[int]) -> tuple[int, ...]:
-        """Those that still have rows; the numbers of the others are free."""
+        """The partitions that still have rows; the numbers of the others are free."""
         partitions = tuple(partitions)
-        self.used.difference_update(p for p in partitions if p not in self.held)
-        return tuple(p for p in partitions if p in self.held)
+        self.used.difference_update(p for p in partitions if p not in self.owned)
+        return tuple(p for p in partitions if p in self.owned)
 
     def share_all(self, current: Placement, wanted: Assignment, shift: int) -> dict[int, Place]:
         if wanted.spread == 1 and not current.shared:
@@ -97,7 +98,7 @@ class _Step:
         return shared
 
     def _share(self, partition: int, before: Place | None, others: tuple[int, ...]) -> Place:
-        """A base partition and so many more that take in its rows; stored rows stay where they are."""
+        """A base partition and further ones that take its new rows; stored rows stay where they are."""
         shares = list(before.stores[1:]) if before else []
         leaving = [p for p in (before.holds if before else ()) if p not in (partition, *shares)]
         while len(shares) > len(others):
@@ -111,13 +112,13 @@ class _Step:
         return Place((partition, *shares), (partition, *shares, *leaving))
 
     def key(self, code: int, base: Place, before: Place | None, goal: tuple[int, ...]) -> Place | None:
-        """The place of a key that should lie on the instances of `goal`; none: where its partition lies."""
+        """The place of a key that should lie on the instances of `goal`; empty: with its partition."""
         if before is None:
             return self._cut_out(code, base, goal)
         if not goal:
             return self._home(base, before.holds)
         if not before.stores:
-            # On its way home, and called back: what has not drained goes along by name.
+            # The key was returning to its partition: what has not drained moves with it, without a cut.
             return self._called_back(code, base, before.holds, goal)
         leaving = [p for p in before.holds if p not in before.stores]
         return self._moved(code, list(before.stores), leaving, goal)
@@ -141,7 +142,7 @@ class _Step:
         return Place(base.stores, (*base.holds, *leaving)) if leaving else None
 
     def _moved(self, code: int, stores: list[int], leaving: list[int], goal: tuple[int, ...]) -> Place:
-        """Shares stay on instances they are on, move by name to others, and are cut into more."""
+        """Shares stay on their instances where possible, move to others, and are cut into more."""
         free = [instance for instance in goal if instance not in {self.table[p] for p in stores}]
         kept: list[int] = []
         for partition in stores:
@@ -161,7 +162,7 @@ class _Step:
         return Place((*kept, *added), (*kept, *added, *drained))
 
     def done(self) -> tuple[int, ...]:
-        """The table, unused numbers at its end cut off."""
+        """The table without unused numbers at its end."""
         for number in range(self.base, len(self.table)):
             if number not in self.used:
                 self.table[number] = NOBODY
@@ -171,7 +172,7 @@ class _Step:
 
 
 def _own(current: Placement, code: int, home: int) -> Place | None:
-    """The partitions that are a key's own, without those of its base partition; None: it has no place."""
+    """A key's own partitions, without those of its base partition; None: it has no place."""
     place, base = current.keys.get(code), current.base(home)
     if place is None:
         return None

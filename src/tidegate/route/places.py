@@ -1,7 +1,7 @@
-"""Which partition each row of a sorted run is in: of rows that are stored now, and of rows that are cut out.
+"""Determines the partition of each row of a sorted run: of rows to be stored now, and of rows to be cut out.
 
-In a run sorted by code a base partition is one range of rows, and so is a key; a key with a place of its own
-makes a hole in the range of its base partition. Everything here is a handful of binary searches per run.
+In a run sorted by code a base partition is one range of rows, and so is a key. A key with a place of its own
+interrupts the range of its base partition. The cost is a few binary searches per run.
 
 Guarantee: the ranges cover every row exactly once, in order, and depend on nothing but the arguments.
 """
@@ -33,7 +33,7 @@ class Labelled:
 
 
 def by_base(codes: NDArray[np.uint64], partitions: int) -> Labelled:
-    """The base partitions of the rows, whatever else has a place of its own."""
+    """The base partitions of the rows, ignoring keys with a place of their own."""
     owned, bounds = partition_bounds(codes, partitions)
     edges = bounds.tolist()
     return Labelled(tuple(owned.tolist()), tuple(edges[:-1]), tuple(edges[1:]))
@@ -42,7 +42,7 @@ def by_base(codes: NDArray[np.uint64], partitions: int) -> Labelled:
 def stored_in(
     codes: NDArray[np.uint64], placement: Placement, partitions: int, instance: int, keyless: bool = False
 ) -> Labelled:
-    """Where an instance stores the rows of a run that it was given to store."""
+    """The partitions in which an instance stores the rows of a run."""
     if not placement.shared and (keyless or not placement.keys):
         return by_base(codes, partitions)
     owned, bounds = partition_bounds(codes, partitions)
@@ -66,7 +66,7 @@ def _with_keys(
     starts: NDArray[np.int64],
     labels: Sequence[int],
 ) -> tuple[NDArray[np.int64], list[int]]:
-    """The ranges, with a range for each key that has a place of its own, and the rest behind it."""
+    """The ranges, with a range for each key that has a place of its own, and one for the rest behind it."""
     keys = np.array(sorted(placement.keys), np.uint64)
     first, behind = np.searchsorted(codes, keys), np.searchsorted(codes, keys, side="right")
     present = behind > first
@@ -75,7 +75,7 @@ def _with_keys(
     homes = partition_of(keys, partitions).tolist()
     rest = [_share(placement, placement.base(home), instance) for home in homes]
     edges = np.concatenate([starts, first, behind])
-    # At one row the later kind wins: the end of one key, then the start of a partition, then the next key.
+    # At the same row the later kind wins: the end of a key, then the start of a partition, then the next key.
     rank = np.repeat([1, 2, 0], [len(starts), len(first), len(behind)])
     order = np.lexsort((rank, edges))
     named = [*labels, *own, *rest]

@@ -1,14 +1,14 @@
-"""Another number of instances: who gives, who takes, and what is left alone.
+"""Tables for another number of instances: which instances give, which take, and what stays.
 
-Two ways, because they promise different things:
+Two functions, because their guarantees differ:
 
-    evened_table   by count, for strategies that know nothing of loads: all end with equally many, and for
-                   that partitions may also move between instances that stay
-    resettled      by load, for strategies that balance anyway: nothing moves between instances that stay,
-                   and how even that leaves them is for the next decision to mend
+    evened_table   by count, for strategies without loads: all instances end with equally many partitions, and
+                   partitions may also move between instances that stay
+    resettled      by load, for strategies that balance anyway: nothing moves between instances that stay, and
+                   the next decision corrects the remaining imbalance
 
-No table could promise both: with 4 and 1 partitions on the two instances that stay, one of the 4 must move
-or the counts stay uneven. (`auto` has a third: its plans weigh what moves against what that gains.)
+No table can guarantee both: with 4 and 1 partitions on the two instances that stay, one of the 4 must move
+or the counts stay uneven. (`auto` has a third way: its plans weigh the rows moved against the gain.)
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _ROUNDING = 1e-9
 
 
 def evened_table(table: Sequence[int], instances: int) -> tuple[int, ...]:
-    """Equally many partitions for each instance, give or take one; no such table needs fewer moves.
+    """Equally many partitions per instance, give or take one, with the fewest moves.
 
-    Partitions of instances that are gone (or -1: of nobody) must move; others move only from an instance that
-    has more than its share.
+    Partitions of removed instances (or -1: unplaced) must move; others move only from an instance that has
+    more than its share.
     """
     partitions = len(table)
     check_instances(partitions, instances)
@@ -54,18 +54,18 @@ def resettled(
     instances: int,
     weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.int64]:
-    """New owners of things (partitions, keys) with these loads, after `before` instances became `instances`.
+    """New owners of items (partitions, keys) with these loads, after `before` instances became `instances`.
 
-    fewer   what lay on an instance that goes is taken, heaviest first, each by the least busy that stays
-    more    each new instance takes from whoever has most above a fair share, largest first, as long as the
-            giver keeps his share and the new one does not get more than its own
+    fewer   items of a removed instance go, heaviest first, each to the least busy instance that stays
+    more    each new instance takes items from the instance furthest above its fair share, largest first, as
+            long as the giver keeps its share and the new one does not get more than its own
 
-    Guarantee: with fewer instances nothing moves that need not; with more, only to new ones, and none of them
-    stays empty if there are things enough. `weights` are the speeds of the instances from now on; none: all
-    alike.
+    Guarantee: with fewer instances only items of removed instances move; with more, items move only to new
+    instances, and none of these stays empty if there are enough items. `weights` are the speeds of the
+    instances from now on; None: all equal.
     """
     speeds = np.ones(instances) if weights is None else weights
-    # What has no load may have some tomorrow: it counts a little, so that such things are spread, too.
+    # Items without load count a little, so that they are spread as well: they may have load later.
     loads = loads + max(float(loads.mean()) * 1e-6, 1e-9)
     if instances <= before:
         return _handed_over(owners, loads, speeds)
@@ -105,7 +105,7 @@ def _filled(
             fits = min(room, -excess) * (1 + _ROUNDING)
             best = bisect_right(items[giver], (fits, owners.size)) - 1
             if best < 0:
-                done.append(heappop(heap))  # nothing that fits: done with, at least for this new instance
+                done.append(heappop(heap))  # nothing fits: finished for this new instance
                 continue
             load, item = items[giver].pop(best)
             after[item] = new
@@ -119,7 +119,7 @@ def _filled(
 def _by_owner(
     owners: NDArray[np.int64], loads: NDArray[np.float64], instances: int
 ) -> list[list[tuple[float, int]]]:
-    """What each instance has, lightest first."""
+    """The items of each instance, lightest first."""
     items: list[list[tuple[float, int]]] = [[] for _ in range(instances)]
     order = np.argsort(loads, kind="stable")
     for load, item, owner in zip(loads[order].tolist(), order.tolist(), owners[order].tolist(), strict=True):
@@ -130,7 +130,7 @@ def _by_owner(
 def _nobody_empty(
     owners: NDArray[np.int64], loads: NDArray[np.float64], before: int, instances: int
 ) -> NDArray[np.int64]:
-    """New instances that nobody could give to take the lightest thing of whoever has most of them."""
+    """A new instance that is still empty takes the lightest item of the instance with the most items."""
     for new in range(before, instances):
         counts = np.bincount(owners, minlength=instances)
         if counts[new] == 0 and counts.max() > 1:
@@ -140,7 +140,7 @@ def _nobody_empty(
 
 
 def _shares(have: NDArray[np.int64], partitions: int) -> NDArray[np.int64]:
-    """How many each instance shall have; one extra goes to those who have the most, so that fewer move."""
+    """The target count of each instance; the remainder goes to those with most, so that fewer items move."""
     share = np.full(have.size, partitions // have.size, np.int64)
     share[np.argsort(-have, kind="stable")[: partitions % have.size]] += 1
     return share

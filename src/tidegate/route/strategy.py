@@ -1,7 +1,7 @@
-"""What every balancing strategy offers: a first assignment, and after each batch a new one or the same.
+"""The protocol of balancing strategies: a first assignment, and after each batch a new one or the same.
 
-Strategies are frozen values: what they remember between batches goes in and comes out as plain JSON, so the
-manifest can keep it and a replay decides the same. They never see a row.
+Strategies are frozen values. Their memory between batches goes in and out as plain JSON, so the manifest
+can keep it and a replay decides the same. They never see a row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from tidegate.route.assignment import Assignment
 from tidegate.route.load import Load
 
-#: What a strategy remembers; JSON. Empty at the start of a query.
+#: The memory of a strategy as JSON; empty at the start of a query.
 Memory = Mapping[str, Any]
 
 
@@ -34,5 +34,5 @@ class Strategy(Protocol):
         ...
 
     def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
-        """The same join on another number of instances; as little as possible moves."""
+        """The assignment on another number of instances, with as little movement as possible."""
         ...

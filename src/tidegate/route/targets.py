@@ -1,16 +1,16 @@
-"""Which instances get a copy of a new row, and what each does with it.
+"""Determines which instances get a copy of a new row, and what each does with it.
 
-    store    one instance keeps the row: by lot one of the partitions that its place stores to
-    probe    instances that together see all that may be partners look for them, each pair being seen by one
-    meet     new left rows find new right rows here, though those are stored elsewhere
+    store    one instance keeps the row: hash sampling picks one of the partitions that its place stores to
+    probe    instances that together hold all possible partners probe for it, and each pair is found by one
+    meet     new left rows find new right rows here, although these are stored elsewhere
 
-In the grid of a key (`model/routing.py`) a left row goes to all instances of a row, a right row to all of a
-column. A pair is found where the two cross: by the later row, for the instance sees the earlier one; in one
-batch by the left row. Without a grid a row goes to all instances: a pair is found where the earlier row is
-stored, in one batch where the right one is. A left row of a semi join must come out once, however many
-partners it has, so it looks at one instance only: its grids have one column.
+In the grid of a key (`model/routing.py`) a left row goes to all instances of a grid row, a right row to all
+of a column. A pair is found where the two cross: by the later row, because that instance holds the earlier
+one; within one batch by the left row. Without a grid a row goes to all instances. A pair is then found
+where the earlier row is stored, within one batch where the right one is. A left row of a semi join must be
+emitted once, however many partners it has, so it probes one instance only: its grids have one column.
 
-`driver/frames/routing_frames.py` says it in Spark's language, and is tested against a plain loop over rows.
+`driver/frames/routing_frames.py` implements the same in Spark, and is tested against a plain loop over rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tidegate.model.times import RIGHT
 STORE, PROBE, MEET = 1, 2, 4
 
 
-class Group(NamedTuple):
-    """Instances that a row goes to, and what they do with it; that one of them stores it comes on top."""
+class TargetGroup(NamedTuple):
+    """Instances that a row goes to, and their role; one of them stores the row in addition."""
 
     instances: tuple[int, ...]
     role: int
@@ -35,20 +35,20 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Tables:
-    """Where rows of one side go. Places are numbered: base partitions first, then keys by ascending code.
+    """The targets of rows of one side. Places are numbered: base partitions first, then keys by code.
 
-    A row takes the entry `lot % length` of each list of its place. Guarantee: the one that stores it is in
-    the group that it takes of `own`.
+    A row takes the entry `number % length` of each list of its place, where `number` is a hash of the row.
+    Guarantee: the instance that stores the row is in the group that it takes from `own`.
     """
 
     #: Codes of the keys with a place of their own on this side, ascending.
     codes: tuple[int, ...]
-    #: Per place of this side: the instances that take in new rows.
+    #: Per place of this side: the instances that store new rows.
     stores: tuple[tuple[int, ...], ...]
     #: Per place of this side: groups of which a row goes to one.
-    own: tuple[tuple[Group, ...], ...]
+    own: tuple[tuple[TargetGroup, ...], ...]
     #: Per place of the other side: groups of which a row goes to one as well. Empty: both sides lie together.
-    other: tuple[tuple[Group, ...], ...]
+    other: tuple[tuple[TargetGroup, ...], ...]
 
     @classmethod
     def of(cls, routing: Routing, side: int, partitions: int, *, semi: bool = False) -> Tables:
@@ -56,12 +56,12 @@ class Tables:
         mine, other = sides[side], sides[1 - side]
         codes, places = _places(mine, partitions)
         apart = routing.apart is not None
-        looks = _places(other, partitions)[1] if apart else ()
+        probed = _places(other, partitions)[1] if apart else ()
         return cls(
             codes,
             tuple(_stores(mine, place, side) for place in places),
             tuple(_own(mine, place, side, apart) for place in places),
-            tuple(tuple(Group(one, PROBE) for one in other.groups(place, side)) for place in looks),
+            tuple(tuple(TargetGroup(one, PROBE) for one in other.groups(place, side)) for place in probed),
         )
 
 
@@ -73,13 +73,13 @@ def _places(placement: Placement, partitions: int) -> tuple[tuple[int, ...], lis
 def _stores(placement: Placement, place: Place, side: int) -> tuple[int, ...]:
     if not place.columns:
         return tuple(placement.table[p] for p in place.stores)
-    # The first of every group, then the second of every group, and so on: so one lot picks both.
+    # The first of every group, then the second of every group, and so on: one number then picks both.
     return tuple(chain(*zip(*placement.groups(place, side), strict=True)))
 
 
-def _own(placement: Placement, place: Place, side: int, apart: bool) -> tuple[Group, ...]:
-    met = MEET if side == RIGHT and place.columns else 0
-    if apart and not met:
-        return tuple(Group((one,), 0) for one in _stores(placement, place, side))
-    role = met if apart else met | PROBE
-    return tuple(Group(one, role) for one in placement.groups(place, side))
+def _own(placement: Placement, place: Place, side: int, apart: bool) -> tuple[TargetGroup, ...]:
+    meeting = MEET if side == RIGHT and place.columns else 0
+    if apart and not meeting:
+        return tuple(TargetGroup((one,), 0) for one in _stores(placement, place, side))
+    role = meeting if apart else meeting | PROBE
+    return tuple(TargetGroup(one, role) for one in placement.groups(place, side))

@@ -1,14 +1,15 @@
 """Construction of a sifter: partition the space, consolidate the queries, configure the thresholds.
 
-Paper: sifters, section IV-A.1. Partitioning is a heuristic (`partitioners.py`); thresholds are the best ones
-for the regions that it gives. All of it is a function of a sample: rows, and how many queries each satisfies.
+Paper: sifters, section IV-A.1. Partitioning is a heuristic (`partitioners.py`); thresholds are optimal for
+the regions that it gives. The result is a function of a sample: rows, and the number of queries that each
+satisfies.
 
-Where we differ: sample rows tell where those of a query lie, and not volumes alone (`consolidation.py`), and
-thresholds are set by frequencies without the luck of the sample (`shrinkage.py`). With `paper=True` neither
-is done. What passes of fresh data still differs from z by the chance of the sample, about half a percent of
-all rows for 1000 sample rows. Once sources have counted their rows by region, `reconfigure` takes that away.
+Where we differ: sample rows locate those of a query, not volumes alone (`consolidation.py`), and
+frequencies are corrected for sampling error (`shrinkage.py`). With `paper=True` neither is done. What
+passes of fresh data still differs from z by sampling error, about half a percent of all rows for 1000
+sample rows. Once sources have counted their rows by region, `reconfigure` removes that error.
 
-Sample rows in no region (NaN or null) always pass, and the others make up for it.
+Sample rows in no region (NaN or null) always pass, and the other rows compensate for them.
 """
 
 from __future__ import annotations
@@ -49,17 +50,17 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Constructed:
-    """A sifter's regions and thresholds, and what the thresholds were made from."""
+    """A sifter's regions and thresholds, and the input of the thresholds."""
 
     regions: Regions
     thresholds: NDArray[np.float64]
-    #: The share of rows in each region; what is missing from one is in no region.
+    #: The share of rows in each region; the remainder to one is in no region.
     frequencies: NDArray[np.float64]
     consolidated: Consolidated
 
     @property
     def overall_qos(self) -> float:
-        """V* as equation 9 foresees it."""
+        """V* as predicted by equation 9."""
         return self.consolidated.overall_qos(self.thresholds)
 
 
@@ -76,7 +77,7 @@ def construct(
     fairness: float = 0.5,
     paper: bool = False,
 ) -> Constructed:
-    """A sifter of at most so many regions that lets the share z of all rows pass."""
+    """A sifter of at most this many regions with the admit ratio z."""
     parts = partition(domain, sample.rows, sample.hits, boxes, regions)
     shares = frequencies(parts, sample.rows)
     if paper:
@@ -98,7 +99,7 @@ def reconfigure(
     fairness: float = 0.5,
     sample: NDArray[np.float64] | None = None,
 ) -> Constructed:
-    """New thresholds for regions that stand, by the rows that sources counted in each; the last in none."""
+    """New thresholds for existing regions; `counts` are the sources' rows per region, last those in none."""
     if len(counts) != regions.count + 1 or (counts < 0).any() or not counts.sum() > 0:
         raise FlowError(
             "Sources count the rows of every region, and last those in none",

@@ -1,9 +1,9 @@
-"""The domain: where the data space ends, so that regions and queries have volumes.
+"""The domain: the bounds of the data space, which give regions and queries their volumes.
 
-Paper: sifters, section II-A, has D as given. Nobody knows the bounds of a stream, so they are what sample
-rows and queries reach: on each axis from the lowest to the highest of all finite coordinates and finite
-bounds of boxes. Whole numbers keep whole cells ([3, 8) for 3 to 7), categories all of their cells. Rows
-outside of the domain are not lost: they belong to the region nearest to them (`regions.py`).
+Paper: sifters, section II-A, takes D as given. The bounds of a stream are unknown, so they are taken from
+sample rows and queries: on each axis from the lowest to the highest of all finite coordinates and finite
+bounds of boxes. Integer axes keep whole cells ([3, 8) for 3 to 7), categories all of their cells. Rows
+outside of the domain are not lost: they belong to the nearest region (`regions.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def domain_of(boxes: Boxes, rows: NDArray[np.float64]) -> Domain:
-    """The domain of queries and of sample rows: coordinates (rows, axes), NaN also where there is null."""
+    """The domain of queries and of sample rows: coordinates (rows, axes), with NaN for null."""
     if rows.ndim != 2 or rows.shape[1] != len(boxes.axes):
         raise FlowError(
             "Sample rows have a coordinate per axis", got=f"shape {rows.shape}, {len(boxes.axes)} axes"
@@ -44,8 +44,8 @@ def _bounds(axis: Axis, values: NDArray[np.float64], sides: NDArray[np.float64])
     reached = np.concatenate([values, sides])
     low, high = (float(reached.min()), float(reached.max())) if reached.size else (0.0, 0.0)
     if axis.kind == "integer" and reached.size and low == high:
-        return low, low + 1  # `x < 5` alone, and no row: one cell is as good a guess as any
-    # A single value is no width either, though the box `x = 5` reaches up to the next float.
+        return low, low + 1  # only `x < 5`, and no row: one cell is as good a guess as any
+    # A single value has no width either, although the box `x = 5` extends to the next float.
     if np.nextafter(low, np.inf) >= high:
         raise FlowError(
             f"Column {axis.column!r} has no width in the data space",

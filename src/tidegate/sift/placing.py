@@ -1,10 +1,9 @@
-"""In which region a row lies, by walking down the tree of cuts; and how many rows lie in each.
+"""The region of a row, by walking the tree of cuts; and the share of rows in each region.
 
-Paper: sifters, section V ("lookup") and f(S) of section IV-A. About log2 l steps for a row where the tree is
+Paper: sifters, section V ("lookup") and f(S) of section IV-A. About log2 l steps per row where the tree is
 balanced.
 
-A row with a coordinate that is no number (NaN, and null, which callers give as NaN) lies in no region: its
-number is `regions.count`.
+A row with a NaN coordinate (callers pass null as NaN) is in no region: its number is `regions.count`.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ def region_of(regions: Regions, coordinates: NDArray[np.float64]) -> NDArray[np.
 
 
 def frequencies(regions: Regions, sample: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of the sample in each region; what is missing from one lies in no region."""
+    """The share of the sample in each region; the remainder to one is in no region."""
     if not len(sample):
         raise FlowError(
             "There is no sample row",
-            why="Without one nobody knows how the data is spread over the regions",
+            why="Without one the distribution of the data over the regions is unknown",
             do="Collect a sample before building a sifter",
         )
     counts = np.bincount(region_of(regions, sample), minlength=regions.count + 1)
@@ -52,7 +51,7 @@ def _walk(
         while node >= 0:
             node = children[node, 0 if coordinates[row, axis[node]] < at[node] else 1]
         found[row] = ~node
-        # All coordinates, not only those that were asked for on the way.
+        # Check all coordinates, not only those on the path.
         for k in range(axes):
             if np.isnan(coordinates[row, k]):
                 found[row] = axis.size + 1

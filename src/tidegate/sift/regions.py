@@ -1,13 +1,13 @@
 """Regions: a complete partitioning of the data space, without overlaps, as a tree of cuts.
 
-Paper: sifters, section IV-A. Whatever a partitioner does (grid, equi-depth, flexible, ours), its result is
-this: inner node i sends a row left where its coordinate on axis `axis[i]` is below `at[i]`, else right;
-`children[i]` holds the two successors, an inner node j as j, region r as ~r. Node 0 is the root; without any
-node there is one region. Cuts of whole-number and category axes are whole numbers.
+Paper: sifters, section IV-A. Every partitioner (grid, equi-depth, flexible, ours) returns this: inner node
+i sends a row left where its coordinate on axis `axis[i]` is below `at[i]`, else right; `children[i]` holds
+the two successors, an inner node j as j, region r as ~r. Node 0 is the root; without any node there is one
+region. Cuts of integer and category axes are integers.
 
-Guarantee: every row whose coordinates are numbers lies in exactly one region. The outermost regions have no
-outer wall: a row outside of the domain belongs to the region nearest to it in the tree. The domain bounds
-volumes only. A row with a NaN or null coordinate is in no region (number `count`).
+Guarantee: every row whose coordinates are numbers lies in exactly one region. The outermost regions are
+unbounded: a row outside of the domain belongs to the nearest region in the tree. The domain bounds volumes
+only. A row with a NaN or null coordinate is in no region (number `count`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The box in which data and queries lie: lower and upper coordinates per axis."""
+    """The box that contains data and queries: lower and upper coordinates per axis."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -54,8 +54,8 @@ class Regions:
     axis: NDArray[np.int32]
     at: NDArray[np.float64]
     children: NDArray[np.int32]
-    #: Whether cuts lie where a sample's data and worth come apart most, so that its own counts flatter them
-    #: (`shrinkage.py`). Of use while thresholds are set from that sample, and no part of what is stored.
+    #: True if a sample placed the cuts, so that its own counts are biased in their favour (`shrinkage.py`).
+    #: Used while thresholds are set from that sample; not stored.
     fitted: bool = False
 
     @property
@@ -64,7 +64,7 @@ class Regions:
 
     @cached_property
     def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper coordinates of every region, walled by the domain: two arrays (regions, axes)."""
+        """Lower and upper coordinates of every region, clipped to the domain: two arrays (regions, axes)."""
         n = len(self.domain.low)
         low, high = np.empty((self.count, n)), np.empty((self.count, n))
         waiting = [(0 if len(self.axis) else ~0, self.domain.low, self.domain.high)]

@@ -1,10 +1,10 @@
-"""Window makes windows out of panes, and decides which whole windows to leave out under overload.
+"""Window stage: assembles windows from panes, and decides which whole windows to drop under overload.
 
-Last stage on the way of the data. Event times and partials go in as numpy arrays; window and pane numbers,
-merged partials, masks and time intervals come out. Pure: numpy and numba only, no rows are moved here.
+Last stage of the data path. Event times and partials go in as numpy arrays; window and pane numbers, merged
+partials, masks and time intervals come out. Numpy and numba only; no rows are moved here.
 
-    spec.py            a window: which windows hold a time
-    panes.py           the pieces that neighbouring windows share
+    spec.py            windows: size, slide, and which windows contain a time
+    panes.py           the pieces that overlapping windows share
     lifetime.py        how long partials are needed
     aggregates.py      the catalogue: what an aggregate is made of, and how its parts are merged
     runs.py            sorted runs of partials in one order; closing.py: which of them a window is made of

@@ -1,12 +1,12 @@
-"""How the compiled loops of windows are declared: once, with fixed types, kept on disk.
+"""Declares the compiled loops of windows: fixed argument types, compiled once, cached on disk.
 
 A worker is a fresh process, and compiling one loop takes longer than a whole batch. So every kernel names
-its argument types: it is compiled, or read from numba's cache, when its module is imported, never in the
-middle of a batch. Where nothing can be written to disk, it is compiled in memory.
+its argument types: it is compiled, or read from numba's cache, when its module is imported and never during
+a batch. Where nothing can be written to disk, it is compiled in memory.
 
 The types say "read-only, perhaps unaligned": one compiled version serves fresh arrays and memory-mapped
-segments alike. Each file is self-contained: numba notices a change of the file that a kernel stands in, not
-of the files that it calls into.
+segments. Each file is self-contained: numba notices a change of the file that holds a kernel, not of the
+files that the kernel calls into.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ INTEGERS = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
 REALS = types.Array(types.float64, 1, "C", readonly=True, aligned=False)
 WORDS = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
 FLAGS = types.Array(types.boolean, 1, "C", readonly=True, aligned=False)
-#: Several columns of the same rows: a line each, so that neighbouring rows are adjacent.
+#: Several columns of the same rows: a line each, so that neighbouring rows are adjacent in memory.
 KEYS = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
 COLUMNS = types.Array(types.float64, 2, "C", readonly=True, aligned=False)
-#: What a kernel may change in place.
+#: Arrays that a kernel may change in place.
 NEW_INTEGERS = types.Array(types.int64, 1, "C")
 NEW_WORDS = types.Array(types.uint64, 1, "C")
 NEW_KEYS = types.Array(types.uint64, 2, "C")

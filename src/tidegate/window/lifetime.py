@@ -1,8 +1,8 @@
-"""How long pane partials are needed, in the terms in which planning asks joins (`join/within.py`).
+"""How long pane partials are needed, with the interface of a join's time condition (`join/within.py`).
 
-A pane is needed as long as a window that holds it is open. A window closes when the watermark reaches its
-end: no row can fall into it any more. Rows of a window of rows are needed until that many have come, however
-long it takes.
+A pane is needed as long as a window that contains it is open. A window closes when the watermark reaches
+its end: no row can fall into it any more. Rows of a count window are needed until the window is full,
+however long that takes.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import ClassVar
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.spec import WindowSpec
 
-#: Into so many slots a window is cut, so that what expires, expires in whole pieces.
+#: Slots per window, so that partials expire in whole pieces.
 SLOTS_PER_WINDOW = 10
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Of the partials of one kind of window."""
+    """The lifetime of the partials of one window."""
 
     waits_for_rows: ClassVar[bool] = False
 
     spec: WindowSpec
 
     def dead_before(self, side: int, watermark_us: int) -> int:
-        """Start of the first window that is still open: older partials are needed by nobody."""
+        """Start of the first window that is still open: older partials are not needed."""
         first = (watermark_us - self.spec.size_us) // self.spec.slide_us + 1
         return max(first * self.spec.slide_us, -(2**63))
 
@@ -40,12 +40,12 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class RowsLifetime:
-    """Of rows that wait for the rest of their windows: they leave when windows have consumed them."""
+    """The lifetime of rows of count windows: they are needed until windows have consumed them."""
 
     waits_for_rows: ClassVar[bool] = True
 
     def dead_before(self, side: int, watermark_us: int) -> int:
-        """Time alone makes no row needless."""
+        """The earliest time: no row expires by time."""
         return BEGINNING_US
 
     def slot_us(self, side: int) -> int:

@@ -1,21 +1,21 @@
-"""Panes: the pieces into which windows cut time; a row is aggregated once, however many windows hold it.
+"""Panes: the pieces into which windows cut time, so that a row is aggregated once for all its windows.
 
 Paper: "paired windows" of Krishnamurthy, Wu and Franklin (SIGMOD 2006), beside the panes of Li et al. (2005).
 
-Windows begin at multiples of the slide and end `size mod slide` behind one. Cutting at both kinds of places,
-and nowhere else, gives at most two panes per slide:
+Windows begin at multiples of the slide and end `size mod slide` after one. Cutting at both, and nowhere
+else, gives at most two panes per slide:
 
     slide      |─────────|─────────|─────────|─────────▶     size = 2 slides + φ
     panes      |─φ─|─────|─φ─|─────|─φ─|─────|
     window 0   [───────────────────────)                     panes 0 … 4
     window 1             [───────────────────────)           panes 2 … 6
 
-Where φ = 0 a pane is a whole slide. Panes of the greatest common divisor of size and slide, the other known
-way, are never longer and mostly far shorter: size 61 s and slide 60 s would make 60 panes of a slide instead
-of two.
+Where φ = 0 a pane is a whole slide. Panes of the greatest common divisor of size and slide, the
+alternative, are never longer and mostly far shorter: size 61 s and slide 60 s would give 60 panes per slide
+instead of two.
 
-Guarantee: all times of a pane lie in the same windows, and a window is exactly the union of its panes, which
-are neighbours. No coarser cut has this.
+Guarantee: all times of a pane lie in the same windows, and a window is exactly the union of its panes,
+which are neighbours. No coarser cut has this property.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Panes:
 
     @property
     def rest_us(self) -> int:
-        """How far behind a multiple of the slide windows end."""
+        """The distance from a multiple of the slide to the next end of a window."""
         return self.spec.size_us % self.spec.slide_us
 
     @property
@@ -60,5 +60,5 @@ class Panes:
         return panes // self.per_slide * self.spec.slide_us + panes % self.per_slide * self.rest_us
 
     def windows(self, panes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Per pane: the first and the last window that it is part of."""
+        """Per pane: the first and the last window that contain it."""
         return self.spec.holding(self.start(panes))

@@ -1,4 +1,4 @@
-"""A window: size and slide, and which windows hold a time.
+"""A window: size and slide, and which windows contain a time.
 
 Windows are aligned to the epoch: window k holds the times [k · slide, k · slide + size).
 
@@ -8,10 +8,11 @@ Windows are aligned to the epoch: window k holds the times [k · slide, k · sli
     window 2                 [───────────────)
     a time                     ×                        lies in the windows 0, 1 and 2
 
-The windows that hold a time are neighbours, so they are told by the first and the last of them. All is exact
-in whole microseconds, for times within ±2**61 (some 73,000 years around the epoch) and sizes up to 2**60.
+The windows that contain a time are neighbours, so the first and the last number describe them. Results are
+exact in whole microseconds, for times within ±2**61 (some 73,000 years around the epoch) and sizes up to
+2**60.
 
-Windows of so many rows (`RowsSpec`) go by the order of a group's rows instead: see `count_windows.py`.
+Count windows (`RowsSpec`) follow the order of a group's rows instead: see `count/count_windows.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 UNIT_US = 1
 #: A sum of a time and a few sizes must stay inside 64 bits.
 SIZE_MAX_US = 2**60
-#: The same for places of rows.
+#: The same for positions of rows.
 SIZE_MAX_ROWS = 2**60
 
 
@@ -66,7 +67,7 @@ class WindowSpec:
         return self.slide_us == self.size_us
 
     def holding(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Per time: the numbers of the first and of the last window that hold it."""
+        """Per time: the numbers of the first and of the last window that contain it."""
         last, inside = np.divmod(times, np.int64(self.slide_us))
         # (time - size) // slide + 1, without leaving 64 bits.
         return last + (inside - self.size_us) // self.slide_us + 1, last
@@ -104,7 +105,7 @@ class RowsSpec:
             )
 
 
-#: The first columns of what a window returns.
+#: The first columns of a window's result.
 START, END = "window_start", "window_end"
-#: Behind the name of an approximate aggregate: where its interval begins and ends.
+#: Suffixes of an approximate aggregate's name: the bounds of its interval.
 LOW, HIGH = "_low", "_high"

@@ -49,7 +49,7 @@ def test_every_row_is_counted_once() -> None:
 
 def test_a_newer_sifter_is_taken_and_totals_go_on(tmp_path: Path, clock: Clock) -> None:
     said: list[str] = []
-    node = Node("east", FIRST, str(tmp_path), say=said.append, clock=clock)
+    node = Node("east", FIRST, str(tmp_path), report=said.append, clock=clock)
     node.decide(ROWS)
     node.bad += 1
     publish(str(tmp_path), SECOND)
@@ -99,7 +99,7 @@ def test_a_damaged_sifter_is_told_once_and_passed_over(tmp_path: Path, clock: Cl
     publish(str(tmp_path), SECOND)
     (tmp_path / "sifter-000003.json").write_text('{"kind": "sif')
     said: list[str] = []
-    node = Node("east", FIRST, str(tmp_path), say=said.append, clock=clock)
+    node = Node("east", FIRST, str(tmp_path), report=said.append, clock=clock)
     node.tick()
     clock.now += TICK_SECONDS
     node.tick()

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.edge.sifter_folder import (
     VERSIONS_KEPT,
-    Counts,
+    NodeCounts,
     counts_of,
     newest,
     offered,
@@ -64,18 +64,18 @@ def test_damaged_files_are_passed_over_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_what_all_nodes_were_offered_is_added_up(folder: str) -> None:
-    assert offered(folder) == Counts("all", -1)
-    write_counts(folder, Counts("a-1", 6, 100, 60, 40, 1, 2, 3, (90, 8), (40, 0), (1, 0)))
-    write_counts(folder, Counts("b", 7, 10, 8, 2, 0, 0, 0, (4, 3, 3), (2, 0, 0), (0, 0, 0)))
-    write_counts(folder, Counts("c", 7, 20, 19, 1, 1, 1, 1, (9, 5, 5), (1, 0, 0), (1, 0, 0)))
-    assert offered(folder) == Counts("all", 7, 130, 87, 43, 2, 3, 4, (13, 8, 8), (3, 0, 0), (1, 0, 0))
+    assert offered(folder) == NodeCounts("all", -1)
+    write_counts(folder, NodeCounts("a-1", 6, 100, 60, 40, 1, 2, 3, (90, 8), (40, 0), (1, 0)))
+    write_counts(folder, NodeCounts("b", 7, 10, 8, 2, 0, 0, 0, (4, 3, 3), (2, 0, 0), (0, 0, 0)))
+    write_counts(folder, NodeCounts("c", 7, 20, 19, 1, 1, 1, 1, (9, 5, 5), (1, 0, 0), (1, 0, 0)))
+    assert offered(folder) == NodeCounts("all", 7, 130, 87, 43, 2, 3, 4, (13, 8, 8), (3, 0, 0), (1, 0, 0))
 
 
 def test_counts_are_replaced_and_come_back(folder: str) -> None:
     assert counts_of(folder, "east") is None
-    write_counts(folder, Counts("east", 1, 5))
-    write_counts(folder, Counts("east", 1, 6, regions_offered=(6,)))
-    assert counts_of(folder, "east") == Counts("east", 1, 6, regions_offered=(6,))
+    write_counts(folder, NodeCounts("east", 1, 5))
+    write_counts(folder, NodeCounts("east", 1, 6, regions_offered=(6,)))
+    assert counts_of(folder, "east") == NodeCounts("east", 1, 6, regions_offered=(6,))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"node": "east", "spins": 3}'])

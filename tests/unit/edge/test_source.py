@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tidegate.edge import source as module
-from tidegate.edge.source import Sink, Source, Stopping
+from tidegate.edge.source import EdgeSource, Sink, Stopping
 from tidegate.errors import FlowError
 
 
@@ -18,7 +18,7 @@ class Pipe:
         reader, writer = os.pipe()
         self.reader = os.fdopen(reader, "rb", buffering=0)
         self.writer = os.fdopen(writer, "wb", buffering=0)
-        self.source = Source(reader, stopping, idle)
+        self.source = EdgeSource(reader, stopping, idle)
 
     def __enter__(self) -> Pipe:
         return self

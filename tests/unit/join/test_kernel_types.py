@@ -34,7 +34,7 @@ def test_one_compiled_version_serves_fresh_and_read_only_arrays() -> None:
     for _ in range(2):
         found = probing.probe(codes, times, times, codes, times, 0, 9)
         order.sort_by_code_time(codes[::-1], times)
-        probing.Pairs(found).chunk(0, 3)
+        probing.ProbedPairs(found).chunk(0, 3)
         codes.flags.writeable = times.flags.writeable = False
     assert len(KERNELS) >= 10
     versions = {value.py_func.__name__: len(value.nopython_signatures) for value in KERNELS}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.imbalance import key_places
 from tidegate.route.hash_routing import partition_of
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 
 
 def mixed_codes(count: int, seed: int = 0) -> NDArray[np.uint64]:
@@ -28,13 +28,13 @@ def load_of(
     """What a batch would report under `current`; `stored` and `probes` have shape (2, keys)."""
     partitions = len(current.table)
     homes = partition_of(codes, partitions)
-    keys = Work(stored, probes, np.zeros(codes.size, np.int64))
+    keys = LoadWork(stored, probes, np.zeros(codes.size, np.int64))
     _, own = key_places(codes, homes, current)
     sums: list[NDArray[np.int64]] = [
         np.stack([np.bincount(homes[~own], counts[~own], partitions) for counts in both]).astype(np.int64)
         for both in (stored, probes)
     ]
-    base = Work(sums[0], sums[1], np.zeros(partitions, np.int64))
+    base = LoadWork(sums[0], sums[1], np.zeros(partitions, np.int64))
     return Load(batch, base, codes=codes, homes=homes, keys=keys)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.drop_window import before, result
-from tidegate.window.drop.network import Box, Network, Source
+from tidegate.window.drop.network import DropSourceNode, DropStepNode, Network
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.plots.plots import Panel, Plot
 from tidegate_lab.reproduce.claims import number_line
@@ -62,7 +62,7 @@ def ratio(size: int, selectivity: float, windows: int, seed: int) -> float:
     drawn = np.random.default_rng(seed).random(size * windows) < selectivity
     # Marks need times above zero; the first window begins with the first row.
     rows = [Row(size + time, 0, int(passes)) for time, passes in enumerate(drawn.tolist())]
-    network = Network((Source("rows"), Box("filter", "rows")))
+    network = Network((DropSourceNode("rows"), DropStepNode("filter", "rows")))
     program = Program(network, {"filter": lambda row: row.value == 1})
     spec = WindowSpec(size, size)
     marked = drop_windows(rows, before(spec, result(spec, MAX_GAP)), Decisions(size, 0, 0))

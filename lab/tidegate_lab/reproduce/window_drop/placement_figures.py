@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.window.drop.kept_arrows import Arrow
-from tidegate.window.drop.placement import Placement, place
+from tidegate.window.drop.placement import DropPlacement, place
 from tidegate_lab.plots.bars import at_least, at_most
 from tidegate_lab.plots.plots import Panel, Plot
 from tidegate_lab.reproduce.claims import number_line
@@ -118,7 +118,7 @@ def measured(ways: Mapping[str, Way], options: Options) -> Losses:
     }
 
 
-def _at(delays: Delays, drops: Mapping[Placement, Collection[Arrow]]) -> Way:
+def _at(delays: Delays, drops: Mapping[DropPlacement, Collection[Arrow]]) -> Way:
     return lambda excess, seed: least_window_drop(delays, drops, excess, seed)
 
 

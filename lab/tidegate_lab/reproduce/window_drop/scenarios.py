@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tidegate.window.drop.network import Box, Network, Output, Source, Window
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropStepNode, DropWindowNode, Network
 from tidegate.window.spec import WindowSpec
 from tidegate_lab.reproduce.experiment import Options
 from tidegate_lab.reproduce.window_drop.drop_analysis import Costs
@@ -38,13 +38,13 @@ def pipeline(count: int) -> Delays:
     """Figure 7: RDrop, Nested1 and Nested2 stand behind `outer`, behind `inner` and at the source."""
     network = Network(
         (
-            Source("rows"),
-            Box("before", "rows"),
-            Window("inner", "before", WindowSpec(10, 10)),
-            Box("between", "inner"),
-            Window("outer", "between", WindowSpec(100, 100)),
-            Box("behind", "outer"),
-            Output("out", "behind", MAX_GAP),
+            DropSourceNode("rows"),
+            DropStepNode("before", "rows"),
+            DropWindowNode("inner", "before", WindowSpec(10, 10)),
+            DropStepNode("between", "inner"),
+            DropWindowNode("outer", "between", WindowSpec(100, 100)),
+            DropStepNode("behind", "outer"),
+            DropOutputNode("out", "behind", MAX_GAP),
         )
     )
     return Delays(network, {"before": 1.0, "between": 10.0, "behind": 100.0}, 100 * count)
@@ -53,14 +53,17 @@ def pipeline(count: int) -> Delays:
 @cache
 def fan_out(count: int) -> Delays:
     """Figure 9: the shared drop stands at the source, the split ones behind `shared`."""
-    nodes: list[Source | Box | Window | Output] = [Source("rows"), Box("shared", "rows")]
+    nodes: list[DropSourceNode | DropStepNode | DropWindowNode | DropOutputNode] = [
+        DropSourceNode("rows"),
+        DropStepNode("shared", "rows"),
+    ]
     costs = {"shared": 1.0}
     for name, size in (("a", 10), ("b", 20)):
         nodes += [
-            Box(f"{name} before", "shared"),
-            Window(f"{name} window", f"{name} before", WindowSpec(size, size)),
-            Box(f"{name} behind", f"{name} window"),
-            Output(f"{name} out", f"{name} behind", MAX_GAP),
+            DropStepNode(f"{name} before", "shared"),
+            DropWindowNode(f"{name} window", f"{name} before", WindowSpec(size, size)),
+            DropStepNode(f"{name} behind", f"{name} window"),
+            DropOutputNode(f"{name} out", f"{name} behind", MAX_GAP),
         ]
         costs |= {f"{name} before": 1.0, f"{name} behind": float(size)}
     return Delays(Network(tuple(nodes)), costs, 20 * count)
@@ -71,11 +74,11 @@ def one_window(size: int, slide: int, count: int) -> Delays:
     """Figure 12: a window between two delays."""
     network = Network(
         (
-            Source("rows"),
-            Box("before", "rows"),
-            Window("window", "before", WindowSpec(size, slide)),
-            Box("behind", "window"),
-            Output("out", "behind", MAX_GAP),
+            DropSourceNode("rows"),
+            DropStepNode("before", "rows"),
+            DropWindowNode("window", "before", WindowSpec(size, slide)),
+            DropStepNode("behind", "window"),
+            DropOutputNode("out", "behind", MAX_GAP),
         )
     )
     costs = {"before": DELAY_MS, "window": AGGREGATE_MS, "behind": DELAY_MS}

@@ -15,7 +15,7 @@ import numpy as np
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.greedy_fit import candidates
 from tidegate.route.fastjoin.imbalance import SPLIT, InstanceWork, instance_work, key_places
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 from tidegate.route.strategy import Memory, Strategy
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _decision(load: Load, current: Assignment, after: Assignment) -> Decision:
 
 
 def _shifted(
-    work: InstanceWork, keys: Work, givers: NDArray[np.int64], takers: NDArray[np.int64]
+    work: InstanceWork, keys: LoadWork, givers: NDArray[np.int64], takers: NDArray[np.int64]
 ) -> InstanceWork | None:
     """The work of instances after keys went from some to others, each whole."""
     whole = (givers != SPLIT) & (takers != SPLIT)

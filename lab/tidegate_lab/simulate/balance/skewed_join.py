@@ -29,7 +29,7 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.key_counts import SideCount, SideSeen
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 from tidegate.route.strategy import Memory, Strategy
 from tidegate_lab.simulate.balance.join_costs import Done, Indexed, JoinCosts
 from tidegate_lab.simulate.balance.join_trace import JoinBatch, JoinTrace, Share
@@ -176,11 +176,11 @@ class _Group:
         split = sum(len(places) > 1 for places in current.keys.values())
         even = self._join.costs.even(done, current.instances)
         share = Share(cost, even, current.entries, split, self._moved)
-        load = self._load(mine, done, Work(mine.stored, probes, matches), share.work)
+        load = self._load(mine, done, LoadWork(mine.stored, probes, matches), share.work)
         self._decide(load, mine.stored)
         return share
 
-    def _load(self, mine: _KeysDid, done: Done, keys: Work, work: NDArray[np.float64]) -> Load:
+    def _load(self, mine: _KeysDid, done: Done, keys: LoadWork, work: NDArray[np.float64]) -> Load:
         # The first units are the partitions, without the keys that have a place of their own.
         partitions = self._placement.partitions
         stored = np.stack([self._placement.per_unit(side)[:partitions] for side in mine.stored])
@@ -188,14 +188,14 @@ class _Group:
         watched = self._watched(mine, keys)
         return Load(
             batch=mine.batch,
-            partitions=Work(*(counts.astype(np.int64) for counts in base)),
+            partitions=LoadWork(*(counts.astype(np.int64) for counts in base)),
             seconds=self._seconds(work),
             codes=self._codes[watched],
             homes=self._homes[watched],
             keys=keys.at(watched),
         )
 
-    def _watched(self, mine: _KeysDid, keys: Work) -> NDArray[np.int64]:
+    def _watched(self, mine: _KeysDid, keys: LoadWork) -> NDArray[np.int64]:
         chosen = np.zeros(self._codes.size, np.bool_)
         chosen[self._placement.own] = True
         if self._join.watch_share == 0:

@@ -88,9 +88,9 @@ def compare(
         directions = [direction for direction, _ in batch]
         new_rows = sum(len(direction.sizes) for direction in directions)
         choice = choose_by_content(condition, directions, fraction, new_rows)
-        for (direction, matches), looks in zip(batch, choice.looks, strict=True):
-            found += int(matches[looks].sum())
-            compared += int(direction.sizes[looks].sum())
+        for (direction, matches), probes in zip(batch, choice.probes, strict=True):
+            found += int(matches[probes].sum())
+            compared += int(direction.sizes[probes].sum())
             allowed += fraction * float(direction.sizes.sum())
     return Outputs(_by_time(both, fraction), found, compared, allowed)
 

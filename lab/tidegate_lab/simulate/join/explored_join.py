@@ -19,8 +19,15 @@ import numpy as np
 
 from tidegate.control.receipts.recall import Recall, recall_of
 from tidegate.join.probe.probe import Ranges, probe
-from tidegate.join.selective.reach import Ages, Exploring, NewRows, ages_of, looks
-from tidegate.join.selective.selection import EXPLORE, GROUPS, lots, purpose, row_identity, sample_groups
+from tidegate.join.selective.reach import Ages, Exploring, NewRows, ages_of, probe_ranges
+from tidegate.join.selective.selection import (
+    EXPLORE,
+    GROUPS,
+    purpose,
+    row_identity,
+    sample_groups,
+    unit_hashes,
+)
 from tidegate.join.within import Within
 from tidegate.model.reports import Looks
 from tidegate.model.skip_plan import Skipping
@@ -119,7 +126,7 @@ def _looked(
     """What new rows looked at and found, and how many pairs there are."""
     ages, (codes, times) = ages_of(within, window), new
     low, high = within.partner_range(1 - window, times)
-    lot = lots(row_identity(codes, times, window), purpose(seed, EXPLORE))
+    lot = unit_hashes(row_identity(codes, times, window), purpose(seed, EXPLORE))
     exploring = Exploring(skipping.explore_share, skipping.explore_depth)
     rows = NewRows(times, low, high, int(times.min()), int(times.max()), lot, exploring)
     seen, matches, sampled = (
@@ -157,7 +164,7 @@ def _ranges(
 ) -> Iterator[tuple[bool, int, Ranges, int]]:
     """Per look: exploring or not, age, what was met, and how many pairs were in sight."""
     order = np.sort(stored[1])
-    for look in looks(ages, shares, rows, (int(order[0]), int(order[-1]))):
+    for look in probe_ranges(ages, shares, rows, (int(order[0]), int(order[-1]))):
         mine = codes if look.rows is None else codes[look.rows]
         met = probe(mine, look.low, look.high, *stored, 0, len(order), in_order=not look.exploring)
         named = met.rows if look.rows is None else look.rows[met.rows]

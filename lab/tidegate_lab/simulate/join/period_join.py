@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.control.actuators.policy import AgeCounts, Decision, Policy, Telemetry
-from tidegate.join.selective.selection import EXPLORE, PLACE, lots, purpose, within_share
+from tidegate.join.selective.selection import EXPLORE, PLACE, purpose, unit_hashes, within_share
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.pair_finders import Matcher
@@ -152,7 +152,7 @@ class PeriodJoin:
         identity = (2 * rows + side).astype(np.uint64)
         probing = decision.windows[window]
         full = within_share(identity, decision.full_share, purpose(seed, EXPLORE))
-        lot = lots(identity, purpose(seed, PLACE))
+        lot = unit_hashes(identity, purpose(seed, PLACE))
         chosen = select(whole, probing.order, probing.fraction)
         if self._machine.remainder != PART_OF_IT:
             by_lot = self._machine.remainder == BY_LOT

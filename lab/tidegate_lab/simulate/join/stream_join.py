@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.control.actuators.policy import Decision, Policy
-from tidegate.join.selective.selection import EXPLORE, PLACE, lots, purpose, within_share
+from tidegate.join.selective.selection import EXPLORE, PLACE, purpose, unit_hashes, within_share
 from tidegate_lab.simulate.join.arrivals import Arrivals, InputBuffers
 from tidegate_lab.simulate.join.basic_windows import Ranges, Windows, explore, ranges_by_age, select
 from tidegate_lab.simulate.join.counted_conditions import Condition
@@ -144,7 +144,7 @@ class StreamJoin:
         identity, seed = self._arrivals.identity[rows], self._machine.seed
         full = within_share(identity, decision.full_share, purpose(seed, EXPLORE))
         chosen = select(whole, probing.order, probing.fraction)
-        lot = lots(identity, purpose(seed, PLACE))
+        lot = unit_hashes(identity, purpose(seed, PLACE))
         return explore(whole, chosen, full, decision.full_depth, lot), full
 
     def _compare(self, rows: NDArray[np.int64], side: int, chosen: Ranges, full: NDArray[np.bool_]) -> None:

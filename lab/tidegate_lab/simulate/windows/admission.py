@@ -1,7 +1,8 @@
-"""How much to drop so that the work fits, and whom to shut off when no drop is enough.
+"""Computes the drop ratio at which the work fits, and which outputs to shut off when no ratio is enough.
 
-Paper: window drop, section 2.3: a 𝓑 bounds the loss of an output, p ≤ 𝓑 / (𝓑 + 1). Under heavy load no p may
-be enough within all bounds; then the most costly queries whose bounds cannot be met are shut off as a whole.
+Paper: window drop, section 2.3: a 𝓑 bounds the loss of an output, p ≤ 𝓑 / (𝓑 + 1). Under heavy load no p
+may be enough within all bounds; then the most costly queries whose bounds cannot be met are shut off as a
+whole.
 
 One p holds for all drops of a network, each limited by its own bound: every output gives up the same share
 as long as it can. The work of a node falls with the rows that reach it: `window/drop/drop_cost.py`, for the
@@ -10,8 +11,8 @@ logical window of the arrow that they come by.
 Where we differ: a running query weighs these drops against everything else that it can leave out
 (`control/goal/shed_options.py`). This is the paper's own rule, as a yardstick.
 
-Guarantee: the least such p, and the fewest steps: one output after the other, that with the most work of its
-own first, and none once the rest fits. Outputs of which nothing may be missing are never shut off.
+Guarantee: the least such p, and the fewest outputs shut off: the one with the most work of its own first,
+and none once the rest fits. Outputs of which nothing may be missing are never shut off.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.network import Network, Node
-from tidegate.window.drop.placement import Placement, place
+from tidegate.window.drop.placement import DropPlacement, place
 from tidegate.window.drop.window_drop import share_max
 
 #: By name of a node: what it does in a second while nothing is dropped, in any unit; no entry: nothing.
@@ -32,14 +33,14 @@ _HALVINGS = 30
 
 @dataclass(frozen=True)
 class Admission:
-    """What is left of a network, its drops with the p of each, and who was shut off, most costly first."""
+    """The remaining network, its drops with the p of each, and the outputs shut off, most costly first."""
 
     network: Network
-    drops: tuple[tuple[Placement, float], ...]
+    drops: tuple[tuple[DropPlacement, float], ...]
     shut: tuple[str, ...]
-    #: The work that is left to do.
+    #: The remaining work.
     work: float
-    #: Whether that is as much as fits; False where nothing more may be shut off.
+    #: True if the remaining work fits; False where nothing more may be shut off.
     fits: bool
 
 
@@ -60,7 +61,7 @@ def admit(network: Network, work: NodeWork, capacity: float) -> Admission:
         shut = (*shut, max(may_go, key=lambda name: _own_work(left, work, name)))
 
 
-def work_left(network: Network, work: NodeWork, placements: Sequence[Placement], p: float) -> float:
+def work_left(network: Network, work: NodeWork, placements: Sequence[DropPlacement], p: float) -> float:
     """The work of all nodes when every drop takes the share p, or as much as it may."""
     kept: dict[tuple[str, str], float] = {}
     for drop in placements:
@@ -78,7 +79,7 @@ def _kept_of(node: Node, kept: dict[tuple[str, str], float]) -> float:
 
 
 def _least_p(
-    network: Network, work: NodeWork, placements: Sequence[Placement], most: float, capacity: float
+    network: Network, work: NodeWork, placements: Sequence[DropPlacement], most: float, capacity: float
 ) -> float:
     if work_left(network, work, placements, 0.0) <= capacity:
         return 0.0

@@ -23,8 +23,8 @@ import numpy as np
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.kept_arrows import Arrow, kept_on_arrows
-from tidegate.window.drop.network import Network, Window
-from tidegate.window.drop.placement import Placement
+from tidegate.window.drop.network import DropWindowNode, Network
+from tidegate.window.drop.placement import DropPlacement
 from tidegate.window.drop.window_drop import WindowDrop, share_max
 
 #: Halvings of the range in which p is searched.
@@ -71,8 +71,8 @@ class Delays:
         """Whether rows that leave this node go through no window any more, and have been through one."""
         below = [n for n in self.network.nodes if name in self.network.above(n.name) and n.name != name]
         above = self.network.above(name)
-        return not any(isinstance(n, Window) for n in below) and any(
-            isinstance(self.network.by_name[n], Window) for n in above
+        return not any(isinstance(n, DropWindowNode) for n in below) and any(
+            isinstance(self.network.by_name[n], DropWindowNode) for n in above
         )
 
 
@@ -85,7 +85,7 @@ class Loss:
 
 
 def least_window_drop(
-    delays: Delays, drops: Mapping[Placement, Collection[Arrow]], excess: float, seed: int
+    delays: Delays, drops: Mapping[DropPlacement, Collection[Arrow]], excess: float, seed: int
 ) -> Loss | None:
     """The least p, for all drops alike, that makes room for an excess; None where the gaps allow none.
 
@@ -114,7 +114,7 @@ def least_random_drop(delays: Delays, excess: float) -> Loss | None:
 
 
 def _deciding(
-    delays: Delays, drops: Mapping[Placement, Collection[Arrow]], seed: int
+    delays: Delays, drops: Mapping[DropPlacement, Collection[Arrow]], seed: int
 ) -> Callable[[float], dict[Arrow, Intervals]]:
     def kept(p: float) -> dict[Arrow, Intervals]:
         found: dict[Arrow, Intervals] = {}
@@ -127,16 +127,16 @@ def _deciding(
     return kept
 
 
-def _decisions(drop: Placement, length: int, p: float, seed: int) -> Decisions:
+def _decisions(drop: DropPlacement, length: int, p: float, seed: int) -> Decisions:
     machine = WindowDrop(drop.slide_us, drop.max_gap, seed)
     return machine.decide(machine.begin(0), length, p).decisions
 
 
-def all_arrows(drop: Placement) -> frozenset[Arrow]:
+def all_arrows(drop: DropPlacement) -> frozenset[Arrow]:
     """Where a drop works that stands where placement put it."""
     return frozenset((point.parent, point.child) for point in drop.behind)
 
 
-def arrows_behind(network: Network, drop: Placement, node: str) -> frozenset[Arrow]:
+def arrows_behind(network: Network, drop: DropPlacement, node: str) -> frozenset[Arrow]:
     """Where it works if it is put further down, behind a node."""
     return frozenset(arrow for arrow in all_arrows(drop) if node in network.above(arrow[0]))

@@ -20,8 +20,8 @@ from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.intervals import Intervals, always, merged
 from tidegate.window.drop.kept_arrows import Arrow
-from tidegate.window.drop.network import Network, Node, Source, Window
-from tidegate.window.drop.placement import Placement
+from tidegate.window.drop.network import DropSourceNode, DropWindowNode, Network, Node
+from tidegate.window.drop.placement import DropPlacement
 from tidegate_lab.simulate.windows.window_marks import Marked, aggregate, drop_windows, pass_box
 from tidegate_lab.simulate.windows.window_network import Program, Row, all_windows, time_spec
 
@@ -29,7 +29,7 @@ from tidegate_lab.simulate.windows.window_network import Program, Row, all_windo
 def evaluate_marked(
     program: Program,
     sources: Mapping[str, Sequence[Row]],
-    drops: Mapping[Placement, Decisions],
+    drops: Mapping[DropPlacement, Decisions],
     *,
     as_printed: bool = False,
 ) -> dict[str, set[Row]]:
@@ -42,14 +42,14 @@ def evaluate_marked(
     behind = {(point.parent, point.child) for drop in drops for point in drop.behind}
     rows: dict[str, list[Marked]] = {}
     for node in program.network.nodes:
-        if isinstance(node, Source):
+        if isinstance(node, DropSourceNode):
             rows[node.name] = [Marked(row.time, row) for row in sorted(sources[node.name])]
             continue
         arrow = (node.parents[0], node.name)
         given = rows[arrow[0]]
         if arrow in at:
             given = drop_windows(_real(given), *at[arrow])
-        if not isinstance(node, Window):
+        if not isinstance(node, DropWindowNode):
             rows[node.name] = list(pass_box(given, program, node.name))
         elif arrow in behind:
             rows[node.name] = aggregate(given, program, node, as_printed=as_printed)
@@ -58,7 +58,7 @@ def evaluate_marked(
     return {output.name: set(_real(rows[output.name])) for output in program.network.outputs}
 
 
-def let_through(network: Network, drops: Mapping[Placement, Decisions]) -> dict[Arrow, Intervals]:
+def let_through(network: Network, drops: Mapping[DropPlacement, Decisions]) -> dict[Arrow, Intervals]:
     """Per arrow with fewer rows: the times that pass by the paper's marks."""
     found: dict[Arrow, Intervals] = {}
     for drop, decisions in drops.items():
@@ -72,7 +72,7 @@ def _spread(
     network: Network, parent: str, child: Node, size: int, decisions: Decisions, found: dict[Arrow, Intervals]
 ) -> None:
     found[parent, child.name] = _ranges(decisions, size)
-    size -= time_spec(child).size_us - 1 if isinstance(child, Window) else 0
+    size -= time_spec(child).size_us - 1 if isinstance(child, DropWindowNode) else 0
     for behind in network.children[child.name]:
         _spread(network, child.name, behind, size, decisions, found)
 

@@ -32,7 +32,7 @@ import numpy as np
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.decisions import Decisions
 from tidegate.window.drop.drop_window import DropWindow
-from tidegate.window.drop.network import Window
+from tidegate.window.drop.network import DropWindowNode
 from tidegate_lab.simulate.windows.window_network import Program, Row, time_spec
 
 SILENT, CLOSED = -1, 0
@@ -80,7 +80,7 @@ def pass_box(rows: Iterable[Marked], program: Program, name: str) -> Iterator[Ma
 
 
 def aggregate(
-    rows: Iterable[Marked], program: Program, node: Window, *, as_printed: bool = False
+    rows: Iterable[Marked], program: Program, node: DropWindowNode, *, as_printed: bool = False
 ) -> list[Marked]:
     """An aggregate that decodes marks by table 3."""
     spec = time_spec(node)

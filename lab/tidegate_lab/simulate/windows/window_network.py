@@ -23,7 +23,7 @@ from tidegate.errors import FlowError
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.kept_arrows import Arrow
-from tidegate.window.drop.network import Join, Network, Node, Window
+from tidegate.window.drop.network import DropJoinNode, DropWindowNode, Network, Node
 from tidegate.window.spec import WindowSpec
 
 
@@ -73,7 +73,7 @@ class Program:
     def group(self, name: str, key: int) -> int:
         return self.groups[name](key) if name in self.groups else 0
 
-    def results(self, node: Window, start: int, members: Iterable[Row]) -> list[Row]:
+    def results(self, node: DropWindowNode, start: int, members: Iterable[Row]) -> list[Row]:
         """The rows of one window, one per group."""
         by_group: dict[int, list[int]] = {}
         for row in members:
@@ -118,14 +118,14 @@ def _through(rows: Sequence[Row], kept: Intervals | None) -> list[Row]:
 
 
 def _made(program: Program, node: Node, given: list[list[Row]]) -> list[Row]:
-    if isinstance(node, Window):
+    if isinstance(node, DropWindowNode):
         return all_windows(program, node, given[0])
-    if isinstance(node, Join):
+    if isinstance(node, DropJoinNode):
         return _joined(node, *given)
     return [row for row in given[0] if program.passing(node.name)(row)]
 
 
-def _joined(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
+def _joined(node: DropJoinNode, left: list[Row], right: list[Row]) -> list[Row]:
     """Pairs of equal keys within the time; unless the join is inner, also the rows that found nobody."""
     pairs = [
         (one, other)
@@ -138,7 +138,7 @@ def _joined(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
     return joined if node.inner else joined + [row for row in left + right if id(row) not in met]
 
 
-def all_windows(program: Program, node: Window, given: Iterable[Row]) -> list[Row]:
+def all_windows(program: Program, node: DropWindowNode, given: Iterable[Row]) -> list[Row]:
     """The rows of an aggregate that drops nothing, in order of time."""
     spec = time_spec(node)
     members: dict[int, list[Row]] = {}
@@ -149,7 +149,7 @@ def all_windows(program: Program, node: Window, given: Iterable[Row]) -> list[Ro
     return [row for start, held in sorted(members.items()) for row in program.results(node, start, held)]
 
 
-def time_spec(node: Window) -> WindowSpec:
+def time_spec(node: DropWindowNode) -> WindowSpec:
     if not isinstance(node.spec, WindowSpec):
         raise FlowError("Windows of so many rows are not simulated", got=node.name)
     return node.spec

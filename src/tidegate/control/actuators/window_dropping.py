@@ -31,8 +31,8 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.intervals import Intervals
 from tidegate.window.drop.kept_arrows import Arrow, kept_on_arrows
-from tidegate.window.drop.network import Network, Output, Source, time_window
-from tidegate.window.drop.placement import Placement, place
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, Network, time_window
+from tidegate.window.drop.placement import DropPlacement, place
 from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec
@@ -57,7 +57,7 @@ class DropSettings:
     seed: int = 0
 
     @cached_property
-    def drops(self) -> dict[str, Placement]:
+    def drops(self) -> dict[str, DropPlacement]:
         """By name: the outputs that it decides for."""
         return {" + ".join(drop.outputs): drop for drop in place(self.network)}
 
@@ -70,7 +70,7 @@ class DropSettings:
                     node
                     for output in drop.outputs
                     for node in self.network.above(output)
-                    if isinstance(self.network.by_name[node], Source)
+                    if isinstance(self.network.by_name[node], DropSourceNode)
                 )
             )
             for name, drop in self.drops.items()
@@ -84,11 +84,11 @@ class DropSettings:
         """May rows in front of this operator ever be dropped?"""
         return operator in self._children
 
-    def coins(self, drop: Placement) -> WindowDrop:
+    def coins(self, drop: DropPlacement) -> WindowDrop:
         return WindowDrop(drop.slide_us, drop.max_gap, self.seed, windows_per_coin(drop))
 
 
-def windows_per_coin(drop: Placement) -> int:
+def windows_per_coin(drop: DropPlacement) -> int:
     """The shortest gap that lets nearly as many rows go as the longest: it frees time more evenly.
 
     A gap of n windows frees what lies in no window outside of it; where windows follow each other that is
@@ -194,7 +194,7 @@ def _outputs(settings: DropSettings) -> list[str]:
     return [output for drop in settings.drops.values() for output in drop.outputs]
 
 
-def _fixed(share: str | float, drop: Placement) -> float:
+def _fixed(share: str | float, drop: DropPlacement) -> float:
     """The share that the user gave, or as much of it as the longest gap allows."""
     return min(float(share), share_max(drop.max_gap))
 
@@ -216,7 +216,7 @@ def _advance(
     return new - old
 
 
-def _closed_us(settings: DropSettings, drop: Placement, manifest: Manifest) -> int:
+def _closed_us(settings: DropSettings, drop: DropPlacement, manifest: Manifest) -> int:
     """Windows of these outputs that start before this time are out, or never will be."""
     closed = []
     for output in drop.outputs:
@@ -234,4 +234,4 @@ def _first_open(spec: WindowSpec, operator: str, manifest: Manifest) -> int:
 def _result_spec(network: Network, output: str) -> WindowSpec | None:
     """The windows whose results an output shows."""
     node = network.by_name[output]
-    return time_window(network.by_name[node.parent]) if isinstance(node, Output) else None
+    return time_window(network.by_name[node.parent]) if isinstance(node, DropOutputNode) else None

@@ -161,7 +161,7 @@ def _rows_by_age(ages: Ages, stored: _Stored, moments_us: NDArray[np.int64]) -> 
     slots = np.arange(near // ages.slot_us, far // ages.slot_us + 1)
     spanned = (stored.first <= slots[:, None]) & (slots[:, None] <= stored.last)
     own_us = moments_us[:, None]
-    reached = ages.in_reach(own_us, slots) * (spanned @ stored.rows)
+    reached = ages.candidate_part(own_us, slots) * (spanned @ stored.rows)
     numbers = ages.numbers(own_us // ages.slot_us, slots)
     return np.bincount(numbers.ravel(), reached.ravel(), ages.count) / _MOMENTS
 

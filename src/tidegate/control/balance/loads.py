@@ -19,7 +19,7 @@ from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Placement, Routing
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.hash_routing import partition_of
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 
 
 def loads_of(name: str, reports: Sequence[TaskReport], after: Manifest, partitions: int) -> tuple[Load, ...]:
@@ -70,12 +70,12 @@ def _load(
     for side in (LEFT, RIGHT):
         np.subtract.at(rest[side], homes[placed], own.probes[side])
     np.subtract.at(compared, homes[placed], own.matches)
-    whole = Work(stored, np.maximum(rest, 0), np.maximum(compared, 0))
+    whole = LoadWork(stored, np.maximum(rest, 0), np.maximum(compared, 0))
     uneven = float(done.max() / done.mean()) if done.any() else 1.0
     return Load(batch, of_sides(whole, sides), seconds, codes, homes, of_sides(keys, sides), uneven)
 
 
-def _keys(reports: Sequence[TaskReport], here: Sequence[TaskReport]) -> tuple[NDArray[np.uint64], Work]:
+def _keys(reports: Sequence[TaskReport], here: Sequence[TaskReport]) -> tuple[NDArray[np.uint64], LoadWork]:
     """All keys that any instance told of: rows from everywhere, comparisons of one group."""
     held: dict[int, NDArray[np.int64]] = defaultdict(lambda: np.zeros((2, 2), np.int64))
     for report in reports:
@@ -89,13 +89,13 @@ def _keys(reports: Sequence[TaskReport], here: Sequence[TaskReport]) -> tuple[ND
     counts = np.array([held[code] for code in codes], np.int64).reshape(-1, 2, 2)
     matches = np.array([compared[code] for code in codes], np.int64)
     # Rows that look at stored rows of one side are new rows of the other.
-    return np.array(codes, np.uint64), Work(counts[:, 0].T.copy(), counts[:, 1, ::-1].T.copy(), matches)
+    return np.array(codes, np.uint64), LoadWork(counts[:, 0].T.copy(), counts[:, 1, ::-1].T.copy(), matches)
 
 
-def of_sides(work: Work, sides: Sequence[int]) -> Work:
+def of_sides(work: LoadWork, sides: Sequence[int]) -> LoadWork:
     """Only what these sides store, and who looked at it."""
     mask = np.array([[side in sides] for side in (LEFT, RIGHT)])
-    return Work(work.stored * mask, work.probes * mask, work.matches)
+    return LoadWork(work.stored * mask, work.probes * mask, work.matches)
 
 
 def _stored(

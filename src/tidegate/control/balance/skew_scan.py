@@ -30,7 +30,7 @@ from tidegate.join.within import Tumbling, Within
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.key_counts import SideSeen
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,9 @@ def load_ahead(seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbo
     homes = partition_of(codes, arrived.shape[1])
     found = np.bincount(homes, matches, arrived.shape[1]).astype(np.int64)
     # Rows that look at stored rows of one side are new rows of the other.
-    base, keys = (Work(new * held, new[::-1], pairs) for new, pairs in ((arrived, found), (likely, matches)))
+    base, keys = (
+        LoadWork(new * held, new[::-1], pairs) for new, pairs in ((arrived, found), (likely, matches))
+    )
     return Load(0, base, codes=codes, homes=homes, keys=keys)
 
 
@@ -68,7 +70,7 @@ def loads_ahead(
 def _group(load: Load, sides: Sequence[int]) -> Load:
     """What the instances that store these sides do: half of the pairs, those that are found here."""
     base, keys = (of_sides(work, sides) for work in (load.partitions, load.keys))
-    halves = (Work(work.stored, work.probes, work.matches // 2) for work in (base, keys))
+    halves = (LoadWork(work.stored, work.probes, work.matches // 2) for work in (base, keys))
     return Load(load.batch, next(halves), codes=load.codes, homes=load.homes, keys=next(halves))
 
 

@@ -40,7 +40,7 @@ from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
-from tidegate.window.drop.network import Join
+from tidegate.window.drop.network import DropJoinNode
 
 #: Where the manifest keeps what was learnt.
 CONTROL = "goal"
@@ -186,7 +186,7 @@ def _reports_of_joins(settings: KeepSettings, reports: Sequence[TaskReport]) -> 
     """What the instances of every join say."""
     found: dict[str, list[TaskReport]] = {}
     for report in reports:
-        if isinstance(settings.network.by_name.get(report.operator), Join):
+        if isinstance(settings.network.by_name.get(report.operator), DropJoinNode):
             found.setdefault(report.operator, []).append(report)
     return found
 

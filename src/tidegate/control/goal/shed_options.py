@@ -29,7 +29,7 @@ from tidegate.control.actuators.paper_rate import FRACTION_MIN
 from tidegate.sift.construct.configuration import configure
 from tidegate.window.drop.drop_cost import dropped_rows
 from tidegate.window.drop.network import Network
-from tidegate.window.drop.placement import Placement
+from tidegate.window.drop.placement import DropPlacement
 from tidegate.window.drop.window_drop import share_max
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def windows_offer(
     return Offer(point, levels, kept, dict.fromkeys(outputs, levels))
 
 
-def rows_going(network: Network, drop: Placement) -> dict[str, float]:
+def rows_going(network: Network, drop: DropPlacement) -> dict[str, float]:
     """By node: the part of its rows that a drop takes, per unit of p."""
     going: dict[str, float] = {}
     for arrow in drop.behind:

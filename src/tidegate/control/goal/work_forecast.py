@@ -49,7 +49,7 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import LEFT, RIGHT
-from tidegate.window.drop.network import Output, Source, Window
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -214,7 +214,7 @@ class Prospects:
             return False
         network = self.settings.network
         node = network.by_name.get(name)
-        return isinstance(node, Window) and isinstance(network.by_name[node.parent], Source)
+        return isinstance(node, DropWindowNode) and isinstance(network.by_name[node.parent], DropSourceNode)
 
     def _outputs(self, name: str) -> dict[str, float]:
         network = self.settings.network
@@ -225,7 +225,7 @@ class Prospects:
         return {
             node.name: 1.0
             for node in network.nodes
-            if node.name != name and not isinstance(node, Output) and name in network.above(node.name)
+            if node.name != name and not isinstance(node, DropOutputNode) and name in network.above(node.name)
         }
 
     def _own(self, output: str) -> list[str]:

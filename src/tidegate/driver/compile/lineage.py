@@ -25,10 +25,12 @@ from tidegate.window.spec import RowsSpec, WindowSpec
 
 def network_of(compiled: Compiled) -> Network:
     """Every stream, operator and output, and which way rows go."""
-    streams = [network.Source(name) for name in compiled.sources]
+    streams = [network.DropSourceNode(name) for name in compiled.sources]
     operators = [one.drop_node(compiled.graph.inputs[one.name]) for one in compiled.operators]
     outputs = [
-        network.Output(output_name(output.name), compiled.feeding(output.node), _gap(compiled, output))
+        network.DropOutputNode(
+            output_name(output.name), compiled.feeding(output.node), _gap(compiled, output)
+        )
         for output in compiled.outputs
     ]
     return Network((*streams, *operators, *outputs))

@@ -26,8 +26,8 @@ from tidegate.errors import FlowError
 from tidegate.window.aggregate.aggregates import (
     CONSTANTS,
     Aggregate,
+    AggregatePart,
     Merge,
-    Part,
     aggregate,
     counting_all,
     result_type,
@@ -68,7 +68,7 @@ class PartialAggregates:
     of_rows: list[tuple[str, str]] = field(default_factory=list)
     #: Types of the partial columns.
     types: dict[str, T.DataType] = field(default_factory=dict)
-    parts: list[tuple[Part, tuple[str, ...]]] = field(default_factory=list)
+    parts: list[tuple[AggregatePart, tuple[str, ...]]] = field(default_factory=list)
     results: list[tuple[WindowResult, T.DataType]] = field(default_factory=list)
     #: User-defined aggregates, by the names of their results.
     udafs: dict[str, UdafLayout] = field(default_factory=dict)
@@ -185,12 +185,14 @@ class _Taking:
         names = [name for name, _ in self.taken.arguments]
         return not self._arguments[names.index(hidden)][0].nullable()
 
-    def _part(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
+    def _part(self, part: AggregatePart, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
         """The columns of a part: new ones, or those of an equal part."""
         panes, rows = self._texts(part, arguments, size)
         return self._partials.get((part.merge, *panes)) or self._new_part(part, panes, rows)
 
-    def _new_part(self, part: Part, panes: tuple[str, ...], rows: tuple[str, ...]) -> tuple[str, ...]:
+    def _new_part(
+        self, part: AggregatePart, panes: tuple[str, ...], rows: tuple[str, ...]
+    ) -> tuple[str, ...]:
         taken = self.taken
         first = len(taken.partials)
         names = tuple(f"{HIDDEN}part_{first + i}" for i in range(len(panes)))
@@ -200,7 +202,9 @@ class _Taking:
         self._partials[part.merge, *panes] = names
         return names
 
-    def _texts(self, part: Part, arguments: _Typed, size: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _texts(
+        self, part: AggregatePart, arguments: _Typed, size: int = 0
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         hidden, hashed = [name for name, _ in arguments], told_apart(arguments)
         known = {
             "time": TIME,

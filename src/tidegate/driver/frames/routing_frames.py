@@ -18,7 +18,7 @@ from tidegate.driver.compile.keys import quoted
 from tidegate.driver.sql_text import literal, told_apart
 from tidegate.model.routing import Routing
 from tidegate.model.times import LEFT, RIGHT
-from tidegate.route.targets import STORE, Group, Tables
+from tidegate.route.targets import STORE, Tables, TargetGroup
 from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout
 
@@ -94,7 +94,7 @@ def _instances(tables: Tables) -> str:
     return literal([list(some) for some in tables.stores], "array<array<int>>")
 
 
-def _groups(places: Iterable[Sequence[Group]]) -> str:
+def _groups(places: Iterable[Sequence[TargetGroup]]) -> str:
     """Per place: groups of targets."""
     lists = [
         [[(one << _SHIFT) + group.role for one in group.instances] for group in groups] for groups in places

@@ -108,7 +108,7 @@ class JoinOperator(Operator):
     def drop_node(self, sources: Sequence[str]) -> network.Node:
         left, right = sources
         back, ahead = (min(reach_us, SIZE_MAX_US) for reach_us in self.node.within.reaches_us)
-        return network.Join(self.name, left, right, back, ahead, inner=self.node.how == "inner")
+        return network.DropJoinNode(self.name, left, right, back, ahead, inner=self.node.how == "inner")
 
     # -- what a batch asks ---------------------------------------------------------------------------
 

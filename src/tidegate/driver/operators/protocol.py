@@ -127,7 +127,7 @@ class Operator(ABC):
 
     def drop_node(self, sources: Sequence[str]) -> network.Node:
         """What window drop knows of it: a source of its own, unless times pass through."""
-        return network.Source(self.name)
+        return network.DropSourceNode(self.name)
 
     # -- what a batch asks ---------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ class WindowOperator(Operator):
         yield Reader(self.name, 0, source, reason, whole)
 
     def drop_node(self, sources: Sequence[str]) -> network.Node:
-        return network.Window(self.name, sources[0], self.node.spec, self.node.by)
+        return network.DropWindowNode(self.name, sources[0], self.node.spec, self.node.by)
 
     # -- what a batch asks ---------------------------------------------------------------------------
 

@@ -1,21 +1,22 @@
-"""Which probing rows can be spared the search: rows whose key is certainly not among the stored ones.
+"""A Bloom filter over the stored codes: skips the search for probing rows whose key is certainly not stored.
 
-Ours, for the controller's third step: skip what cannot matter before anything is shed. A Bloom filter with
-one hash function over the codes of one stored run, eight to sixteen bits a row:
+Ours, for the controller's third step: skip work that cannot change the result before shedding anything. The
+filter has one hash function over the codes of one stored run, and eight to sixteen bits per row:
 
     code  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒ 0110101001    its lowest bits name one bit of the filter
                                        ╰────┬───╯
     bits  0 0 1 0 … 1 …                     ╰──▶ 0: no stored row has this code. 1: perhaps
 
-Codes are mixed hashes already and partitions are made by their highest bits, so their lowest ones are as good
-as a hash of their own, on whatever partitions an instance has. One function is enough: a row that is let
-through in vain (one of nine to seventeen) costs a search, no wrong result.
+Codes are mixed hashes already, and partitions are made from their highest bits. So the lowest bits serve as
+the hash, whatever partitions an instance owns. One hash function is enough: a false positive (one row of nine
+to seventeen) costs a search and never a wrong result.
 
-Only the search is skipped; such a row is stored all the same, because its partners may be yet to come.
+Only the search is skipped. The row is stored all the same, because its partners may still arrive.
 
-Guarantee: every probing row whose code is stored is named, whatever the codes are. Cost: a test is a fraction
-of a nanosecond to two, whatever is stored; searching walks over stored rows (`meet.py`), so the filter pays
-where those are many more than the probing ones, as they are in windows much longer than a batch.
+Guarantee: every probing row whose code is stored passes the filter, for any codes. Cost: a test takes a
+fraction of a nanosecond to two nanoseconds, independent of the number of stored rows. A search steps over
+stored rows (`meet.py`), so the filter pays where they far outnumber the probing rows: windows much longer
+than a batch.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
 
 #: Bits of the filter per stored row, at least; twice as many at most.
 BITS_PER_ROW = 8
-#: A filter is worth asking where stored rows are so many times the probing ones. If every row is let
-#: through, that is a tenth more than searching at once; if none is, a fifth to a fortieth of it.
+#: Use the filter where stored rows outnumber probing rows this many times. If every row passes, it adds a
+#: tenth to the cost of searching; if none passes, it cuts that cost to between a fifth and a fortieth.
 WORTH_FROM = 4
 
 
 @dataclass(frozen=True, eq=False)
 class KeyFilter:
-    """The codes of some stored rows, roughly."""
+    """A Bloom filter over the codes of some stored rows."""
 
-    #: Bit p is bit p % 8 of byte p // 8. A power of two of them.
+    #: Bit p is bit p % 8 of byte p // 8. The number of bits is a power of two.
     bits: NDArray[np.uint8]
 
     @classmethod
@@ -56,7 +57,7 @@ class KeyFilter:
 
 
 def worth_asking(probing: int, stored: int) -> bool:
-    """Are stored rows so many that looking into a filter first is the shorter way?"""
+    """True if testing the filter before searching is likely to be cheaper."""
     return stored >= WORTH_FROM * probing
 
 
@@ -77,7 +78,7 @@ def _found(codes: Any, bits: Any) -> Any:
     found = np.uint64(0)
     for row in range(codes.size):
         place = codes[row] & lowest
-        # Written in any case: a row that is spared is overwritten by the next one.
+        # Written without a branch: the next row overwrites a row that the filter rejects.
         rows[found] = row
         found += np.uint64((bits[place >> np.uint64(3)] >> np.uint8(place & np.uint64(7))) & np.uint8(1))
     return rows[:found].copy()

@@ -1,8 +1,8 @@
-"""Which stored rows have found a partner: one bit per row of a piece, for outer, semi and anti joins.
+"""Records which stored rows have found a partner: one bit per row of a piece, for outer, semi and anti joins.
 
-Bits lie as `np.packbits(…, bitorder="little")` lays them: row p is bit p % 8 of byte p // 8. Bits are only
-ever set, never cleared, so sets written by different instances are united by `union` in any order, any
-number of times, with the same answer.
+Bits are laid out as by `np.packbits(…, bitorder="little")`: row p is bit p % 8 of byte p // 8. Bits are set
+and never cleared, so `union` may combine the sets of different instances in any order and any number of times
+with the same result.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def no_bits(rows: int) -> NDArray[np.uint8]:
-    """A set over so many rows in which no bit is set."""
+    """An empty set over this many rows."""
     return np.zeros((rows + 7) // 8, np.uint8)
 
 
 def set_bits(bits: NDArray[np.uint8], positions: NDArray[np.int64]) -> None:
-    """Set, in place, the bit of every position; the same position may come many times."""
+    """Set, in place, the bit of every position; positions may repeat."""
     outside = _set(bits, np.ascontiguousarray(positions, dtype=np.int64))
     if outside >= 0:
         raise StateError(
@@ -63,7 +63,7 @@ def count_between(bits: NDArray[np.uint8], start: int, stop: int) -> int:
 
 
 def union(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Bits set in either; a new array."""
+    """The bits set in either set, as a new array."""
     if a.size != b.size:
         raise StateError(
             "Sets of matched rows of one piece differ in length",
@@ -75,7 +75,7 @@ def union(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 @kernel(NEW_BITS, POSITIONS)
 def _set(bits: Any, positions: Any) -> Any:
-    """-1, or the index of the first position that has no bit; those before it are set."""
+    """-1, or the index of the first position outside the bits; the positions before it have been set."""
     rows = 8 * bits.size
     for index in range(positions.size):
         position = positions[index]
@@ -90,7 +90,7 @@ def _unset(bits: Any, start: Any, stop: Any) -> Any:
     positions = np.empty(stop - start + 1, np.int64)
     found = 0
     for position in range(start, stop):
-        # Written in any case and kept when the bit is not set: no branch that half the rows would mislead.
+        # Written without a branch and kept where the bit is not set: the branch would be mispredicted often.
         positions[found] = position
         found += 1 - int((bits[position >> 3] >> (position & 7)) & 1)
     return positions[:found].copy()

@@ -1,16 +1,15 @@
-"""Where two sorted arrays of key codes meet: probing rows whose code is stored, and where it is stored.
+"""Intersects two sorted arrays of key codes: the probing rows whose code is stored, and where it is stored.
 
-Two ways, chosen by the lengths alone:
+Two algorithms, chosen by the lengths alone:
 
-- *Merge*, for lengths of one order of magnitude. Which side to step is a coin toss that no processor
-  predicts, so the step has no branch: both codes are compared, and the pointers move by the outcome (0 or
-  1). A step then waits only for the one before it; two independent halves are walked in turn to fill that
-  wait.
-- *Leap*, when one side is far longer. Codes are well mixed, hence evenly spread: from the last place we
-  guess how far the next code is, look there, and close in by doubling steps. Cost: the short side times the
-  logarithm of how wrong the guess was; correct, if slower, for codes spread in any other way.
+- *Merge*, for lengths of one order of magnitude. Which side advances is unpredictable, so the step has no
+  branch: it compares both codes and moves the pointers by the outcome (0 or 1). A step waits only for the one
+  before it; two independent halves are stepped alternately to fill that wait.
+- *Leap*, when one side is far longer. Codes are well mixed and therefore evenly spread. The search guesses
+  the distance to the next code, and closes in by doubling steps. Cost: the short side times the logarithm
+  of the error of the guess. Codes with any other distribution give the same result, more slowly.
 
-Guarantee: every probing row whose code is stored is named once, in ascending order, with the first stored
+Guarantee: each probing row whose code is stored is returned once, in ascending order, with the first stored
 row of that code.
 """
 
@@ -25,7 +24,7 @@ from tidegate.join.kernel_types import CODES, inlined, kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Leap when one side is this many times the other: about where measured costs cross.
+#: Leap when one side is this many times as long as the other: about where the measured costs cross.
 LEAP_RATIO = 32
 
 
@@ -59,20 +58,20 @@ def _first_at_least(codes: Any, code: Any) -> Any:
 
 @kernel(CODES, CODES)
 def merge(probing: Any, stored: Any) -> Any:
-    # Positions are unsigned here: numba would test a signed one for "counted from the end" at every step.
+    # Positions are unsigned: numba would check a signed index for a negative value at every step.
     half = probing.size // 2
     while 0 < half < probing.size and probing[half] == probing[half - 1]:
-        half += 1  # The rows of a code stay in one half: the other would begin behind its stored rows.
+        half += 1  # The rows of a code stay in one half: the other half would start behind its stored rows.
     half_stored = _first_at_least(stored, probing[half]) if half < probing.size else stored.size
     end_a, end_b = np.uint64(half), np.uint64(half_stored)
     end_c, end_d = np.uint64(probing.size), np.uint64(stored.size)
     a, b, c, d = np.uint64(0), np.uint64(0), end_a, end_b
-    # Each half has room for all its probing rows, and for one more write that is not kept.
+    # Each half has room for all its probing rows and for one more write, which is discarded.
     rows, places = np.empty(probing.size + 2, np.int64), np.empty(probing.size + 2, np.int64)
     begin_high = end_a + np.uint64(1)
     low, high = np.uint64(0), begin_high
     while True:
-        # No pointer moves by more than one a step: so many steps need no look at the ends.
+        # A pointer moves by at most one per step, so this many steps need no bounds check.
         steps = min(min(end_a - a, end_b - b), min(end_c - c, end_d - d))
         if steps == 0:
             break
@@ -85,7 +84,7 @@ def merge(probing: Any, stored: Any) -> Any:
             high += np.uint64(code_c == code_d)
             c += np.uint64(code_c <= code_d)
             d += np.uint64(code_d < code_c)
-    # One half is done; at most one of these two walks the rest of the other.
+    # One half is done; at most one of the next two loops steps through the rest of the other.
     while a < end_a and b < end_b:
         code_a, code_b = probing[a], stored[b]
         rows[low], places[low] = a, b
@@ -144,7 +143,7 @@ def _evenly_spread(codes: Any) -> Any:
 @kernel(CODES, CODES)
 def leap_in_stored(probing: Any, stored: Any) -> Any:
     rows, places = np.empty(probing.size, np.int64), np.empty(probing.size, np.int64)
-    met = 0
+    found = 0
     if stored.size > 0:
         rows_per_code = _evenly_spread(stored)
         place = 0
@@ -152,15 +151,15 @@ def leap_in_stored(probing: Any, stored: Any) -> Any:
             place = _leap_to(stored, place, probing[row], rows_per_code)
             if place == stored.size:
                 break
-            rows[met], places[met] = row, place
-            met += int(stored[place] == probing[row])
-    return rows[:met], places[:met]
+            rows[found], places[found] = row, place
+            found += int(stored[place] == probing[row])
+    return rows[:found], places[:found]
 
 
 @kernel(CODES, CODES)
 def leap_in_probing(probing: Any, stored: Any) -> Any:
     rows, places = np.empty(probing.size, np.int64), np.empty(probing.size, np.int64)
-    met = 0
+    found = 0
     if probing.size > 0:
         rows_per_code = _evenly_spread(probing)
         row = 0
@@ -168,9 +167,9 @@ def leap_in_probing(probing: Any, stored: Any) -> Any:
             code = stored[place]
             row = _leap_to(probing, row, code, rows_per_code)
             while row < probing.size and probing[row] == code:
-                rows[met], places[met] = row, place
-                met += 1
+                rows[found], places[found] = row, place
+                found += 1
                 row += 1
             if row == probing.size:
                 break
-    return rows[:met], places[:met]
+    return rows[:found], places[:found]

@@ -1,17 +1,17 @@
-"""The order in which rows are stored and probed: by key code, then by time, ties as they came.
+"""Sorts rows into the order in which they are stored and probed: by key code, then time, then arrival.
 
-The idea: a code is a well mixed 64-bit hash, so its upper bits alone put nearly all rows in order. We replace
-the lowest bits of each code by the row's position and sort these plain integers, for which numpy has a
-vectorised sort (many times faster than any argsort: half the bytes move, and no second array follows):
+A code is a well mixed 64-bit hash, so its upper bits alone put nearly all rows in order. We replace the
+lowest bits of each code by the row's position and sort these plain integers. Numpy has a vectorised sort
+for them, many times faster than any argsort: half the bytes move, and no second array has to follow.
 
     code      [ upper 64 - b bits         | lower b bits ]        b = bits that the row count needs
     packed    [ upper 64 - b bits of code | position     ]        sorts by code prefix, then by arrival
 
-Then codes and times are fetched into that order, once: everything after reads memory from front to back. What
-is left are groups of rows with an equal prefix, nearly always rows of one key. Small groups are sorted by
-insertion; all large ones that are not in order yet (hot keys) go through the same trick once more, together:
-[ group | time since the earliest | position ]. Where that does not fit into 64 bits, or a large group holds
-several codes (codes that are not well mixed), numpy's lexsort takes those: slower, never quadratic.
+Then codes and times are gathered into that order once; everything after reads memory from front to back. What
+remains are groups of rows with an equal prefix, nearly always rows of one key. Small groups are sorted by
+insertion. All large groups that are not in order yet (hot keys) are packed and sorted together in the same
+way: [ group | time since the earliest | position ]. Where that does not fit into 64 bits, or a large group
+holds several codes (codes that are not well mixed), numpy's lexsort sorts them: slower, but never quadratic.
 
 Guarantee: exactly the order of `np.lexsort((times, codes))`, for every input.
 """
@@ -41,9 +41,9 @@ class Sorted(NamedTuple):
 
 
 def sort_by_code_time(codes: NDArray[np.uint64], times: NDArray[np.int64]) -> Sorted:
-    """Rows by (code, time); those equal in both keep their order.
+    """Rows by (code, time); rows equal in both keep their order.
 
-    Codes and times are brought into the order here: they are at hand, and fetching them again would cost.
+    Codes and times are returned in that order too, because gathering them a second time would cost more.
     """
     if codes.size != times.size:
         raise StateError(
@@ -83,7 +83,7 @@ def _settle_large(
 
 @kernel(CODES, TIMES)
 def _in_order(codes: Any, times: Any) -> Any:
-    """Whether there is nothing to do; shuffled rows betray themselves at once, so asking costs nothing."""
+    """True if the rows are in order already. The check ends at the first violation, so it is cheap."""
     for row in range(1, codes.size):
         if codes[row] < codes[row - 1] or (codes[row] == codes[row - 1] and times[row] < times[row - 1]):
             return False
@@ -114,12 +114,12 @@ def _insertion_sort(order: Any, codes: Any, times: Any, start: Any, stop: Any) -
 
 @kernel(CODES, CODES, TIMES, NUMBER)
 def _settle(packed: Any, codes_in: Any, times_in: Any, position_bits: Any) -> Any:
-    """Fetch rows in the order of `packed`, sort small groups, name large ones that are not in order."""
+    """Gather rows in the order of `packed`, sort small groups, and return large groups out of order."""
     count = packed.size
     order, codes, times = np.empty(count, np.int64), np.empty(count, np.uint64), np.empty(count, np.int64)
     shift = np.uint64(position_bits)
     position_mask = (np.uint64(1) << shift) - np.uint64(1)
-    # One loop each: jumping about in one array at a time leaves more of it in the cache.
+    # One loop per array: random access to one array at a time keeps more of it in the cache.
     for place in range(count):
         row = packed[place] & position_mask
         order[place] = np.int64(row)

@@ -1,18 +1,18 @@
-"""Which stored rows each probing row meets: equal key code, time inside the range of the join condition.
+"""Finds the stored rows that match each probing row: equal key code, time in the range of the condition.
 
 Both sides are sorted by (code, time), so the partners of a row are one contiguous range of stored rows:
 
     stored    code  3 3 3 5 5 5 5 5 9 …           a probing row with code 5 and times 20 to 40:
               time  1 4 8 7 20 31 40 44 2 …                     ^^^^^^^^ first = 4, count = 3
 
-`meet` finds the probing rows whose code is stored. Within one code the ranges only ever move forward (`low`
-and `high` do not decrease), so two pointers slide over the stored rows, by doubling steps: a hot key costs
-its probing rows times the logarithm of what is skipped, never their product. Most keys have a few stored
-rows only: those are looked at all at once, without a branch. Ranges of rows that look here and there
+`meet` finds the probing rows whose code is stored. Within one code the ranges only move forward (`low` and
+`high` do not decrease), so two pointers advance over the stored rows by doubling steps. A hot key costs its
+probing rows times the logarithm of the rows skipped, never the product of both sides. Most keys have only a
+few stored rows: the first few are compared at once, without a branch. Ranges that do not move forward
 (`in_order=False`) are searched for one by one.
 
-A *comparison* is a stored row with equal code inside the time range: a pair that is handed on for the rest
-of the join condition. Rows skipped by searching are not counted. So comparisons = the sum of all counts.
+A *comparison* is a stored row with equal code inside the time range: a pair that is passed on to the rest of
+the join condition. Rows skipped by the search are not counted. So comparisons = the sum of all counts.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tidegate.join.probe.meet import meet
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: So many stored rows are looked at without a branch; more than most keys have in one slot.
-LOOK = 4
+#: Stored rows compared at once, without a branch; more than most keys have in one slot.
+UNROLLED = 4
 LOWEST = -(2**63)
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Probing rows that met somebody, ascending: rows[k] met first[k] … first[k] + count[k] - 1."""
+    """Probing rows with a match, ascending: rows[k] matches first[k] … first[k] + count[k] - 1."""
 
     rows: NDArray[np.int64]
     first: NDArray[np.int64]
@@ -58,7 +58,7 @@ def probe(
     stop: int,
     in_order: bool = True,
 ) -> Ranges:
-    """Meet stored rows start … stop - 1; `first` counts from the beginning of the stored arrays.
+    """Probe stored rows start … stop - 1; `first` counts from the beginning of the stored arrays.
 
     `in_order`: within a code neither `low` nor `high` decreases.
     """
@@ -79,8 +79,8 @@ def counts_per_partition(bounds: NDArray[np.int64], ranges: Ranges) -> NDArray[n
     return np.diff(running[np.searchsorted(ranges.rows, bounds)])
 
 
-class Pairs:
-    """All pairs of some ranges, numbered from 0, to be taken in chunks: a hot key must not exhaust memory."""
+class ProbedPairs:
+    """All pairs of some ranges, numbered from 0, read in chunks so that a hot key cannot exhaust memory."""
 
     def __init__(self, ranges: Ranges) -> None:
         self._ranges = ranges
@@ -88,7 +88,7 @@ class Pairs:
         self.total = int(self._ends[-1]) if self._ends.size else 0
 
     def chunk(self, begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Probing row and stored row of the pairs begin … end - 1, as far as there are that many."""
+        """Probing row and stored row of the pairs begin … end - 1, or up to the last pair."""
         begin = max(begin, 0)
         end = max(min(end, self.total), begin)
         ranges = self._ranges
@@ -105,7 +105,7 @@ def _check(
     start: int,
     stop: int,
 ) -> None:
-    """Compiled loops do not look where they read: what does not fit together must not reach them."""
+    """Compiled loops do not check bounds, so inconsistent arrays are refused here."""
     if not codes.size == low.size == high.size:
         raise StateError(
             "Codes and time ranges of probing rows differ in length",
@@ -138,32 +138,32 @@ def _skip(codes: Any, times: Any, place: Any, code: Any, time: Any) -> Any:
 
 @kernel(POSITIONS, POSITIONS, CODES, TIMES, TIMES, CODES, TIMES, NUMBER)
 def _ranges(
-    met: Any, places: Any, codes: Any, low: Any, high: Any, stored_codes: Any, times: Any, offset: Any
+    matched: Any, places: Any, codes: Any, low: Any, high: Any, stored_codes: Any, times: Any, offset: Any
 ) -> Any:
-    size = met.size + 1
+    size = matched.size + 1
     rows, first, count = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     found, begin, end = 0, 0, 0
-    last_look = stored_codes.size - LOOK
-    for meeting in range(met.size):
-        row = np.uint64(met[meeting])
+    last_block = stored_codes.size - UNROLLED
+    for k in range(matched.size):
+        row = np.uint64(matched[k])
         code, earliest, latest = codes[row], low[row], high[row]
-        # Where the row before left off, if that was of the same code: the ranges of a code move forward only.
-        begin = max(places[meeting], begin)
+        # Continue behind the previous row of the same code: the ranges of a code only move forward.
+        begin = max(places[k], begin)
         before = until = 0
-        in_sight = begin <= last_look
-        if in_sight:
-            for ahead in range(LOOK):
+        in_block = begin <= last_block
+        if in_block:
+            for ahead in range(UNROLLED):
                 place = np.uint64(begin + ahead)
                 same = stored_codes[place] == code
                 before += int(same & (times[place] < earliest))
                 until += int(same & (times[place] <= latest))
         end = max(end, begin + until)
         begin += before
-        if not in_sight or until == LOOK:
-            if (not in_sight or before == LOOK) and earliest > LOWEST:
+        if not in_block or until == UNROLLED:
+            if (not in_block or before == UNROLLED) and earliest > LOWEST:
                 begin = _skip(stored_codes, times, begin, code, earliest - 1)
             end = _skip(stored_codes, times, max(begin, end), code, latest)
-        # Written in any case: an empty range is overwritten by the next one.
+        # Written without a branch: the next range overwrites an empty one.
         rows[found], first[found], count[found] = row, begin + offset, end - begin
         found += int(end > begin)
     if 2 * found < size:
@@ -174,17 +174,17 @@ def _ranges(
 
 @kernel(POSITIONS, POSITIONS, CODES, TIMES, TIMES, CODES, TIMES, NUMBER)
 def _ranges_anywhere(
-    met: Any, places: Any, codes: Any, low: Any, high: Any, stored_codes: Any, times: Any, offset: Any
+    matched: Any, places: Any, codes: Any, low: Any, high: Any, stored_codes: Any, times: Any, offset: Any
 ) -> Any:
     rows, first, count = (
-        np.empty(met.size, np.int64),
-        np.empty(met.size, np.int64),
-        np.empty(met.size, np.int64),
+        np.empty(matched.size, np.int64),
+        np.empty(matched.size, np.int64),
+        np.empty(matched.size, np.int64),
     )
     found = 0
-    for meeting in range(met.size):
-        row = np.uint64(met[meeting])
-        code, begin = codes[row], places[meeting]
+    for k in range(matched.size):
+        row = np.uint64(matched[k])
+        code, begin = codes[row], places[k]
         if low[row] > LOWEST:
             begin = _skip(stored_codes, times, begin, code, low[row] - 1)
         end = _skip(stored_codes, times, begin, code, high[row])
@@ -196,19 +196,19 @@ def _ranges_anywhere(
 
 @kernel(POSITIONS, POSITIONS, POSITIONS, POSITIONS, NUMBER, NUMBER)
 def _expand(rows: Any, first: Any, count: Any, ends: Any, begin: Any, end: Any) -> Any:
-    """Every range writes LOOK pairs at once: what is too much is overwritten by the next range."""
+    """Every range writes UNROLLED pairs at once; the next range overwrites the surplus."""
     size = end - begin
-    probing, stored = np.empty(size + LOOK, np.int64), np.empty(size + LOOK, np.int64)
+    probing, stored = np.empty(size + UNROLLED, np.int64), np.empty(size + UNROLLED, np.int64)
     at = np.searchsorted(ends, begin, side="right")
     filled, skip = 0, 0
     if size > 0:
         skip = begin - (ends[at] - count[at])
     while filled < size:
         row, partner, take = rows[at], first[at] + skip, count[at] - skip
-        for one in range(LOOK):
+        for one in range(UNROLLED):
             probing[filled + one] = row
             stored[filled + one] = partner + one
-        for one in range(LOOK, min(take, size - filled)):
+        for one in range(UNROLLED, min(take, size - filled)):
             probing[filled + one] = row
             stored[filled + one] = partner + one
         filled += take

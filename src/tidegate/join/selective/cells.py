@@ -1,18 +1,18 @@
-"""Cells: basic windows of both windows together, taken by what a comparison with them is worth.
+"""Chooses basic windows of both windows together, by the value of a comparison with them.
 
 Beyond the selective join paper (join direction adaptation): algorithm 4 gives one window everything it can
-use before the other gets anything, and the paper itself says that this is wrong where both have good parts.
-A cell is (window, age). The work of a cell is its length in time: per second, comparing all new rows of one
-stream with b seconds of the other costs λ₁ λ₂ b, whichever stream is stored, so a budget of r · (w₁ + w₂) is
-spent on the cells with the highest value per unit of cost, the last one in part:
+use before the other gets anything. The paper itself says that this is wrong where both have productive parts.
+A cell is (window, age). Its cost is its length in time: per second, comparing all new rows of one stream with
+b seconds of the other costs λ₁ λ₂ b, whichever stream is stored. So a budget of r · (w₁ + w₂) is spent on the
+cells with the highest value per cost, the last one in part:
 
     value ▲  █                             r₁ w₁ = length of the cells taken from the left window,
           │  █ █ ▓                         r₂ w₂ = length of the cells taken from the right window,
           │  █ █ ▓ ▓ █ ▒ ▒ …               r₁ w₁ + r₂ w₂ = r (w₁ + w₂), as in algorithm 4
           └──────────┘ budget
 
-Guarantee: for the values given, no other choice of cells yields more within the budget, up to one cell in
-part (the greedy order is optimal where parts of a cell can be taken). Equal values go to the newer age.
+Guarantee: for the given values, no other choice of cells yields more within the budget, up to one partial
+cell (the greedy order is optimal where a cell can be taken in part). Ties go to the newer age.
 """
 
 from __future__ import annotations
@@ -49,5 +49,5 @@ def choose_cells(
 
 
 def _share(taken: float, length: float, fraction: float) -> float:
-    """A window of no length costs nothing; it keeps the common fraction."""
+    """A window of length zero costs nothing; it keeps the common fraction."""
     return min(1.0, taken / length) if length > 0 else fraction

@@ -1,29 +1,28 @@
-"""Which basic windows each new row looks at, chosen by content: one budget for all rows of an instance.
+"""Content-aware probe: chooses the basic windows that each new row probes, with one budget for all rows.
 
-Beyond the selective join paper (time correlation and join direction adaptation), whose rows all look at the
+Beyond the selective join paper (time correlation and join direction adaptation), where all rows probe the
 same parts. Here every (row, basic window) cell of both directions has a value per cost, known before any
 comparison, and the best cells fill the budget (`row_cells.py`):
 
-    condition       expected matches of a comparison                   what a cell costs
-    overlap ≥ k     e_k of the shares of the row's items (content.py)  rows in reach, or, where the basic
+    condition       expected matches of a comparison                   cost of a cell
+    overlap ≥ k     e_k of the shares of the row's items (content.py)  candidate pairs, or, where the basic
     Jaccard ≥ x     the same, with the k that sets of mean size need   window has inverted lists, the entries
-    inner product   expected sum of products over the threshold        of the row's lists and looking them up
+    inner product   expected sum of products over the threshold        of the row's lists plus the lookups
 
-The last one is Markov's bound on the chance to reach the threshold; like the others it is for choosing only
-and never decides what matches. With lists, entries are what is read: rows of popular items cost more there.
+The inner product uses Markov's bound on the probability of reaching the threshold. All estimates only rank
+cells and never decide what matches. With lists, the cost is the entries read: rows of popular items cost
+more.
 
-Guarantee: a function of the sets, whatever order stored rows or runs are in; so a replayed batch, which has
-the same stored runs, looks at the same cells. (Rows that look alike may change places.) Never more than the
-budget, in units of its costs; everything with a fraction of 1. Estimates are charged: cells and new rows have
-their price in comparisons, taken off the budget before any is made.
+Guarantee: a function of the sets, independent of the order of stored rows or runs. A replayed batch, which
+has the same stored runs, therefore probes the same cells (rows with equal sets may change places). The
+choice never exceeds the budget, in units of its costs, and takes everything with a fraction of 1.
 
-What choosing by content costs, in comparisons: taken off the budget before any comparison is made.
-
-An estimate and its choice are charged as `CELL_COMPARISONS` comparisons of bitsets of two words with their
-pairs written, and the item counts and shares behind them as `ROW_COMPARISONS` per stored row. Measured
-(`lab/scripts/set_pairs_speed.py`): 4.4 and 24, for batches of 1000 rows called again and again; batches of
-5000 rows, whose values no longer stay in the cache, took up to 7 and 50, so that is what we charge. What is
-left for comparing is what a time-only choice would have, less the price of knowing better.
+Estimates are charged in comparisons and taken off the budget before any comparison is made. An estimate and
+its choice cost as much as `CELL_COMPARISONS` comparisons of two-word bitsets including writing their pairs;
+the item counts and shares behind them cost `ROW_COMPARISONS` per stored row. Measured
+(`lab/scripts/set_pairs_speed.py`): 4.4 and 24 for repeated batches of 1000 rows. Batches of 5000 rows, whose
+values no longer fit into the cache, took up to 7 and 50, so these are the charges. What remains for comparing
+is the budget of a time-only choice minus the price of the estimates.
 """
 
 from __future__ import annotations
@@ -50,17 +49,17 @@ ROW_COMPARISONS = 50.0
 
 
 def price(cells: float, stored_rows: float) -> float:
-    """Estimates for so many cells, and the upkeep of what they are made from."""
+    """The price of estimates for this many cells, and of maintaining the counts behind them."""
     return CELL_COMPARISONS * cells + ROW_COMPARISONS * stored_rows
 
 
-#: Cells that are weighed against each other at once. More of them would take memory and choose no better.
+#: Cells compared with each other at once. More would take more memory and choose no better.
 CELLS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
 class StoredItems:
-    """What is known of some basic windows before comparing, in the items of the rows that probe them."""
+    """Item statistics of some basic windows, available before comparing, in the probing rows' item codes."""
 
     #: By item and basic window: rows that contain it, and (weighted sets) the sum of their weights.
     counts: NDArray[np.int64]
@@ -72,7 +71,7 @@ class StoredItems:
 
     @classmethod
     def nothing(cls, items: int, windows: int, weighted: bool) -> StoredItems:
-        """Basic windows without a row, to be filled."""
+        """Basic windows without rows, to be filled."""
         counts, weights = np.zeros((items, windows), np.int64), np.zeros((items, windows))
         rows, of_rows = np.zeros((2, windows), np.int64)
         return cls(counts, weights if weighted else None, rows, of_rows, np.zeros(windows, np.bool_))
@@ -80,15 +79,15 @@ class StoredItems:
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """New rows, and the basic windows of the other side that they have in reach."""
+    """New rows, and the basic windows of the other side that hold candidate pairs for them."""
 
     probing: ItemSets
     stored: StoredItems
-    #: Per row and basic window: stored rows in reach.
+    #: Per row and basic window: candidate pairs.
     sizes: NDArray[np.int32]
 
     def part(self, number: int, of: int) -> Direction:
-        """One of so many parts of the rows."""
+        """Part `number` of `of` equal parts of the rows."""
         first, end = (len(self.sizes) * step // of for step in (number, number + 1))
         if (first, end) == (0, len(self.sizes)):
             return self
@@ -97,9 +96,9 @@ class Direction:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Per direction, row and basic window: whether to look; and what it costs, estimates included."""
+    """Per direction, row and basic window: whether to probe; and the total cost, estimates included."""
 
-    looks: list[NDArray[np.bool_]]
+    probes: list[NDArray[np.bool_]]
     #: In comparisons, where one costs as much as it would on average if all were made.
     charged: float
 
@@ -107,12 +106,12 @@ class Choice:
 def choose_by_content(
     condition: SetCondition, directions: Sequence[Direction], fraction: float, stored_rows: int
 ) -> Choice:
-    """The best cells that a fraction of the cost of all can be spent on."""
-    in_reach = float(sum(one.sizes.sum(dtype=np.int64) for one in directions))
-    if fraction >= 1 or not in_reach:
-        return Choice([one.sizes > 0 for one in directions], in_reach)
+    """The best cells whose cost is at most this fraction of the cost of all."""
+    candidate_pairs = float(sum(one.sizes.sum(dtype=np.int64) for one in directions))
+    if fraction >= 1 or not candidate_pairs:
+        return Choice([one.sizes > 0 for one in directions], candidate_pairs)
     parts = -(-sum(one.sizes.size for one in directions) // CELLS_AT_ONCE) or 1
-    looks: list[list[NDArray[np.bool_]]] = [[] for _ in directions]
+    probes: list[list[NDArray[np.bool_]]] = [[] for _ in directions]
     spent = total = 0.0
     for number in range(parts):
         some = [one.part(number, parts) for one in directions]
@@ -124,9 +123,9 @@ def choose_by_content(
         total += everything
         ends = np.cumsum([one.sizes.size for one in some])
         for at, (mine, one) in enumerate(zip(np.split(chosen, ends[:-1]), some, strict=True)):
-            looks[at].append(mine.reshape(one.sizes.shape) & (one.sizes > 0))
-    # Looking up nothing in lists costs nothing.
-    return Choice([np.concatenate(one) for one in looks], in_reach * spent / total if total else 0.0)
+            probes[at].append(mine.reshape(one.sizes.shape) & (one.sizes > 0))
+    # A lookup that finds no list costs nothing, so the total may be zero.
+    return Choice([np.concatenate(one) for one in probes], candidate_pairs * spent / total if total else 0.0)
 
 
 def _weighed(condition: SetCondition, one: Direction) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -135,7 +134,7 @@ def _weighed(condition: SetCondition, one: Direction) -> tuple[NDArray[np.float3
     values = expected_matches(condition, one.probing, stored)
     if not stored.lists.any():
         return values, sizes.astype(np.int64)
-    # Entries that a row's lists have in reach: the shares of its items, added up.
+    # List entries in the row's time range: the sum of the shares of its items.
     entries = _values(one.probing, stored, 1) * sizes + np.diff(one.probing.bounds)[:, None]
     costs = np.where(stored.lists, np.rint(_entry_cost(stored) * entries), sizes).astype(np.int64)
     costs[sizes == 0] = 0
@@ -143,13 +142,13 @@ def _weighed(condition: SetCondition, one: Direction) -> tuple[NDArray[np.float3
 
 
 def _entry_cost(stored: StoredItems) -> float:
-    """What reading an entry costs in comparisons of bitsets, which touch a word per item at most."""
+    """The cost of reading an entry in comparisons of bitsets, which touch at most a word per item."""
     mean = float(stored.items.sum()) / max(1, int(stored.rows.sum()))
     return ENTRY_WORDS / max(1.0, min(mean, len(stored.counts) / 64))
 
 
 def expected_matches(condition: SetCondition, probing: ItemSets, stored: StoredItems) -> NDArray[np.float32]:
-    """Per row and basic window: what a comparison is expected to find."""
+    """Per row and basic window: the expected number of matches of a comparison."""
     if isinstance(condition, InnerProduct):
         return _expected_products(probing, stored, condition.at_least)
     mean = round(float(stored.items.sum()) / max(1, int(stored.rows.sum())))
@@ -164,7 +163,7 @@ def expected_matches(condition: SetCondition, probing: ItemSets, stored: StoredI
 
 
 def _values(probing: ItemSets, stored: StoredItems, at_least: int) -> NDArray[np.float32]:
-    """As `match_values`, for rows that all see the same basic windows, in the order given."""
+    """As `match_values`, for rows that all probe the same basic windows, in the order given."""
     windows = len(stored.rows)
     if not windows:
         return np.zeros((len(probing), 0), np.float32)
@@ -174,7 +173,7 @@ def _values(probing: ItemSets, stored: StoredItems, at_least: int) -> NDArray[np
 
 
 def _expected_products(probing: ItemSets, stored: StoredItems, at_least: float) -> NDArray[np.float32]:
-    """The expected sum of products over the threshold: by Markov's bound never below the chance to match."""
+    """The expected sum of products over the threshold: Markov's bound on the probability of a match."""
     if stored.weights is None or probing.weights is None:
         return np.zeros((len(probing), len(stored.rows)), np.float32)
     mean = np.nan_to_num(stored.weights) / np.maximum(stored.rows, 1)
@@ -183,5 +182,5 @@ def _expected_products(probing: ItemSets, stored: StoredItems, at_least: float) 
     if some.size:
         products = probing.weights[:, None] * mean[probing.items]
         sums[some] = np.add.reduceat(products, probing.bounds[some], axis=0)
-    # What is not a number, or below zero, is no reason to look.
+    # NaN and negative estimates have no value.
     return np.clip(np.nan_to_num(sums / at_least), 0.0, 1e30).astype(np.float32)

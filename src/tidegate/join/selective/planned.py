@@ -1,7 +1,7 @@
-"""Rows with what the plan of their batch says about them: what they forget, and who explores.
+"""Applies the plan of a batch to its new rows: the stored rows they ignore, and which rows explore.
 
-Guarantee: a function of the rows' identities and the plan alone, so that what a row looked at can be said
-again when its batch is replayed, and long afterwards.
+Guarantee: a function of the rows' identities and the plan alone. The rows that were probed can therefore be
+determined again when the batch is replayed, and long afterwards for repair.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.join.selective.reach import Exploring, NewRows
-from tidegate.join.selective.selection import EXPLORE, lots, purpose, row_identity
+from tidegate.join.selective.selection import EXPLORE, purpose, row_identity, unit_hashes
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def skips_nothing(skipping: Skipping) -> bool:
-    """Do all rows look at all that they have in reach?"""
+    """True if all rows probe all their candidate pairs."""
     whole = min(map(min, skipping.shares)) >= 1 and not skipping.explore_share
     return whole and skipping.content is None and max(skipping.forget_us) == BEGINNING_US
 
@@ -29,10 +29,12 @@ def skips_nothing(skipping: Skipping) -> bool:
 def planned(
     rows: NewRows, codes: NDArray[np.uint64], window: int, skipping: Skipping, seed: int, batch: int
 ) -> NewRows:
-    """Rows of one batch that look at one window; the very same object where the plan leaves out nothing."""
+    """Rows of one batch that probe one window; the identical object where the plan skips nothing."""
     if skipping.forget_us[window] > rows.extent[0]:
         rows = replace(rows, low=np.maximum(rows.low, skipping.forget_us[window]))
     if not skipping.explore_share and min(skipping.shares[window]) >= 1:
         return rows
-    lot = lots(row_identity(codes, rows.times, batch), purpose(seed, EXPLORE))
-    return replace(rows, lots=lot, exploring=Exploring(skipping.explore_share, skipping.explore_depth))
+    hashes = unit_hashes(row_identity(codes, rows.times, batch), purpose(seed, EXPLORE))
+    return replace(
+        rows, unit_hashes=hashes, exploring=Exploring(skipping.explore_share, skipping.explore_depth)
+    )

@@ -1,20 +1,21 @@
-"""Cells of rows: which slots each single row is compared with, when every row has its own value for each.
+"""Chooses the slots that each single row is compared with, when every row has its own value for each slot.
 
-Beyond the selective join paper (tuple processing): its rows all have the same budget and the same order of
-basic windows. Here all (row, slot) cells of a batch compete for one budget, by what a comparison is worth:
+Beyond the selective join paper (tuple processing), where all rows have the same budget and the same order of
+basic windows. Here all (row, slot) cells of a batch compete for one budget, by the value of a comparison:
 
-             slots ▸                   a row with rare items gets little, one with popular items much;
-    rows     ░ ░ █ █ ░                 both spend where their items are
-      ▾      ░ ░ ░ ░ ░
+    (columns: slots; lines: rows)
+             ░ ░ █ █ ░                 a row with rare items gets little, one with popular items much;
+             ░ ░ ░ ░ ░                 both spend it on the slots that hold their items
              ░ █ █ █ █     █ value ≥ threshold, which is set so that the sizes of all █ fill the budget
 
-Values are put into bins, thirty-two from one power of two to the next, by the bits of the number: one pass to
-add up sizes, one to choose. Sorting the cells would take longer than the comparisons that it saves.
+Values are put into bins by the bits of the number, thirty-two per power of two: one pass adds up sizes, one
+chooses. Sorting the cells would take longer than the comparisons that it saves.
 
-Guarantee: never more than the budget; with a budget for everything, everything. A cell that was left out is
-worth at most 1/32 more than any that was taken, or did not fit into what was left. Equal input, equal choice.
+Guarantee: the choice never exceeds the budget; with a budget for everything it takes everything. A cell
+that was left out is worth at most 1/32 more than any that was taken, or did not fit into the rest of the
+budget. Equal input gives an equal choice.
 
-Cost: what an estimate and its choice are charged as stands in `estimate_price.py`.
+Cost: `content_choice.py` charges an estimate and its choice in comparisons.
 
 Result, in simulation with these charges (r = 0.2, slots of 500 rows, 5 seeds, medians): 1.60 times the output
 of the best time-only choice for Zipf(0.6), 1.32 times for Zipf(0.8); with slots of 1000 rows 1.63 and 1.33.
@@ -42,7 +43,7 @@ _MAGNITUDE = np.uint32(2**31 - 1)
 def choose_row_cells(
     values: NDArray[np.float32], sizes: NDArray[np.int64], comparisons: float
 ) -> NDArray[np.bool_]:
-    """Per row and slot: whether to compare, for the most value within so many comparisons."""
+    """Per row and slot: whether to compare, for the most value within this many comparisons."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32).ravel()
     each = np.ascontiguousarray(sizes, np.int64).ravel()
     chosen = np.zeros(0, np.bool_)
@@ -58,7 +59,7 @@ def choose_row_cells(
 
 @kernel(_BITS, POSITIONS, NUMBER)
 def _choose(bits: Any, sizes: Any, limit: Any) -> Any:
-    """The bits of numbers that are not negative are in the order of the numbers; nothing for a bad size."""
+    """The bits of non-negative floats sort like the floats. Returns nothing if a size is negative."""
     totals = np.zeros(_BINS, np.int64)
     signs = 0
     for cell in range(bits.size):
@@ -70,7 +71,7 @@ def _choose(bits: Any, sizes: Any, limit: Any) -> Any:
     while reached >= 0 and totals[reached] <= left:
         left -= totals[reached]
         reached -= 1
-    # Everything above the bin that does not fit as a whole, and where that bin's own cells are.
+    # Take every cell above the first bin that does not fit as a whole; mark the cells of that bin.
     chosen, fringe = np.empty(bits.size, np.bool_), np.zeros(bits.size // 8 + 1, np.uint64)
     flags = fringe.view(np.uint8)
     low, above = np.int32(max(reached, 0) << _SHIFT), np.int64((reached + 1) << _SHIFT)
@@ -78,7 +79,7 @@ def _choose(bits: Any, sizes: Any, limit: Any) -> Any:
         value = np.int32(bits[cell] & _MAGNITUDE)
         chosen[cell] = value >= above
         flags[cell] = np.uint8((value >= low) & (value < above))
-    # Of these, what fits, first come first served. They are few: eight cells at a time are passed over.
+    # Of the marked cells take those that fit, in order. They are few, so eight at a time are skipped.
     for eight in range(fringe.size):
         if fringe[eight]:
             for cell in range(8 * eight, min(8 * eight + 8, bits.size)):

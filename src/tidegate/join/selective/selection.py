@@ -1,22 +1,22 @@
-"""Selective processing: which part of the opposite window a probing row is compared with.
+"""Selective processing: the part of the opposite window that a probing row is compared with.
 
 Paper: selective join, tuple processing with time correlation adaptation, algorithm 3.
 
 A row has a budget of r · |W| stored rows. It takes basic windows in order of priority, each whole as long as
-the budget lasts, and of the last one the newest part:
+the budget lasts, and the newest part of the last one:
 
     priority      2nd       4th       1st       3rd
     age            3         2         1         0
                 [█████████|         |█████████|     ███]     r · |W| rows in all; the 3rd in part, by time
 
-A few rows are chosen to be processed fully, so that the usefulness of every basic window can be measured.
-They are chosen by a seeded hash of their identity and not by a random number: a replayed batch chooses the
-same ones.
+A few rows are processed fully, so that the productivity of every basic window can be measured. They are
+drawn by hash sampling: a seeded hash of their identity instead of a random number, so that a replayed batch
+draws the same rows.
 
-Guarantee: never a stored row outside the ranges given, never more than the rounded budget, none twice.
-Where the paper is open: it says "an appropriate fraction" of the last basic window; ours is its newest
-part, one contiguous range, which a time-sorted list gives without a search through the rest. Without
-priorities (newest first) this is the paper's partial processing.
+Guarantee: never a stored row outside the given ranges, never more than the rounded budget, no row twice.
+Where the paper is open: it says "an appropriate fraction" of the last basic window. Ours is its newest
+part, one contiguous range, which a time-sorted list gives without searching the rest. Without priorities
+(newest first) this is the paper's partial processing.
 """
 
 from __future__ import annotations
@@ -29,40 +29,38 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: What a lot is drawn for: a row that explores is no more likely to be dropped than any other.
-KEEP, OVERFLOW, EXPLORE, PLACE, GROUP, PAY = 1, 2, 3, 4, 5, 6
-#: Groups of a sample, each as good as the whole but smaller: how they differ says how sure an estimate is.
+#: Uses of hash sampling, each with its own seed: an exploring row is no more likely to be dropped.
+KEEP, OVERFLOW, EXPLORE, PLACE, GROUP, REPAIR = 1, 2, 3, 4, 5, 6
+#: Replicate groups of a sample: the spread between them gives the confidence of an estimate.
 GROUPS = 16
 
 
 def purpose(seed: int, use: int) -> int:
-    """A seed for one use: the same row draws independent lots for different uses."""
+    """A seed for one use: a row's unit hashes for different uses are independent."""
     return 8 * seed + use
 
 
 def row_identity(codes: NDArray[np.uint64], times: NDArray[np.int64], batch: int) -> NDArray[np.uint64]:
-    """What a row is known by: its key, its time and the batch it came in."""
+    """The identity of a row: its key, its time and the batch it arrived in."""
     return mixed(codes ^ mixed(times.view(np.uint64), batch), batch)
 
 
-def lots(identity: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
-    """A number in [0, 1) for each row, the same every time."""
-    return np.asarray(
-        (mixed(identity, seed) >> np.uint64(11)) / 2.0**53
-    )  # 53 bits: what a float holds exactly
+def unit_hashes(identity: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row, the same on every replay."""
+    return np.asarray((mixed(identity, seed) >> np.uint64(11)) / 2.0**53)  # 53 bits: exact in a float
 
 
-def sample_groups(lot: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows by lot in groups of about one size, whatever the lots were drawn for: replicates of a sample."""
-    return np.asarray(lots(lot.view(np.uint64), GROUP) * GROUPS).astype(np.int64)
+def sample_groups(hashes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The replicate group of each row; groups are of about equal size, whatever the hashes are used for."""
+    return np.asarray(unit_hashes(hashes.view(np.uint64), GROUP) * GROUPS).astype(np.int64)
 
 
 def within_share(identity: NDArray[np.uint64], share: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows belong to a sample of this share; the same row, seed and share always answer the same.
+    """The rows in a sample of this share; the same row, seed and share always give the same answer.
 
     A larger share contains every row of a smaller one.
     """
-    return np.asarray(lots(identity, seed) < share)
+    return np.asarray(unit_hashes(identity, seed) < share)
 
 
 def mixed(identity: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:

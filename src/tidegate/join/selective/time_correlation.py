@@ -1,18 +1,18 @@
-"""Time correlation adaptation: in which order the basic windows of one window are worth probing.
+"""Time correlation adaptation: the order in which the basic windows of one window are worth probing.
 
 Paper: selective join, time correlation adaptation, algorithm 2.
 
-Rows that are processed fully count, per age of basic window, their comparisons and their matches. Every
-period the matches per comparison order the ages, the most productive first, and counting starts anew.
+Fully processed rows count their comparisons and matches per age of basic window. Every period the ages are
+ordered by matches per comparison, the most productive first, and counting starts again.
 
-Guarantee: the order is a function of what was observed since the last adaptation and of the order before,
-nothing else; `snapshot` → `restore` gives the same answers. Ages of equal value are taken newest first, so
-without any observation the answer is plain partial processing.
+Guarantee: the order is a function of the observations since the last adaptation and of the previous order
+alone; `snapshot` → `restore` gives the same answers. Ages of equal value are taken newest first, so without
+any observation the result is plain partial processing.
 
 Where we differ: the paper divides the matches by an expected number of comparisons (rates times basic
-window); we divide by the comparisons that were really made, so that the incomplete first and last basic
-windows, and rates that change within a period, do not distort the order. An age that nobody was compared
-with in a period keeps its value: no news is not bad news.
+window). We divide by the comparisons actually made, so that the incomplete first and last basic windows,
+and rates that change within a period, do not distort the order. An age without comparisons in a period
+keeps its value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TimeCorrelation:
     """The priorities of one window's basic windows."""
 
     def __init__(self, ages: int) -> None:
-        # Not whole numbers: what a match is worth may be counted, and pairs in reach are estimates for some.
+        # Floats: matches may be weighted, and candidate pairs are estimates for some rows.
         self._matches: NDArray[np.float64] = np.zeros(ages, np.float64)
         self._comparisons: NDArray[np.float64] = np.zeros(ages, np.float64)
         #: Matches per comparison, by age, as of the last adaptation.
@@ -49,7 +49,7 @@ class TimeCorrelation:
         return float(self.values.mean())
 
     def observe(self, matches: NDArray[Any], comparisons: NDArray[Any]) -> None:
-        """Count what fully processed rows found, by age."""
+        """Add the matches and comparisons of fully processed rows, by age."""
         if not matches.shape == comparisons.shape == self.values.shape:
             raise StateError(
                 "Observations do not fit the basic windows of the join",
@@ -59,7 +59,7 @@ class TimeCorrelation:
         self._comparisons += comparisons
 
     def adapt(self) -> tuple[int, ...]:
-        """End a period: the new order."""
+        """End the period and return the new order."""
         seen = self._comparisons > 0
         self.values[seen] = self._matches[seen] / self._comparisons[seen]
         self._matches[:] = 0

@@ -1,16 +1,16 @@
-"""Pairs of sets with enough common items, without an index: bitsets, compared a block of rows at a time.
+"""Finds pairs of sets with enough common items without an index: bitsets, compared a block of rows at a time.
 
 Paper: selective join, experiments (non-indexed overlap joins).
 
-A stored set is one column of an array of 64-bit words, and the same word of neighbouring rows lies side by
-side. Of a probing row only the words that are not empty matter: five items touch at most five words, however
-many items there are. A block of stored rows is compared word by word, several rows in one instruction, into
-one flag per row; then eight flags at a time are looked at, and most eights are empty:
+A stored set is one column of an array of 64-bit words, so the same word of neighbouring rows is adjacent.
+Only the non-empty words of a probing row matter: five items touch at most five words, whatever the
+universe. A block of stored rows is compared word by word, several rows per instruction, into one flag per
+row. Then eight flags are tested at a time, and most groups of eight are empty:
 
     words of the probing row   w₁ w₂              flags of a block   0000 0000 │ 0010 0001 │ 0000 0000 …
     stored rows of the block   AND, population count, add, ≥         skip        two pairs    skip
 
-Guarantee: as `matching.py` says; Jaccard is decided by whole numbers (`similarity.py`).
+Guarantee: as in `pair_finders.py`; Jaccard is decided by integers (`similarity.py`).
 Cost: a comparison per stored row in range.
 """
 
@@ -31,7 +31,7 @@ from tidegate.join.sets.thresholds import Jaccard, Overlap
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Stored rows that are compared before pairs are written; their words and flags stay in the nearest cache.
+#: Stored rows compared before pairs are written; their words and flags stay in the L1 cache.
 _BLOCK = 1024
 #: Common items are counted in 32 bits.
 _MOST = 2**31 - 1
@@ -63,7 +63,7 @@ class PreparedBitsets:
         self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64], at_most: int
     ) -> Iterator[Chunk]:
         starts, ends = checked_ranges(probing, self.stored, starts, ends, at_most)
-        # One entry: the same for all sizes.
+        # One entry: the threshold is the same for all sizes.
         least = np.array([min(self.condition.at_least, _MOST)], np.int64)
         if isinstance(self.condition, Jaccard):
             sizes = probing.sizes.max(initial=0) + self.stored.sizes.max(initial=0)
@@ -85,7 +85,7 @@ class PreparedBitsets:
 
 @inlined
 def _own_words(items: Any, begin: Any, end: Any, at: Any, masks: Any) -> Any:
-    """The words of a row that are not empty, an even number of them: loops below take two at a time."""
+    """The non-empty words of a row, padded to an even number: the loops below take two at a time."""
     used, word = 0, -1
     for place in range(begin, end):
         item = items[place]
@@ -102,7 +102,7 @@ def _own_words(items: Any, begin: Any, end: Any, at: Any, masks: Any) -> Any:
 
 @inlined
 def _two_words(stored: Any, at: Any, masks: Any, pair: Any, place: Any, size: Any, common: Any) -> Any:
-    """Add what two words have in common with a block; the first two begin the count."""
+    """Add the items that two words have in common with a block; the first two words start the count."""
     first, second = masks[pair], masks[pair + 1]
     left = stored[at[pair], place : place + size]
     right = stored[at[pair + 1], place : place + size]
@@ -120,7 +120,7 @@ def _two_words(stored: Any, at: Any, masks: Any, pair: Any, place: Any, size: An
 
 @inlined
 def _flag_two_words(stored: Any, at: Any, masks: Any, place: Any, size: Any, enough: Any, flags: Any) -> Any:
-    """Two words are all there is: no count needs to be kept."""
+    """For rows of two words: no count needs to be kept."""
     first, second, least = masks[0], masks[1], np.uint64(enough)
     left = stored[at[0], place : place + size]
     right = stored[at[1], place : place + size]
@@ -143,7 +143,7 @@ def _flag(common: Any, size: Any, own: Any, sizes: Any, place: Any, least: Any, 
 
 @inlined
 def _write(flags: Any, eights: Any, size: Any, place: Any, found: Any, places: Any) -> Any:
-    """Write the places of the flags that are set; how many there are, and the place to go on from."""
+    """Write the places of the flags that are set; return their number and the place to continue from."""
     for one in range(size, (size + 7) // 8 * 8):
         flags[one] = 0
     room = places.size - found >= size
@@ -193,7 +193,7 @@ def _find(
     rows: Any,
     places: Any,
 ) -> Any:
-    """Go on at `place` of `row` until both arrays are full: pairs, and where to go on next time."""
+    """Continue at `place` of `row` until both arrays are full; return the pairs and where to continue."""
     most = min((bounds[1:] - bounds[:-1]).max(), stored.shape[0]) + 1
     at, masks = np.empty(most, np.int64), np.empty(most, np.uint64)
     common, flags = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.uint8)

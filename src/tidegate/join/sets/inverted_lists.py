@@ -2,20 +2,20 @@
 
 Paper: selective join, partial processing (indexed joins): both of its variants.
 
-    order="time"         item 7 ▸ 0 3 4 9 12 17 …       places ascend, as times do: the part that lies in a
-                                   [──────)             range is found by two binary searches
-    order="identifier"   item 7 ▸ 9 0 17 3 12 4 …       sorted by an identifier that knows nothing of time:
-                                                        the whole list is read, and what lies outside left out
+    order="time"         item 7 ▸ 0 3 4 9 12 17 …       places ascend, as times do: two binary searches find
+                                   [──────)             the part inside a range
+    order="identifier"   item 7 ▸ 9 0 17 3 12 4 …       sorted by an identifier unrelated to time: all of it
+                                                        is read, entries outside the range are skipped
 
-With single values (sets of one item) every list is the bucket of a hash index, and a probe looks up one.
+With single values (sets of one item) every list is the bucket of a hash index, and a probe reads one bucket.
 
 A probe reads the lists of its items (`list_counts.py`, `list_sums.py`) instead of comparing rows. Rows
 without a common item are never touched, which is nearly all of them when there are many items.
 
-Guarantee: as `matching.py` says. Where we differ: the paper keeps balanced trees or linked lists that grow
-and shrink row by row. Stored runs here never change and expire as a whole, so a list is a part of one array,
-made by counting. The paper's identifier is the address of a row; ours is a scrambled place.
-Cost: list entries read, and one for every list looked up.
+Guarantee: as in `pair_finders.py`. Where we differ: the paper keeps balanced trees or linked lists that
+grow and shrink row by row. Stored runs here never change and expire as a whole, so a list is a part of one
+array, built by counting. The paper's identifier is the address of a row; ours is a scrambled place.
+Cost: list entries read, plus one for every list looked up.
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ class PreparedLists:
 
 
 def _identifiers(rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """A number per row that has nothing to do with its time, no two the same: an odd factor, modulo 2⁶⁴."""
+    """A distinct number per row, unrelated to its time: the row times an odd factor, modulo 2⁶⁴."""
     return rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel(POSITIONS, POSITIONS, NUMBER, POSITIONS)
 def _lists(bounds: Any, items: Any, universe: Any, rows: Any) -> Any:
-    """Lists by counting, rows taken in the order given; per entry also where its item stands."""
+    """Lists built by counting, rows in the order given; per entry also the position of its item."""
     ends = np.zeros(universe + 1, np.int64)
     for at in range(items.size):
         ends[items[at] + 1] += 1
@@ -146,7 +146,7 @@ def _first_from(entries: Any, begin: Any, end: Any, place: Any) -> Any:
 def _cut(
     bounds: Any, items: Any, starts: Any, ends: Any, list_bounds: Any, entries: Any, by_time: Any
 ) -> Any:
-    """Per probing item the part of its list to read: what lies in the row's range, or all of the list."""
+    """Per probing item the part of its list to read: the entries in the row's range, or the whole list."""
     begins, stops = np.zeros(items.size, np.int64), np.zeros(items.size, np.int64)
     for row in range(starts.size):
         start, end = starts[row], ends[row]

@@ -1,16 +1,16 @@
-"""Rows with sets of items, as the pair finders want them: dense codes, ascending within a row, none twice.
+"""Rows with sets of items, as the pair finders need them: dense codes, distinct and ascending within a row.
 
 Paper: selective join, experiments (set-valued and weighted-set-valued join attributes).
 
     row        0         1    2 (empty)  3
     items    [ 3 7 9 ]  [ 0 ]  [ ]     [ 3 9 ]        bounds = 0 3 4 4 6, universe = 10
 
-Items of probing rows that no stored row has need not be carried: they can never be common. But then a row has
-more items than are seen here, and a measure that divides by the size of a set (Jaccard) must know: `sizes` is
-the true number of distinct items.
+Items of probing rows that no stored row has can be left out, as they are never common. A row then has more
+items than are given here, and a measure that divides by the size of a set (Jaccard) needs the true number:
+`sizes`.
 
-Guarantee: whatever an `ItemSets` holds was checked when it was made, so compiled loops may trust it. Of items
-that repeat within a row one is kept, and their weights are added in the order in which they came.
+Guarantee: the constructor checks an `ItemSets`, so compiled loops may trust it. Of items that repeat within
+a row one is kept, and their weights are added in the order of arrival.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: Rows of so many items are sorted by insertion, which needs no memory and likes what is nearly sorted.
+#: Rows of up to this many items are sorted by insertion: no memory, and fast on nearly sorted input.
 _SHORT = 32
 
 
@@ -39,7 +39,7 @@ class ItemSets:
     items: NDArray[np.int64]
     weights: NDArray[np.float64] | None
     universe: int
-    #: The true number of distinct items of each row; what is seen here unless given.
+    #: The true number of distinct items of each row; by default the number of items given.
     sizes: NDArray[np.int64] = None  # type: ignore[assignment]  # filled in when made
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class ItemSets:
         universe: int,
         sizes: NDArray[np.int64],
     ) -> ItemSets:
-        """Sets out of others that were checked when made: checking again can take longer than a probe."""
+        """Sets taken from checked ones, without checking again, which can take longer than a probe."""
         made = object.__new__(cls)
         vars(made).update(bounds=bounds, items=items, weights=weights, universe=universe, sizes=sizes)
         return made
@@ -100,7 +100,7 @@ def item_sets(
     weights: NDArray[np.float64] | None = None,
     sizes: NDArray[np.int64] | None = None,
 ) -> ItemSets:
-    """Sets from items in any order, repeats allowed; the arrays given stay as they are.
+    """Sets from items in any order, repeats allowed; the given arrays are not changed.
 
     `sizes` is for rows that have more distinct items than are given here.
     """
@@ -114,7 +114,7 @@ def item_sets(
 def _shape(
     bounds: Any, items: Any, weights: Any, universe: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None]:
-    """Compiled loops do not look where they read: what does not fit together must not reach them."""
+    """Compiled loops do not check bounds, so inconsistent arrays are refused here."""
     bounds = np.ascontiguousarray(bounds, np.int64)
     items = np.ascontiguousarray(items, np.int64)
     weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
@@ -146,7 +146,7 @@ def _in_order(bounds: Any, items: Any, universe: Any) -> Any:
 
 @inlined
 def _sort_short(items: Any, weights: Any, weighted: Any, begin: Any, end: Any) -> Any:
-    """By insertion; equal items keep their order, so that weights are added as they came."""
+    """Insertion sort; equal items keep their order, so that weights are added in the order of arrival."""
     for at in range(begin + 1, end):
         item, to = items[at], at
         weight = weights[at] if weighted else 0.0

@@ -1,17 +1,17 @@
-"""Pairs of sets with enough common items, by counting how often a row occurs in the lists of a probing row.
+"""Finds pairs of sets with enough common items by counting occurrences of stored rows in a probe's lists.
 
-Paper: selective join, partial processing (indexed joins). It merges the lists of a probe with a heap; we
-count in an array with one number per stored row (known as ScanCount), which needs no comparisons:
+Paper: selective join, partial processing (indexed joins). The paper merges the lists of a probe with a
+heap. We count in an array with one number per stored row (known as ScanCount), which needs no comparisons:
 
     lists of the row's items   7 ▸ 0 3 9     8 ▸ 3 4     9 ▸ 3 9        first pass: +1 at every place read
     counts                     1 0 0 3 1 0 0 0 0 2                      second pass: over the same places,
-                                                                        look, and put the count back to 0
+                                                                        test the count and reset it to 0
 
-The second pass comes to a place several times but finds its count once, so no list of touched rows is kept
-and the array is clean for the next row. Where lists hold more entries than the range has rows, the second
-pass runs over the range instead, in order; otherwise the few places that match are sorted.
+The second pass visits a place several times but finds its count once. So no list of touched rows is needed,
+and the array is clean for the next row. Where the lists hold more entries than the range has rows, the
+second pass runs over the range instead, in order; otherwise the few matching places are sorted.
 
-Guarantee: as `matching.py` says; Jaccard is decided by whole numbers (`similarity.py`).
+Guarantee: as in `pair_finders.py`; Jaccard is decided by integers (`similarity.py`).
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def count_step(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> Step:
-    """Finds the next pairs; holds the counts, which are zero between calls."""
+    """A step that finds the next pairs; it owns the counts, which are zero between calls."""
     own = int(probing.sizes.max(initial=0))
     least = least_common(condition, own + int(stored.sizes.max(initial=0)))
     fewest = fewest_common(condition, own)[probing.sizes]
-    # Counts are met in no order, so they should lie in the nearest cache: a byte each wherever that will do.
+    # Counts are accessed at random, so they should fit into the L1 cache: a byte each where that is enough.
     narrow = np.diff(probing.bounds).max(initial=0) < 256
     find, kind = (_find_narrow, np.uint8) if narrow else (_find_wide, np.int32)
     counts, passing = np.zeros(len(stored), kind), np.empty(len(stored), np.int32)
@@ -69,7 +69,7 @@ def count_step(
 
 @inlined
 def _count(entries: Any, begins: Any, stops: Any, first: Any, last: Any, counts: Any) -> Any:
-    """One more at every place read; how many were read."""
+    """Add one at every place read; return the number of entries read."""
     read = 0
     for at in range(first, last):
         part = entries[begins[at] : stops[at]]
@@ -84,7 +84,7 @@ def _collect(
     entries: Any, begins: Any, stops: Any, first: Any, last: Any, counts: Any, fewest: Any,
     start: Any, end: Any, own: Any, sizes: Any, least: Any, passing: Any,
 ) -> Any:  # fmt: skip
-    """The places that match, ascending, by way of the lists; all counts are zero again."""
+    """The matching places, ascending, found through the lists; all counts are reset to zero."""
     found = 0
     for at in range(first, last):
         part = entries[begins[at] : stops[at]]
@@ -92,7 +92,7 @@ def _collect(
             place = np.uint32(part[one])
             common = counts[place]
             counts[place] = 0
-            # The first test alone is seldom true; the others only matter to what passes it.
+            # The first test is rarely true and shields the others.
             if common >= fewest and start <= place < end and common >= least[own + sizes[place]]:
                 passing[found] = part[one]
                 found += 1
@@ -105,7 +105,7 @@ def _collect(
 def _sweep(
     counts: Any, fewest: Any, start: Any, end: Any, own: Any, sizes: Any, least: Any, passing: Any
 ) -> Any:
-    """The places that match, ascending, by way of the range."""
+    """The matching places, ascending, found by scanning the range."""
     found = 0
     for place in range(start, end):
         if counts[place] >= fewest and counts[place] >= least[own + sizes[place]]:
@@ -119,7 +119,7 @@ def _search(
     bounds: Any, own_sizes: Any, sizes: Any, entries: Any, begins: Any, stops: Any, starts: Any, ends: Any,
     least: Any, fewest: Any, row: Any, place: Any, counts: Any, passing: Any, rows: Any, places: Any,
 ) -> Any:  # fmt: skip
-    """Go on at `place` of `row` until both arrays are full: pairs, and where to go on next time."""
+    """Continue at `place` of `row` until both arrays are full; return the pairs and where to continue."""
     found = 0
     while row < starts.size:
         start, end = max(place, starts[row]), ends[row]

@@ -1,10 +1,10 @@
-"""Pairs of weighted sets whose inner product is large enough, by adding up along the lists of a probing row.
+"""Finds pairs of weighted sets with a large enough inner product by adding along the lists of a probing row.
 
 Paper: selective join, motivation (inner product joins) and partial processing (indexed joins).
 
-As `list_counts.py`, with sums in place of counts. Lists are read in ascending order of items, so every sum is
-added up in that order, as `similarity.py` promises: all ways of finding pairs decide alike, to the last bit.
-A threshold above zero makes a place whose sum was taken, and is zero again, match no second time.
+As `list_counts.py`, with sums in place of counts. Lists are read in ascending order of items, so every sum
+is added in that order, as `similarity.py` promises: all pair finders decide alike, to the last bit. The
+threshold is above zero, so a place whose sum has been taken and reset to zero cannot match a second time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def sum_step(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> Step:
-    """Finds the next pairs; holds the sums, which are zero between calls."""
+    """A step that finds the next pairs; it owns the sums, which are zero between calls."""
     sums, passing = np.zeros(len(stored)), np.empty(len(stored), np.int32)
     given = probing.bounds, weights_of(probing), *lists, list_weights, starts, ends, condition.at_least
 
@@ -70,7 +70,7 @@ def _collect(
     entries: Any, begins: Any, stops: Any, first: Any, last: Any,
     sums: Any, at_least: Any, start: Any, end: Any, passing: Any,
 ) -> Any:  # fmt: skip
-    """The places that match, ascending; all sums are zero again."""
+    """The matching places, ascending; all sums are reset to zero."""
     found = 0
     for at in range(first, last):
         part = entries[begins[at] : stops[at]]
@@ -94,7 +94,7 @@ def _find(
     bounds: Any, own: Any, entries: Any, begins: Any, stops: Any, weights: Any, starts: Any, ends: Any,
     at_least: Any, row: Any, place: Any, sums: Any, passing: Any, rows: Any, places: Any,
 ) -> Any:  # fmt: skip
-    """Go on at `place` of `row` until both arrays are full: pairs, and where to go on next time."""
+    """Continue at `place` of `row` until both arrays are full; return the pairs and where to continue."""
     found = 0
     while row < starts.size:
         start, end = max(place, starts[row]), ends[row]

@@ -1,14 +1,14 @@
-"""How pairs of rows that match are found: what every way of finding them takes, gives and promises.
+"""The protocol of pair finders: what every one takes, returns and guarantees.
 
-A `Matcher` is a condition and a way to find what fulfils it. It prepares one run of stored rows (rows in time
-order) once: bitsets, or inverted lists. What is prepared is probed many times, each probing row with a range
-of places of its own, the part of the window that it is compared with:
+A `Matcher` combines a condition with an algorithm that finds the pairs fulfilling it. It prepares one run
+of stored rows (in time order) once: bitsets, or inverted lists. The prepared run is probed many times. Each
+probing row has its own range of places, the part of the window that it is compared with:
 
     stored rows   0 1 2 3 4 5 6 7 8 9 …                    sorted by time
     probing row k       [ starts[k] … ends[k] )            pairs (k, place), ordered by k, then by place
 
-Guarantee: exactly the pairs that match, in that order, in chunks of at most as many as asked for: a row that
-matches everything does not exhaust memory. A range that ends before it starts is empty.
+Guarantee: exactly the matching pairs, in that order, in chunks of at most the size asked for, so that a row
+that matches everything does not exhaust memory. A range that ends before it starts is empty.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 #: Probing rows and stored places of some pairs.
 Chunk = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
-#: From (row, place) on, fill two arrays; how many pairs there are, and where to go on.
+#: Fill two arrays from (row, place) on; return the number of pairs and where to continue.
 Step = Callable[[int, int, "NDArray[np.int64]", "NDArray[np.int64]"], tuple[int, int, int]]
 
 
-class Prepared(Protocol):
+class PreparedSets(Protocol):
     """One run of stored rows, ready to be probed."""
 
     @property
@@ -39,7 +39,7 @@ class Prepared(Protocol):
     def find(
         self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64], at_most: int
     ) -> Iterator[Chunk]:
-        """The pairs that match, in chunks of at most so many."""
+        """The matching pairs, in chunks of at most this many."""
 
     def cost(
         self, probing: ItemSets, starts: NDArray[np.int64], ends: NDArray[np.int64]
@@ -50,12 +50,12 @@ class Prepared(Protocol):
 class Matcher(Protocol):
     """Finds all pairs of a probing row and a stored row in that row's range of places."""
 
-    def prepare(self, stored: ItemSets) -> Prepared:
-        """What is worth keeping of these stored rows, for many probes."""
+    def prepare(self, stored: ItemSets) -> PreparedSets:
+        """Prepare these stored rows for many probes."""
 
 
 def in_chunks(step: Step, rows: int, pairs_most: int, at_most: int) -> Iterator[Chunk]:
-    """Call a step until all rows are done; `pairs_most` is what ranges could hold at the very most."""
+    """Call a step until all rows are done; `pairs_most` bounds the number of pairs in the ranges."""
     size = max(1, min(at_most, pairs_most))
     row, place = 0, 0
     while row < rows:
@@ -71,7 +71,7 @@ def in_chunks(step: Step, rows: int, pairs_most: int, at_most: int) -> Iterator[
 def checked_ranges(
     probing: ItemSets, stored: ItemSets, starts: Any, ends: Any, at_most: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Compiled loops do not look where they read: what does not fit together must not reach them."""
+    """Compiled loops do not check bounds, so inconsistent arrays are refused here."""
     starts, ends = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
     if not starts.shape == ends.shape == (len(probing),) or probing.universe != stored.universe:
         raise StateError(

@@ -1,16 +1,16 @@
-"""When two sets of items match beyond a number of common items: Jaccard similarity and inner product.
+"""Decides when two sets of items match by Jaccard similarity or inner product.
 
 Paper: selective join, motivation (similar news items by weighted keywords: a windowed inner product join).
-`Overlap` stands in `conditions.py`.
+`Overlap` and the thresholds are in `thresholds.py`.
 
     Jaccard         |a ∩ b| / |a ∪ b| ≥ x        empty sets match nothing
     inner product   Σ w_a · w_b ≥ x              over common items, in ascending order of items
 
-Guarantee: decided exactly as the plain computation in 64-bit floating point decides, whichever way pairs are
-found. For Jaccard, the quotient c / (s − c) of c common items and sizes that sum to s never decreases as c
-grows, not even rounded. So a table tells for every s the least c that is enough: pairs are decided by whole
-numbers. For the inner product all variants add in the same order. A sum that is not a number matches nothing;
-weights below zero are as good as any.
+Guarantee: the decision is exactly that of the plain computation in 64-bit floating point, for every pair
+finder. For Jaccard, the quotient c / (s − c) of c common items and sizes that sum to s never decreases as c
+grows, not even after rounding. So a table gives the least sufficient c for every s, and pairs are decided
+by integers. For the inner product all variants add in the same order. A sum that is NaN matches nothing;
+negative weights are allowed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def least_common(condition: Overlap | Jaccard, largest: int) -> NDArray[np.int64]:
-    """For two sets whose sizes sum to s = 0 … largest: how many common items make a match.
+    """For two sets whose sizes sum to s = 0 … largest: the number of common items that makes a match.
 
-    More than s / 2, which two sets cannot have in common, means none do.
+    A number above s / 2, which two sets cannot have in common, means that no pair matches.
     """
     if isinstance(condition, Overlap):
         return np.full(largest + 1, condition.at_least, np.int64)
@@ -44,9 +44,9 @@ def least_common(condition: Overlap | Jaccard, largest: int) -> NDArray[np.int64
 
 
 def fewest_common(condition: Overlap | Jaccard, largest: int) -> NDArray[np.int64]:
-    """For a set of 0 … largest items: the common items that every match of it has, whatever it matches.
+    """For a set of 0 … largest items: the least number of common items in any match of it.
 
-    Jaccard: a match with c common items has at least c items itself, so the best case is a part of the set.
+    Jaccard: a match with c common items has at least c items itself, so the best case is a subset.
     """
     least = least_common(condition, 2 * largest)
     sizes = np.arange(largest + 1)

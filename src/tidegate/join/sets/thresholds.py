@@ -1,6 +1,6 @@
-"""What sets must have in common to match: the thresholds alone, without the loops that apply them.
+"""The conditions on sets: the thresholds alone, without the loops that apply them.
 
-They are part of what a user describes, and describing a flow must not compile anything.
+Conditions are part of the description of a flow, and describing a flow must not compile anything.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tidegate.errors import FlowError
 
 @dataclass(frozen=True)
 class Overlap:
-    """At least so many common items."""
+    """At least this many common items."""
 
     at_least: int
 
@@ -28,7 +28,7 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Jaccard:
-    """At least this share of all items of the two sets is common."""
+    """At least this share of the items in the union of the two sets is common."""
 
     at_least: float
 
@@ -44,7 +44,7 @@ class Jaccard:
 
 @dataclass(frozen=True)
 class InnerProduct:
-    """The weights of common items, multiplied and added, reach this."""
+    """The sum over common items of the product of both weights is at least this."""
 
     at_least: float
 

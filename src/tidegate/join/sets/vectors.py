@@ -1,8 +1,8 @@
-"""Two dozen products in one step: what a plain loop over neighbours does not reliably compile to.
+"""Two vector operations for kernels: `LANES` products in one step.
 
-A loop over a few dozen neighbouring numbers spends more time on finding out whether its arrays overlap, and
-on what is left over at its end, than on the numbers. These two operations always take `LANES` numbers from a
-place in one array and as many from a place in another. They are for kernels only, and look at no bounds.
+A loop over a few dozen neighbouring numbers spends more time on checking whether its arrays overlap, and on
+the remainder at its end, than on the numbers. These two operations always take `LANES` numbers from a place
+in one array and as many from a place in another. They are for kernels only and check no bounds.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-#: Numbers per step, in three registers of eight: a window of twenty slots, and some more, in one go.
+#: Numbers per step, in three registers of eight: enough for a window of twenty slots.
 LANES = 24
-#: Numbers from one aligned line of LANES to the next. Lines that begin with a cache line are written and read
-#: back at once; lines that lie across one take three times as long.
+#: Numbers from one aligned line of LANES to the next. Lines that start at a cache line are fast to write and
+#: read back; lines that straddle one take three times as long.
 LINE = 32
 #: Bytes of a cache line.
 CACHE_LINE = 64
@@ -31,7 +31,7 @@ def _vector(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> An
 
 
 def _read(builder: Any, pointer: Any) -> Any:
-    # Numbers of four bytes, anywhere in an array: no better alignment may be assumed.
+    # Four-byte numbers at any place of an array: no better alignment may be assumed.
     numbers = builder.load(pointer)
     numbers.align = 4
     return numbers
@@ -56,5 +56,5 @@ def _operation(*, add: bool) -> Any:
 
 #: set_products(target, to, left, at, right, of): target[to …] = left[at …] × right[of …], all float32.
 set_products: Any = _operation(add=False)
-#: … and added to what stands there.
+#: The same, added to the values in `target`.
 add_products: Any = _operation(add=True)

@@ -1,13 +1,13 @@
-"""Pairs of weighted sets whose inner product is large enough, without an index.
+"""Finds pairs of weighted sets with a large enough inner product, without an index.
 
 Paper: selective join, motivation (similar news items: a windowed inner product join).
 
-The weights of one probing row are spread out over an array with a place per item; then every stored row in
-range looks its own items up, in ascending order. Merging two sorted lists of items gives the same sums, but
-takes a branch per item that no processor can foresee.
+The weights of one probing row are scattered into an array with a place per item. Then every stored row in
+range reads its own items from it, in ascending order. Merging two sorted lists of items gives the same
+sums, but takes an unpredictable branch per item.
 
-Guarantee: as `matching.py` says; sums are added in ascending order of items, and only over common items (an
-item with weight 0 on one side and infinity on the other is not a number, as it should be).
+Guarantee: as in `pair_finders.py`; sums are added in ascending order of items, and only over common items
+(weight 0 on one side and infinity on the other give NaN, as they should).
 Cost: a comparison per stored row in range.
 """
 
@@ -51,7 +51,7 @@ class Weighted:
 
 @dataclass(frozen=True, eq=False)
 class PreparedWeights:
-    """Stored rows as they are."""
+    """Stored rows; nothing to prepare."""
 
     condition: InnerProduct
     stored: ItemSets
@@ -90,7 +90,7 @@ def _find(
     bounds: Any, items: Any, own: Any, stored_bounds: Any, stored: Any, weights: Any, starts: Any, ends: Any,
     at_least: Any, row: Any, place: Any, spread: Any, has: Any, rows: Any, places: Any,
 ) -> Any:  # fmt: skip
-    """Go on at `place` of `row` until both arrays are full: pairs, and where to go on next time."""
+    """Continue at `place` of `row` until both arrays are full; return the pairs and where to continue."""
     found = 0
     while row < starts.size:
         place, end, full = max(place, starts[row]), ends[row], False
@@ -100,7 +100,7 @@ def _find(
             total = 0.0
             for at in range(np.uint64(stored_bounds[place]), np.uint64(stored_bounds[place + 1])):
                 item = np.uint64(stored[at])
-                # Chosen, not branched around: whether an item is common cannot be foreseen.
+                # A select instead of a branch: whether an item is common is unpredictable.
                 product = spread[item] * weights[at]
                 total += product if has[item] else 0.0
             if total >= at_least:

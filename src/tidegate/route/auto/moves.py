@@ -1,9 +1,9 @@
-"""The three moves of a plan of the `auto` strategy, in this order.
+"""The three moves that build a plan of the `auto` strategy, in this order.
 
-1. `split`: heavy keys get more instances (`splitting.py`). Nothing else helps against a key that weighs more
+1. `split`: heavy keys get more instances (`splitting.py`). Nothing else helps against a key that costs more
    than a fair share.
-2. `shift_pieces`: a piece of a split key changes its instance. Pieces relieve most per row that moves.
-3. `level_out`: partitions and single keys change their instance (`packing.py`), into what room is left.
+2. `shift_pieces`: a piece of a split key changes its instance. Pieces relieve most per row moved.
+3. `level_out`: partitions and single keys change their instance (`packing.py`), into the room that is left.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.route.auto.packing import Items, repack
-from tidegate.route.auto.plan import Plan
+from tidegate.route.auto.packing import PackingItems, repack
+from tidegate.route.auto.plan import BalancePlan
 from tidegate.route.auto.splitting import best_grid, grid_needed
-from tidegate.route.auto.work_costs import Grid
+from tidegate.route.auto.work_costs import SplitGrid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: A key stands in another grid only if its pieces weigh less by at least this part: loads waver.
+#: A key changes its grid only if its pieces get lighter by at least this part, because loads fluctuate.
 _GAIN_LEAST = 0.1
 
 
-def split(plan: Plan, piece: float, above: float) -> None:
-    """Keys heavier than `piece` fair shares on instances above `above` get instances enough.
+def split(plan: BalancePlan, piece: float, above: float) -> None:
+    """Give keys heavier than `piece` fair shares, on instances above `above`, enough instances.
 
-    None gets fewer than it has, and keys that burden nobody too much stay as they are. A key that has enough
-    may stand better in another grid of the same instances, which moves nothing.
+    No key gets fewer instances than it has, and keys on instances below `above` stay unchanged. A key with
+    enough instances may get a better grid of the same instances, which moves nothing.
     """
     rows, columns = grid_needed(plan.keys, plan.fair, piece, plan.instances)
     heavy = np.flatnonzero(rows * columns > 1)
@@ -38,15 +38,15 @@ def split(plan: Plan, piece: float, above: float) -> None:
             continue
         more = int(rows[key] * columns[key]) - len(was.places)
         if more > 0:
-            plan.put(key, Grid((*was.places, *_lightest(plan, was.places, more)), int(columns[key])))
+            plan.put(key, SplitGrid((*was.places, *_lightest(plan, was.places, more)), int(columns[key])))
             continue
         other = best_grid(plan.keys, key, was.places)
         if plan.keys.piece(key, other) < (1 - _GAIN_LEAST) * plan.keys.piece(key, was):
             plan.put(key, other)
 
 
-def shift_pieces(plan: Plan, above: float) -> None:
-    """Pieces of split keys leave instances heavier than `above` fair shares, one at a time."""
+def shift_pieces(plan: BalancePlan, above: float) -> None:
+    """Move pieces of split keys away from instances heavier than `above` fair shares, one at a time."""
     for _ in range(2 * plan.instances):
         heaviest, makespan = int(np.argmax(plan.loads)), plan.makespan
         if makespan <= above * plan.fair:
@@ -60,13 +60,13 @@ def shift_pieces(plan: Plan, above: float) -> None:
             heavier = max(makespan - weight, float(plan.loads[taker]) + weight)
             if heavier < best:
                 places = tuple(taker if one == heaviest else one for one in grid.places)
-                best, chosen = heavier, (key, Grid(places, grid.columns))
+                best, chosen = heavier, (key, SplitGrid(places, grid.columns))
         if chosen is None:
             return
         plan.put(*chosen)
 
 
-def level_out(plan: Plan, above: float, alone: float) -> None:
+def level_out(plan: BalancePlan, above: float, alone: float) -> None:
     """Move partitions and single keys until no instance weighs more than `above` fair shares.
 
     A key is moved alone only if it weighs at least `alone` of a fair share.
@@ -75,14 +75,14 @@ def level_out(plan: Plan, above: float, alone: float) -> None:
     places, _ = repack(items, plan.loads, above * plan.fair)
     moved = np.flatnonzero(places != items.at)
     partitions = moved[moved < plan.table.size]
-    # Keys first: what they take along must not be counted with their partitions.
+    # Keys first: their load must not be counted with their partitions.
     for item in moved[partitions.size :].tolist():
-        plan.put(int(keys[item - plan.table.size]), Grid((int(places[item]),)))
+        plan.put(int(keys[item - plan.table.size]), SplitGrid((int(places[item]),)))
     plan.move_partitions(partitions, places[partitions])
 
 
-def _items(plan: Plan, alone: float) -> tuple[Items, NDArray[np.int64]]:
-    """All that can move: partitions, then keys, and which keys these are."""
+def _items(plan: BalancePlan, alone: float) -> tuple[PackingItems, NDArray[np.int64]]:
+    """Everything that can move: partitions, then keys; and the numbers of these keys."""
     single = np.array([key for key, grid in plan.own.items() if len(grid.places) == 1], np.int64)
     lies = np.array([plan.own[key].places[0] for key in single.tolist()], np.int64)
     free = (plan.keys.whole >= alone * plan.fair) & (plan.table[plan.load.homes] >= 0)
@@ -93,14 +93,14 @@ def _items(plan: Plan, alone: float) -> tuple[Items, NDArray[np.int64]]:
     home = np.full(at.size, -1, np.int64)
     home[at.size - inside.size :] = homes
     cost = np.concatenate([plan.cost, plan.keys.whole[keys]])
-    # Homeless partitions without work shall not all end in one place.
+    # Spread unplaced partitions without work over the instances.
     cost[at < 0] += 1e-3 * plan.cost.mean()
     rows = np.concatenate([plan.rows, plan.keys.rows[keys]])
-    return Items(cost, rows, at, home), keys
+    return PackingItems(cost, rows, at, home), keys
 
 
-def _lightest(plan: Plan, but: tuple[int, ...], count: int) -> list[int]:
-    """So many instances, the lightest first, other than these."""
+def _lightest(plan: BalancePlan, but: tuple[int, ...], count: int) -> list[int]:
+    """The `count` lightest instances other than these, lightest first."""
     loads = plan.loads.copy()
     loads[list(but)] = np.inf
     return [int(one) for one in np.argsort(loads, kind="stable")[:count]]

@@ -1,17 +1,17 @@
-"""Which partitions and keys leave overloaded instances, and where they go: the least state moved.
+"""Chooses which partitions and keys leave overloaded instances, and where they go; moves the least state.
 
-Nothing is packed anew. Instances above the cap give work away, those that cost most per stored row first:
-they relieve most for what their move costs. Each goes to the lightest instance, if it fits there.
+Nothing is packed from scratch. Instances above the cap give work away, starting with the items that cost most
+per stored row: they relieve most for the price of their move. Each goes to the lightest instance, if it fits.
 
-    1. shed    down the list, while the giver is above the cap, what weighs at most twice its excess
+    1. shed    down the list, while the giver is above the cap: items that weigh at most twice its excess
     2. level   while the heaviest is still above the cap: the item that best evens it out with the lightest
-    3. undo    up the list: what turned out not to be needed goes back
+    3. undo    up the list: items that turned out not to be needed go back
 
-A key that is moved alone leaves its partition; the partition then weighs less. Items of an instance that no
-longer exists (place -1) must move and come first, the heaviest first.
+A key that is moved alone leaves its partition, which then weighs less. Items of an instance that no longer
+exists (place -1) must move and come first, the heaviest first.
 
 Guarantee: no move takes an instance above the cap that was not above it before, except in step 2, where the
-taker stays below what the giver was; the heaviest never gets heavier, unless homeless items force it.
+taker stays below the giver's previous load. The heaviest never gets heavier, unless unplaced items force it.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Items:
-    """What can move: first all partitions, in order; then keys."""
+class PackingItems:
+    """Items that can move: first all partitions, in order; then keys."""
 
     cost: NDArray[np.float64]
     rows: NDArray[np.float64]
-    #: Where each lies; -1: nowhere.
+    #: The instance of each; -1: unplaced.
     at: NDArray[np.int64]
     #: For a key that still belongs to its partition: that partition. -1 for partitions and other keys.
     home: NDArray[np.int64]
 
 
 def repack(
-    items: Items, loads: NDArray[np.float64], cap: float
+    items: PackingItems, loads: NDArray[np.float64], cap: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The new place of each item (a key that stays in its partition keeps `at`), and the new loads."""
     homeless = items.at < 0
     gives = np.ones(items.at.size, np.bool_)
     if not homeless.any():
-        # Only instances above the cap give. Where homeless items are placed first, that may be any instance.
+        # Only instances above the cap give. Where unplaced items are placed first, that may be any instance.
         gives = (loads > cap)[items.at]
     chosen = np.flatnonzero(gives)
     home = items.home[chosen]
-    # A key and the partition that it belongs to lie on one instance, so both are chosen or none.
+    # A key and its partition lie on the same instance, so both are chosen or neither.
     home[home >= 0] = np.cumsum(gives)[home[home >= 0]] - 1
     weigh = np.where(homeless, items.cost, items.cost / np.maximum(items.rows, 1.0))[chosen]
-    # Homeless items by weight, then all others by what their move relieves per row.
+    # Unplaced items by weight, then all others by relief per row moved.
     order = np.lexsort((-weigh, ~homeless[chosen]))
     cost, loads, places = items.cost[chosen], loads.copy(), items.at.copy()
     places[chosen] = _repack(cost, items.at[chosen], home, order, loads, cap, float(loads.mean()))
@@ -130,7 +130,7 @@ def _level(
     cap: float,
     places: NDArray[np.int64],
 ) -> None:
-    # Each round relieves the heaviest; twice as many rounds as instances suffice, or nothing more can be won.
+    # Each round relieves the heaviest; after twice as many rounds as instances there is nothing left to gain.
     for _ in range(2 * loads.size):
         giver, taker = int(np.argmax(loads)), int(np.argmin(loads))
         if loads[giver] <= cap:

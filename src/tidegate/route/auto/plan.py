@@ -1,10 +1,8 @@
-"""One plan of the `auto` strategy: who lies where, what that weighs, and what it takes to get there.
+"""One plan of the `auto` strategy: a draft assignment, the loads it causes and the rows it moves.
 
-A plan starts from what is: partitions in their places, keys that were moved, keys that are split. Every
-change of it (`moves.py` has them) keeps the loads of the instances and the rows that move up to date,
-so that plans can be compared.
-
-The instances of a key in a plan of the `auto` strategy, which stand in a grid (`model/routing.py`).
+A plan starts from the present state: partitions in their places, keys that were moved, keys that are split.
+Every change (`moves.py`) keeps the loads of the instances and the number of moved rows up to date, so that
+plans can be compared. The instances of a key form a grid (`model/routing.py`).
 """
 
 from __future__ import annotations
@@ -21,22 +19,22 @@ from tidegate.route.load import Load
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-from tidegate.route.auto.work_costs import Grid
+from tidegate.route.auto.work_costs import SplitGrid
 
 
 @dataclass
-class Plan:
-    """A draft of the next assignment; a key is named by its number among the watched ones."""
+class BalancePlan:
+    """A draft of the next assignment; a key is identified by its number among the watched keys."""
 
     load: Load
     base: UnitCosts
     keys: UnitCosts
     instances: int
-    #: Partition → instance; -1: homeless.
+    #: Partition → instance; -1: unplaced.
     table: NDArray[np.int64]
     #: Watched key → its instances, for those with a place of their own.
-    own: dict[int, Grid]
-    #: What each partition weighs and stores, without keys that have a place of their own.
+    own: dict[int, SplitGrid]
+    #: Cost and stored rows of each partition, without keys that have a place of their own.
     cost: NDArray[np.float64] = field(init=False)
     rows: NDArray[np.float64] = field(init=False)
     #: Instance → work.
@@ -65,27 +63,27 @@ class Plan:
 
     @property
     def new_rows(self) -> float:
-        """Rows that looked for partners in this batch."""
+        """Rows that probed in this batch."""
         return float(self.base.new.sum() + self.keys.new[list(self.own)].sum())
 
     @property
     def scatters(self) -> bool:
-        """Does a key lie on several instances?"""
+        """True if a key lies on several instances."""
         return any(len(grid.places) > 1 for grid in self.own.values())
 
     @property
     def makespan(self) -> float:
         return float(self.loads.max())
 
-    def copy(self) -> Plan:
-        """A plan to try something on, with the same loads to the last bit."""
-        twin = Plan(self.load, self.base, self.keys, self.instances, self.table.copy(), dict(self.own))
+    def copy(self) -> BalancePlan:
+        """An independent plan with bit-identical loads, to try a change on."""
+        twin = BalancePlan(self.load, self.base, self.keys, self.instances, self.table.copy(), dict(self.own))
         twin.cost, twin.rows, twin.loads = self.cost.copy(), self.rows.copy(), self.loads.copy()
         twin.moved_rows = self.moved_rows
         return twin
 
-    def resized(self, instances: int) -> Plan:
-        """The same on another number of instances; what lay on those that are gone is homeless."""
+    def resized(self, instances: int) -> BalancePlan:
+        """The same on another number of instances; items of removed instances become unplaced."""
         twin = self.copy()
         for key, grid in self.own.items():
             stays = tuple(one for one in grid.places if one < instances)
@@ -95,12 +93,12 @@ class Plan:
         twin._sum_loads()
         return twin
 
-    def lies(self, key: int) -> Grid:
+    def lies(self, key: int) -> SplitGrid:
         """The instances of a watched key."""
-        return self.own.get(key) or Grid((int(self.table[self.load.homes[key]]),))
+        return self.own.get(key) or SplitGrid((int(self.table[self.load.homes[key]]),))
 
-    def put(self, key: int, grid: Grid | None) -> None:
-        """Give a watched key these instances. None: back into its partition."""
+    def put(self, key: int, grid: SplitGrid | None) -> None:
+        """Give a watched key these instances. None: return it to its partition."""
         home = int(self.load.homes[key])
         was = self.lies(key)
         if self.own.pop(key, None) is None:
@@ -128,14 +126,14 @@ class Plan:
         self.moved_rows += float(self.rows[moved].sum())
 
     def noise(self) -> NDArray[np.float64]:
-        """Deviation of each instance's load by chance: n rows are taken for n give or take sqrt(n).
+        """Standard deviation of each instance's load, assuming that n rows are n ± sqrt(n).
 
-        Watched keys are taken one by one: chance in one of them does not even out over its partition.
+        Watched keys are taken one by one: the fluctuation of one key does not average out over its partition.
         """
         inside = np.ones(len(self.keys.rows), np.bool_)
         inside[list(self.own)] = False
         homes, partitions = self.load.homes[inside], self.table.size
-        # Keys that are not watched: many, and each of them light.
+        # Keys that are not watched are many, and each of them is light.
         rest = np.maximum(self.cost - np.bincount(homes, self.keys.whole[inside], partitions), 0)
         new = np.maximum(self.base.new - np.bincount(homes, self.keys.new[inside], partitions), 1)
         parts = rest**2 / new + np.bincount(homes, self.keys.chance[inside], partitions)
@@ -145,11 +143,11 @@ class Plan:
         return np.sqrt(variance)
 
     def likely_makespan(self) -> float:
-        """The heaviest instance, with one deviation of bad luck."""
+        """The load of the heaviest instance, plus one standard deviation."""
         return float((self.loads + self.noise()).max())
 
     def assignment(self, current: Assignment) -> Assignment:
-        """The plan as an assignment. A key that lies where its partition does needs no place of its own."""
+        """The plan as an assignment. A key on the instance of its partition needs no place of its own."""
         placed = {
             int(self.load.codes[key]): grid
             for key, grid in self.own.items()
@@ -161,11 +159,11 @@ class Plan:
         return current if wanted == current else wanted
 
 
-def plan_of(load: Load, current: Assignment, prices: NDArray[np.float64], least: float = 0.0) -> Plan:
-    """The plan that changes nothing. Keys that the load does not know did nothing and lose their place.
+def plan_of(load: Load, current: Assignment, prices: NDArray[np.float64], least: float = 0.0) -> BalancePlan:
+    """The plan that changes nothing. Keys without a load did nothing and lose their place.
 
-    Watched keys that weigh less than `least` fair shares stay unseen in their partitions: there may be very
-    many of them, and no plan would touch them.
+    Watched keys that cost less than `least` fair shares stay in their partitions unseen: there may be very
+    many of them, and no plan would move them.
     """
     both, own = serves_both(load), own_keys(load, current)
     base, keys = price(load.partitions, prices, both), price(load.keys, prices, both)
@@ -183,4 +181,4 @@ def plan_of(load: Load, current: Assignment, prices: NDArray[np.float64], least:
         load.keys.at(chosen),
     )
     table = np.array(current.table, np.int64)
-    return Plan(seen, base, keys.at(chosen), current.instances, table, own_keys(seen, current))
+    return BalancePlan(seen, base, keys.at(chosen), current.instances, table, own_keys(seen, current))

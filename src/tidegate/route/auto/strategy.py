@@ -1,33 +1,33 @@
 """The `auto` strategy (ours): measured cost, the least state moved, hot keys split.
 
-Where FastJoin moves keys between the heaviest and the lightest instance, and Ls-Stream moves partitions, this
-strategy may do both, and may also split a key over several instances, which no migration can replace once a
-key weighs more than a fair share. After each batch:
+FastJoin moves keys between the heaviest and the lightest instance; Ls-Stream moves partitions. This
+strategy does both and can also split a key over several instances, which no migration can replace once a
+key costs more than a fair share. After each batch:
 
-1. Prices of rows and pairs are learnt from the seconds that instances took (`learnt_costs.py`).
-2. With them, every partition, watched key and instance gets a cost (`work_costs.py`); while windows are still
-   filling, the cost that it is going to have (`foresight.py`).
-3. Split keys that cooled down get fewer instances, if what that saves is worth the rows it moves.
-4. If an instance is heavier than `trigger` fair shares, beyond what chance explains, plans are drawn up
-   (`moves.py`): one for each size of `pieces` that keys may be cut into, and each of the `levels` that
-   instances may be evened out to. The plan that costs least wins:
+1. Learn the prices of rows and pairs from the seconds that instances took (`learnt_costs.py`).
+2. Compute the cost of every partition, watched key and instance (`work_costs.py`); while windows are still
+   filling, the cost that it is going to have (`prices_ahead`).
+3. Give split keys that cooled down fewer instances, if the saving is worth the rows it moves.
+4. If an instance is heavier than `trigger` fair shares, beyond chance, draw up plans (`moves.py`): one for
+   each size of `pieces` that keys may be cut into, and each of the `levels` that instances may be evened
+   out to. The plan with the least cost wins:
 
        likely makespan + reluctance · fair share · rows moved / (rows that a batch brings · batches lasted)
                        + scattering, where any key is split
 
-   (likely: a deviation of chance on top, so that keys whose work swings are rather split than moved).
-   It is taken only if it beats staying by `gain_least`. So the gain is judged against what moves: with a
-   reluctance of 0.2, moving as many rows as half a batch brings must make batches shorter by a tenth, or by
-   a twentieth where an instance has been too heavy for two batches in a row. What has lasted will last, so no
-   imbalance stays for ever because the state is large. But batches of some hundredths of a second are better
-   off uneven: scattered rows are copied and labelled by Spark and stored in more pieces, however few they
-   are. Where keys are split and that no longer pays, they are joined again (`_joined`).
+   The likely makespan includes one standard deviation, so that keys with fluctuating work are split rather
+   than moved. The plan is taken only if it beats staying by `gain_least`. So the gain is judged against what
+   moves: with a reluctance of 0.2, moving as many rows as half a batch brings must make batches shorter by a
+   tenth, or by a twentieth where an instance has been too heavy for two batches in a row. What has lasted is
+   expected to last, so no imbalance stays forever because the state is large. Batches of some hundredths of a
+   second are better off uneven: Spark copies and labels split rows and stores them in more pieces, however
+   few they are. Where splitting no longer pays, keys are merged again (`_joined`).
 
-The first batch has nothing to learn from but its own keys, where somebody counted them: `begin`.
+Before the first batch there are only the counts of its own keys, where they were scanned: `begin`.
 
 Guarantees: without an instance above the trigger nothing moves, except keys that cool down. A plan that is
-taken makes the likely makespan shorter, by the costs of the last batch. A function of the loads so far;
-what is remembered is plain JSON of constant size, plus one number per key with a place of its own.
+taken shortens the likely makespan, by the costs of the last batch. The decision is a function of the loads so
+far; the memory is plain JSON of constant size, plus one number per key with a place of its own.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.auto.lasting import observe, too_heavy
 from tidegate.route.auto.learnt_costs import learn, prices_in
 from tidegate.route.auto.moves import level_out, shift_pieces, split
-from tidegate.route.auto.plan import Plan, plan_of
+from tidegate.route.auto.plan import BalancePlan, plan_of
 from tidegate.route.auto.splitting import grid_needed
 from tidegate.route.auto.work_costs import (
     COUNTED,
     STORE,
-    Grid,
+    SplitGrid,
     counts_per_instance,
     prices_ahead,
     stored_rows,
@@ -57,10 +57,10 @@ from tidegate.route.load import Load
 from tidegate.route.resizing import evened_table
 from tidegate.route.strategy import Memory
 
-#: A key that cooled down goes home if that moves no more than this part of the state.
-#: So no more than 1 / _NEGLIGIBLE keys can keep a place that they no longer need.
+#: A key that cooled down returns to its partition if that moves at most this part of the state.
+#: So at most 1 / _NEGLIGIBLE keys keep a place that they no longer need.
 _NEGLIGIBLE = 1e-4
-#: Seconds that a pair takes, and the counted prices with it, before anything was measured (on Spark: 0.07
+#: Seconds per pair, which scale the counted prices, before anything was measured (on Spark: 0.07
 #: microseconds a pair where keys are skewed, 0.8 a row where they are not).
 _PAIR_SECONDS = 6e-8
 
@@ -69,20 +69,20 @@ _PAIR_SECONDS = 6e-8
 class Auto:
     """A lower trigger balances better and moves more; so does less reluctance."""
 
-    #: An instance that weighs more than this many fair shares calls for a plan.
+    #: Plan when an instance costs more than this many fair shares.
     trigger: float = 1.08
-    #: Plans level down to so many fair shares: the plans that compete. A rough one moves few rows.
+    #: The candidate plans level down to these many fair shares. A coarse one moves few rows.
     levels: tuple[float, ...] = (1.03, 1.07, 1.2)
     gain_least: float = 0.03
-    #: What moving as many rows as a batch brings counts for, in batches of perfect balance.
+    #: Price of moving as many rows as a batch brings, in batches of perfect balance.
     reluctance: float = 0.2
     #: Seconds that a batch takes longer where any key is split (measured: 0.04 to 0.1 on two instances).
     scattering: float = 0.05
     #: Plans cut keys into pieces of at most this many fair shares.
     pieces: tuple[float, ...] = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1)
-    #: The least part of a fair share for which a key gets a place of its own.
+    #: A key needs at least this part of a fair share to get a place of its own.
     alone: float = 0.02
-    #: Batches for which a key must be cool before its places are taken back.
+    #: Batches for which a key must be cool before it loses its places.
     patience: int = 3
 
     def __post_init__(self) -> None:
@@ -107,10 +107,10 @@ class Auto:
         return Assignment(instances, first_table(partitions, instances))
 
     def begin(self, load: Load, first: Assignment) -> Assignment:
-        """The assignment of the first batch, where its keys were counted before any row is stored.
+        """The assignment of the first batch, where the initial skew scan counted its keys.
 
-        Nothing has to move for it, so only what scattering costs is weighed against the makespan, and an
-        instance need not be too heavy beyond chance: where it was chance, nothing is lost.
+        Nothing has to move for it. So only the cost of scattering is weighed against the makespan, and an
+        instance need not be too heavy beyond chance.
         """
         stay = plan_of(load, first, _PAIR_SECONDS * COUNTED, min(self.alone, *self.pieces) / 2)
         if not stay.makespan > self.trigger * stay.fair:
@@ -138,7 +138,7 @@ class Auto:
             "costs": learnt,
             "stored": stored,
             "cool": {code: batches for code, batches in cool.items() if int(code) in after.keys},
-            # Loads from before a migration say nothing about those after it.
+            # Loads from before a migration do not predict those after it.
             "recent": recent if after is current else {},
             "lasted": lasted if after is current else 0,
             "idle": idle if after is current else 0,
@@ -151,20 +151,20 @@ class Auto:
         if not plan.fair > 0:
             return Assignment(instances, evened)
         resized = plan.resized(instances)
-        level_out(resized, math.inf, self.alone)  # a place for the homeless, and nothing else
+        level_out(resized, math.inf, self.alone)  # place the unplaced items and nothing else
         best = min([resized, *self._plans(resized, self.pieces)], key=lambda plan: self._price(plan, resized))
         return best.assignment(current)
 
-    def _best(self, stay: Plan, lasted: int) -> Plan:
-        """The plan to take where an instance has been too heavy for so many batches in a row."""
-        # Without any cut, too: where scattering is too dear, moving whole keys may still help.
+    def _best(self, stay: BalancePlan, lasted: int) -> BalancePlan:
+        """The plan to take after an instance has been too heavy for `lasted` batches in a row."""
+        # Also without splits: where scattering costs too much, moving whole keys may still help.
         plans = self._plans(stay, (math.inf, *self.pieces))
         best = min([stay, *plans], key=lambda plan: self._price(plan, stay, lasted))
         enough = (1 - self.gain_least) * self._price(stay, stay)
         return best if self._price(best, stay, lasted) <= enough else stay
 
-    def _joined(self, stay: Plan, idle: int) -> tuple[Plan, int]:
-        """Split keys whole again, where that would have been better for some batches; and for how many."""
+    def _joined(self, stay: BalancePlan, idle: int) -> tuple[BalancePlan, int]:
+        """Merge split keys where that would have been better for some batches; and the number of these."""
         if not stay.scatters:
             return stay, 0
         plans = [stay.copy() for _ in self.levels]
@@ -177,10 +177,10 @@ class Auto:
             return stay, 0
         return (best, 0) if idle + 1 >= self.patience else (stay, idle + 1)
 
-    def _plans(self, stay: Plan, pieces: Sequence[float]) -> list[Plan]:
+    def _plans(self, stay: BalancePlan, pieces: Sequence[float]) -> list[BalancePlan]:
         plans = []
         for level in self.levels:
-            tried: list[dict[int, Grid]] = []
+            tried: list[dict[int, SplitGrid]] = []
             for piece in pieces:
                 plan = stay.copy()
                 split(plan, piece, level)
@@ -191,16 +191,16 @@ class Auto:
                     plans.append(plan)
         return plans
 
-    def _price(self, plan: Plan, stay: Plan, lasted: int = 1) -> float:
+    def _price(self, plan: BalancePlan, stay: BalancePlan, lasted: int = 1) -> float:
         moving = self._moving(stay) * (plan.moved_rows - stay.moved_rows) / lasted
         return plan.likely_makespan() + moving + self.scattering * plan.scatters
 
-    def _moving(self, plan: Plan) -> float:
-        """What moving a row counts for."""
+    def _moving(self, plan: BalancePlan) -> float:
+        """The price of moving a row."""
         return self.reluctance * plan.fair / max(plan.new_rows, 1.0)
 
-    def _cool_down(self, plan: Plan, before: Mapping[str, Any]) -> dict[str, int]:
-        """Take places back from keys that have been cool for long enough; batches that each was cool."""
+    def _cool_down(self, plan: BalancePlan, before: Mapping[str, Any]) -> dict[str, int]:
+        """Withdraw places from keys that have been cool long enough; return the cool batches of each key."""
         rows, columns = grid_needed(plan.keys, plan.fair, min(self.pieces), plan.instances)
         moving = self._moving(plan)
         cool: dict[str, int] = {}
@@ -221,5 +221,5 @@ class Auto:
             worth = moved * moving <= saved or moved <= _NEGLIGIBLE * plan.state_rows
             if cool[code] >= self.patience and worth:
                 keep = sorted(places, key=lambda one: (plan.loads[one], one))[:fewer]
-                plan.put(key, Grid(tuple(keep), int(columns[key])) if fewer > 1 else None)
+                plan.put(key, SplitGrid(tuple(keep), int(columns[key])) if fewer > 1 else None)
         return cool

@@ -1,26 +1,23 @@
 """GreedyFit: which keys go from the heaviest instance to the lightest.
 
-Paper: FastJoin, section III-C, equation 9 and algorithm 1. Keys are taken by benefit F (`candidates.py`) per
-row that must move, best first, as long as they fit into the gap L_i − L_j. Among equals the order of the keys
-decides, so that the choice depends on nothing else. Keys without any benefit stay.
-
-What the paper leaves open: keys with no stored row, for which F / |R| is a division by zero. They come last,
-the largest benefit first, and fill what the others leave of the gap. Moving them is free, but all that is
-known of them are probes of one batch, and a key that nobody stored within the window is a rare one, whose
-probes do not come again: put first (a limit of F / |R|), they fill the gap on paper, and the load of the next
-batch stays where it was. With a long history, as in the paper, hardly any key is without a row.
-
-Guarantee: ΣF < L_i − L_j, so the receiver never ends up heavier than the giver. Time: one sort and one pass.
-
-What moving a key from the heaviest instance to the lightest is worth.
-
-Paper: FastJoin, section III-C, equations 6 to 8. Moving key k from instance i to j lessens the difference of
-their loads by its benefit
+Paper: FastJoin, section III-C, equations 6 to 9 and algorithm 1. Moving key k from instance i to j reduces
+the difference of their loads by its benefit
 
     F_k = (|R_i| + |R_j|) · φ_k + (φ_i + φ_j) · |R_k|          (8; both sides of the join added up)
 
-and benefits add up exactly: the products of what moves enter L_i and L_j alike and cancel. (Equation 6 is
-printed with two wrong signs: the receiver gains |R_k|·φ_j + |R_j|·φ_k. With them right, (8) follows.)
+and benefits add up exactly: the products of the moved keys enter L_i and L_j alike and cancel. (Equation 6 is
+printed with two wrong signs: the receiver gains |R_k|·φ_j + |R_j|·φ_k. With correct signs, (8) follows.)
+
+Keys are taken by benefit per row that must move, best first, as long as they fit into the gap L_i − L_j.
+Ties go by the order of the keys, so that the choice is deterministic. Keys without any benefit stay.
+
+What the paper leaves open: keys with no stored row, for which F / |R| is a division by zero. They come
+last, the largest benefit first, and fill the rest of the gap. Moving them is free, but only the probes of
+one batch are known of them. A key that has no stored row within the window is a rare one, and its probes do
+not come again. Put first (a limit of F / |R|), such keys would fill the gap on paper, and the load of the
+next batch would stay where it was. With a long history, as in the paper, hardly any key is without a row.
+
+Guarantee: ΣF < L_i − L_j, so the receiver never ends up heavier than the giver. Time: one sort and one pass.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ import numpy as np
 
 from tidegate.kernels import compiled
 from tidegate.route.fastjoin.imbalance import InstanceWork
-from tidegate.route.load import Work
+from tidegate.route.load import LoadWork
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Keys of the giving instance: what moving each is worth, what it costs, and the gap to fill."""
+    """Keys of the giving instance: the benefit and the cost of moving each, and the gap to fill."""
 
     #: F_k of each key, and the rows that move with it.
     benefits: NDArray[np.float64]
@@ -49,8 +46,8 @@ class Candidates:
     gap: float
 
 
-def candidates(work: InstanceWork, giver: int, taker: int, keys: Work) -> Candidates:
-    """What each of the giver's keys would bring if the taker had it (equation 8)."""
+def candidates(work: InstanceWork, giver: int, taker: int, keys: LoadWork) -> Candidates:
+    """The benefit of moving each of the giver's keys to the taker (equation 8)."""
     rows = work.stored[:, giver] + work.stored[:, taker]
     probes = work.probes[:, giver] + work.probes[:, taker]
     loads = work.loads

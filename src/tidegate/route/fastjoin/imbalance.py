@@ -1,16 +1,16 @@
-"""How much each instance has to do, and how unequal that is, as FastJoin counts it.
+"""The load of each instance and the load imbalance, as FastJoin counts them.
 
 Paper: FastJoin, section III-B, equations 1 to 4. A probe is compared with every stored row of its instance:
 
-    L_i = |R_i| · φ_i        rows stored, times rows that look at them; both sides of the join added up
+    L_i = |R_i| · φ_i        rows stored, times rows that probe them; both sides of the join added up
     LI  = heaviest / lightest
 
-The paper's φ is a queue length; ours are the probes of one batch. (Ls-Stream's other LI, equation 13, has a
-file of its own.)
+The paper's φ is a queue length; ours is the number of probes of one batch. (Ls-Stream's other LI, equation
+13, is in `ls_stream/deviation.py`.)
 
-What the paper leaves open: nobody has work: LI = 1. Somebody has work and somebody else has none: LI is
-infinite, and any threshold is crossed. Where a partition or key lies on k instances, each stores a k-th of
-its rows and sees all its probes.
+What the paper leaves open: without any work LI = 1. Where some instances have work and others have none, LI
+is infinite and crosses any threshold. Where a partition or key lies on k instances, each stores a k-th of
+its rows and receives all its probes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class InstanceWork:
 
 
 def imbalance(loads: NDArray[np.float64]) -> float:
-    """LI of equation 2: at least 1; infinite where somebody has no work and somebody else has."""
+    """LI of equation 2: at least 1; infinite where some instances have work and others have none."""
     heaviest, lightest = float(loads.max()), float(loads.min())
     if heaviest == lightest:
         return 1.0
@@ -68,7 +68,7 @@ def key_places(
 
 
 def instance_work(load: Load, assignment: Assignment) -> InstanceWork:
-    """What each instance stores and sees: its partitions, and the keys that were placed with it."""
+    """Stored rows and probes of each instance: its partitions, and the keys placed on it."""
     work = InstanceWork(np.zeros((2, assignment.instances)), np.zeros((2, assignment.instances)))
     table = np.asarray(assignment.table, np.int64)
     for shift in range(assignment.spread):
@@ -83,7 +83,7 @@ def instance_work(load: Load, assignment: Assignment) -> InstanceWork:
     return work
 
 
-def _add(work: InstanceWork, more: Work, instances: NDArray[np.int64], shared_by: int) -> None:
+def _add(work: InstanceWork, more: LoadWork, instances: NDArray[np.int64], shared_by: int) -> None:
     for side in (0, 1):
         for sums, counts, parts in (
             (work.stored, more.stored, shared_by),

@@ -1,12 +1,12 @@
-"""Partitions and keys on another number of instances: what each weighs, then `route/resizing.py`.
+"""Places partitions and keys on another number of instances, by their weights and `route/resizing.py`.
 
-What weighs how much is told by FastJoin's migration benefit (equation 8) with the totals of all instances:
-a partition or key weighs its share of all stored rows plus its share of all probes, per side of the join.
-Such weights add up, unlike loads. Where nothing is known yet, partitions weigh the same.
+The weight follows FastJoin's migration benefit (equation 8) with the totals of all instances: a partition
+or key weighs its share of all stored rows plus its share of all probes, per side of the join. Unlike loads,
+such weights add up. Without any counts, partitions weigh the same.
 
-Guarantee: partitions and keys of instances that stay only move to new instances; every instance named
-exists. A key that arrives where its partition lies loses its entry. Keys that are split keep those of
-their instances that stay.
+Guarantee: partitions and keys of instances that stay move only to new instances; every instance in the result
+exists. A key that arrives on the instance of its partition loses its entry. Split keys keep those of their
+instances that stay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import check_instances, partition_of
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 from tidegate.route.resizing import resettled
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def resized(load: Load, current: Assignment, instances: int) -> Assignment:
         for code, places in current.keys.items()
         if len(places) > 1
     }
-    # A split key that loses all its instances is one thing to place, as a key with one place is.
+    # A split key that loses all its instances is placed as one item, like a key with one place.
     single = [code for code in current.keys if not staying.get(code)]
     places = np.array([*current.table, *(current.keys[code][0] for code in single)], np.int64)
     owners = resettled(places, _weights(load, partitions, single), current.instances, instances)
@@ -50,7 +50,7 @@ def resized(load: Load, current: Assignment, instances: int) -> Assignment:
 
 
 def _weights(load: Load, partitions: int, keys: list[int]) -> NDArray[np.float64]:
-    """Of each partition, then of each key: shares of all rows and probes."""
+    """Weights of each partition, then of each key: shares of all rows and probes."""
     position = {code: k for k, code in enumerate(load.codes.tolist())} if keys else {}
     known = [k for k, code in enumerate(keys) if code in position]
     watched = load.keys.at(np.array([position[keys[k]] for k in known], np.int64))
@@ -63,7 +63,7 @@ def _weights(load: Load, partitions: int, keys: list[int]) -> NDArray[np.float64
     return weights
 
 
-def _shares(work: Work, load: Load) -> NDArray[np.float64]:
+def _shares(work: LoadWork, load: Load) -> NDArray[np.float64]:
     found = np.zeros(len(work))
     for counts, everything in ((work.stored, load.partitions.stored), (work.probes, load.partitions.probes)):
         totals = np.maximum(everything.sum(axis=1), 1)

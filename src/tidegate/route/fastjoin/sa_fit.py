@@ -1,19 +1,19 @@
 """SAFit: the same choice as GreedyFit by simulated annealing; slower, for comparison.
 
-Paper: FastJoin, section IV-A, equations 10 and 11 and algorithm 3. It starts from a random set of keys whose
-benefits fit into the gap, then flips one random key at a time: a set that does not fit is refused, a better
-one accepted, a worse one with probability exp(change of value / T). T falls by a factor after every so many
-flips. Two values to anneal on:
+Paper: FastJoin, section IV-A, equations 10 and 11 and algorithm 3. It starts from a random set of keys
+whose benefits fit into the gap, then flips one random key at a time. A set that does not fit is rejected, a
+better one accepted, a worse one accepted with probability exp(change of value / T). T falls by a factor
+after a fixed number of flips. Two values to anneal on:
 
     "factor"    ΣF / Σ|R|, the paper's equation 10. A mean of ratios is largest for the single best key, so
-                this finds keys that are worth their rows and may leave most of the gap open.
-    "benefit"   ΣF, which is what balance asks for.
+                this finds keys with a high benefit per row and may leave most of the gap open.
+    "benefit"   ΣF, which is what balance needs.
 
 What the paper leaves open: T, T_min, the factor and the number of flips (defaults below; values are divided
-by the largest they can have, so that one T serves any load); the value of nothing chosen (zero); and rows of
-keys that have none (Σ|R| counts as at least one, or the value would be infinite).
+by their largest possible value, so that one T serves any load); the value of the empty set (zero); and keys
+without rows (Σ|R| counts as at least one, or the value would be infinite).
 
-Guarantee: ΣF of what is chosen is at most the gap; the same generator gives the same choice.
+Guarantee: ΣF of the chosen keys is at most the gap; the same generator gives the same choice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FACTOR, BENEFIT = "factor", "benefit"
 
 
 @dataclass(frozen=True)
-class Annealing:
+class KeyAnnealing:
     """A higher start, a lower end, a cooling factor nearer to one and more flips search longer."""
 
     start: float = 1.0
@@ -54,7 +54,7 @@ class Annealing:
             )
 
 
-def sa_fit(keys: Candidates, settings: Annealing, random: np.random.Generator) -> NDArray[np.int64]:
+def sa_fit(keys: Candidates, settings: KeyAnnealing, random: np.random.Generator) -> NDArray[np.int64]:
     """Positions of the keys to move, ascending."""
     able = np.flatnonzero(keys.benefits > 0)
     if able.size == 0 or keys.gap <= 0:
@@ -105,7 +105,7 @@ def _anneal(
             moved += rows[k]
     best = flags.copy()
     old = best_value = _value(benefit, moved, scale, by_factor)
-    # Flips since the best set: copying the flags at every improvement would cost their number each time.
+    # Flips since the best set, because copying all flags at every improvement would be slow.
     since = [0 for _ in range(0)]
     temperature, end, cooling = temperatures
     while temperature > end:  # 17
@@ -116,7 +116,7 @@ def _anneal(
             if new_benefit > gap:  # 22, 34
                 continue
             new = _value(new_benefit, moved + sign * rows[k], scale, by_factor)
-            # 23 to 33; a flip that is refused was never made.
+            # 23 to 33; a rejected flip is not applied.
             if new > old or random.random() <= np.exp((new - old) / temperature):
                 flags[k] = not flags[k]
                 benefit, moved, old = new_benefit, moved + sign * rows[k], new

@@ -1,23 +1,24 @@
-"""The `fastjoin` strategy: keys move from the heaviest instance to the lightest when one has far more to do.
+"""The `fastjoin` strategy: keys move from the heaviest instance to the lightest when loads differ too much.
 
 Paper: FastJoin, sections III-A to III-C and III-E. After every batch the monitor compares loads
-(`imbalance.py`). Where LI > Θ, the heaviest instance gives keys to the lightest: those that GreedyFit (or
-SAFit) chooses. One pair of instances a batch, as in the paper. A key that moved has an entry of its own in
-the routing table; a key that comes back to where its partition lies loses it, and when keys move, entries
-of keys that have no rows any more are forgotten.
+(`imbalance.py`).
+Where LI > Θ, the heaviest instance gives keys to the lightest: those that GreedyFit (or SAFit) chooses. One
+pair of instances per batch, as in the paper. A key that moved has an entry of its own in the routing table.
+A key that returns to the instance of its partition loses it, and when keys move, entries of keys without
+rows are removed.
 
 The paper keeps one monitor per group of instances, each for one direction of the join. Here a load may have
 both directions (both sides of a key in one instance): they are added up, in L_i and in the benefits alike.
 
-Guarantees: the giver stays at least as heavy as the taker, so what moved is never too much. Sorted from the
-heaviest on, the loads of an unchanged input go down with every migration, so migrations end: with LI ≤ Θ, or
-with every watched key of the heaviest instance worth more than the whole gap to the lightest. Only keys
-that the load names can move.
+Guarantees: the giver stays at least as heavy as the taker, so a migration never moves too much. Sorted from
+the heaviest on, the loads of an unchanged input decrease with every migration, so migrations end: with LI ≤
+Θ, or with every watched key of the heaviest instance worth more than the whole gap to the lightest. Only
+keys that the load lists can move.
 
 Known limits, which are the paper's: a key is never split. While one key is most of the heaviest load, that
-instance is asked in every batch and gives crumbs (the rare keys that newly hash to it), while the others,
-never asked, stay as unequal as Θ allows. Passing it over was tried: it evens out the others, and lets
-the heaviest, which decides the throughput, wait with its crumbs for longer.
+instance is the giver in every batch and gives only rare keys that newly hash to it. The others are never
+relieved and stay as unequal as Θ allows. Skipping the heaviest instance was tried: it evens out the others,
+but delays the relief of the heaviest, which determines the throughput.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.greedy_fit import Candidates, candidates, greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork, imbalance, instance_work, key_places
 from tidegate.route.fastjoin.resizing import resized
-from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
+from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, KeyAnnealing, sa_fit
 from tidegate.route.fastjoin.sub_windows import SubWindows
 from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load
@@ -48,16 +49,16 @@ _VALUES = {ANNEALING: FACTOR, ANNEALING_SUM: BENEFIT}
 
 @dataclass(frozen=True)
 class FastJoin:
-    """A lower `theta` balances more and moves more; `gap` leaves keys alone that would fill little of it."""
+    """A lower `theta` balances more and moves more; `gap` excludes keys that would fill little of the gap."""
 
-    #: Θ: how many times the lightest instance's load the heaviest may have.
+    #: Θ: the largest accepted ratio of the heaviest to the lightest load.
     theta: float = 2.2
-    #: θ_gap, as a share of the gap between the two instances, so that it suits any load.
+    #: θ_gap, as a share of the gap between the two instances, independent of the scale of the load.
     gap: float = 0.0
     chooser: str = GREEDY
     #: Batches since the last migration over which loads are averaged before they are compared with Θ.
     sub_windows: int = 1
-    #: For the annealing.
+    #: Seed of the annealing.
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -82,7 +83,7 @@ class FastJoin:
             )
         if self.seed < 0:
             raise FlowError("A seed is not negative", got=self.seed, do="Give 0 or more")
-        SubWindows(self.sub_windows)  # refuses less than one
+        SubWindows(self.sub_windows)  # checks the number
 
     @property
     def name(self) -> str:
@@ -105,7 +106,7 @@ class FastJoin:
         moving = there[self._choose(keys, load.batch)]
         if moving.size == 0:
             return current, remembered
-        # Loads from before a migration say nothing about those after it.
+        # Loads from before a migration do not predict those after it.
         return _moved(load, current, moving, taker), {}
 
     def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
@@ -116,7 +117,7 @@ class FastJoin:
             return greedy_fit(keys, self.gap * keys.gap)
         able = np.flatnonzero(keys.benefits >= self.gap * keys.gap)
         allowed = Candidates(keys.benefits[able], keys.rows[able], keys.gap)
-        settings = Annealing(value=_VALUES[self.chooser])
+        settings = KeyAnnealing(value=_VALUES[self.chooser])
         return able[sa_fit(allowed, settings, np.random.default_rng([self.seed, batch]))]
 
     def _recent(self, memory: Memory, instances: int) -> SubWindows:
@@ -126,7 +127,7 @@ class FastJoin:
 
 
 def _moved(load: Load, current: Assignment, moving: NDArray[np.int64], taker: int) -> Assignment:
-    """The assignment with these keys at the taker."""
+    """The assignment with these keys on the taker."""
     gone = (load.keys.stored.sum(axis=0) == 0) & (load.keys.probes.sum(axis=0) == 0)
     table = np.asarray(current.table, np.int64)
     home_again = table[load.homes[moving]] == taker

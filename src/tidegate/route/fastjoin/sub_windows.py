@@ -1,15 +1,15 @@
-"""The windowed load vector: counts of the last few sub-windows, the oldest dropping out as a new one comes.
+"""The windowed load vector: counts of the last few sub-windows, the oldest dropped when a new one is added.
 
 Paper: FastJoin, section III-E. "For each worker instance, we use a fixed-size vector … every element means
 |R| in a sub-window. When the expired tuples are removed, the head of the vector would be popped."
 
         ┌────┬────┬────┬────┐
-    ◀── │ −3 │ −2 │ −1 │ new│ ◀──      total() = what lies in the window;  mean() = a sub-window on average
+    ◀── │ −3 │ −2 │ −1 │ new│ ◀──      total() = sum over the window;  mean() = mean per sub-window
         └────┴────┴────┴────┘
 
-Fed with arrivals, its total is |R| of a windowed join, without looking at the state. Tidegate's state knows
-how many rows are left, so the `fastjoin` strategy feeds it with |R| and φ of each batch instead and judges
-imbalance by their mean: a single odd batch then moves nothing.
+Fed with arrivals, its total is |R| of a windowed join, without reading the state. Tidegate's state knows
+its row counts, so the `fastjoin` strategy feeds |R| and φ of each batch instead and judges imbalance by
+their mean: a single odd batch then moves nothing.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class SubWindows:
             )
 
     def push(self, newest: NDArray[np.float64]) -> SubWindows:
-        """With one more sub-window; the oldest leaves a full vector."""
+        """The vector with one more sub-window; a full vector drops its oldest."""
         return SubWindows(self.size, (*self.counts, newest)[-self.size :])
 
     def total(self) -> NDArray[np.float64]:
         return np.asarray(np.sum(self.counts, axis=0))
 
     def mean(self) -> NDArray[np.float64]:
-        """Over the sub-windows that there are so far."""
+        """The mean over the sub-windows so far."""
         return np.asarray(np.mean(self.counts, axis=0))
 
     def to_json(self) -> list[Any]:
@@ -55,5 +55,5 @@ class SubWindows:
 
     @classmethod
     def from_json(cls, size: int, raw: Sequence[Any]) -> SubWindows:
-        """A vector that was longer loses its oldest sub-windows."""
+        """Restore a vector; a longer one loses its oldest sub-windows."""
         return cls(size, tuple(np.asarray(counts, np.float64) for counts in raw[-size:]))

@@ -1,15 +1,15 @@
-"""Load imbalance as the larger deviation from the mean, and how it is read for instances of unequal speed.
+"""Load imbalance as the larger deviation from the mean, for instances of equal or unequal speed.
 
 Paper: Ls-Stream, equations 13 and 14:
 
     LI = max((max R − mean R) / mean R, (mean R − min R) / mean R)
 
-0 is perfect balance; the heaviest instance alone having all the load of n gives n − 1. The second term never
-exceeds 1, so a threshold of 1 or more asks about the heaviest only. (FastJoin's imbalance, heaviest over
-lightest, is another measure.)
+0 is perfect balance; n − 1 means that one of n instances has all the load. The second term never exceeds 1,
+so a threshold of 1 or more concerns the heaviest instance only. (FastJoin's imbalance, heaviest over
+lightest, is a different measure.)
 
-The paper says that unequal processors are supported, not how. An instance of weight 2 is twice as fast: its
-load is divided by its weight, and the mean is the load per weight if all were equally busy.
+The paper says that unequal processors are supported, but not how. An instance of weight 2 is twice as fast:
+its load is divided by its weight, and the mean is the load per weight if all were equally busy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def fair_load(loads: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """Equation 14: load per weight when all instances are equally busy."""
+    """Equation 14: load per weight if all instances were equally busy."""
     return float(loads.sum() / weights.sum())
 
 

@@ -1,33 +1,34 @@
-"""Which partitions leave the straggler: simulated annealing for the largest migration impact.
+"""Chooses the partitions that leave the straggler: simulated annealing for the largest migration impact.
 
-Paper: Ls-Stream, algorithm 1 and equations 22 to 25 and 30 to 32. A set of partitions is worth
+Paper: Ls-Stream, algorithm 1 and equations 22 to 25 and 30 to 32. The value of a set of partitions is
 
-    ΔR   what it takes off the difference between straggler and receiver             (22), (23)
-    lb   what it takes off the sojourn times of both, by M/M/1 (`sojourn.py`)        (24)
+    ΔR   its reduction of the difference between straggler and receiver              (22), (23)
+    lb   its reduction of the sojourn times of both, by M/M/1 (`_sojourn`)           (24)
     mif  (ΔR + lb) / rows that must move                                             (25)
 
-Neighbours differ in one partition, or in two where one alone would leave the limits: one goes, one stays
-instead. (With single flips, as printed, a set that fills the limits has no neighbours.) A better one is
-taken, a worse one with probability e^((new − old) / T) (32), and T falls by a factor after every `card(SP)`
-neighbours, as in algorithm 1.
+Neighbours differ in one partition, or in two where one alone would leave the limits: one leaves the set,
+one joins it. (With single flips, as printed, a set that fills the limits has no neighbours.) A better set
+is accepted, a worse one with probability e^((new − old) / T) (32), and T falls by a factor after every
+`card(SP)` neighbours, as in algorithm 1.
 
 Where we differ, and why:
 
-- (26) asks for the smallest mif under "minimize"; the text below (25), step 22 and the conclusion want the
+- (26) asks for the smallest mif under "minimize"; the text below (25), step 22 and the conclusion ask for the
   largest, and only that makes sense. We maximise.
-- ΔR is a load and lb a time. Each is divided by what it could be at most (the difference there is; the two
-  sojourn times), rows by the straggler's, and T by the mif of the start. So γ, units and scale do not matter.
+- ΔR is a load and lb a time. Each is divided by its largest possible value (the present difference; the two
+  sojourn times), rows by the straggler's, and T by the mif of the start. So γ, units and scale do not
+  matter.
 - The printed start adds partitions at random and stops at the first one that leaves the straggler above the
-  threshold, which nearly any first one does: the start is the empty set. We start with what fits greedily:
-  most load per row first, or most load first, whichever brings more relief.
-- Step 20 accepts a set that meets (30) *or* (31). Meeting one alone may overload the receiver or relieve
-  nobody, so we ask for both. Often no set meets both: while R_h + R_l > 2 · (1 + α) · mean one receiver
+  threshold, which nearly any first one does: the start is the empty set. We start with a greedy fill: most
+  load per row first, or most load first, whichever brings more relief.
+- Step 20 accepts a set that meets (30) *or* (31). Meeting one alone may overload the receiver or bring no
+  relief, so we require both. Often no set meets both: while R_h + R_l > 2 · (1 + α) · mean one receiver
   cannot take enough. (30) then becomes: at least the relief of the start.
-- Algorithm 1 returns the last set accepted; we return the best one seen.
+- Algorithm 1 returns the last set accepted; we return the best one found.
 
-Guarantee: the relief lies between `least` (or what the start reached, if less) and `most`, exclusive; the
-mif is never below the start's; the same random numbers give the same answer; it ends after
-steps · card(SP) neighbours.
+Guarantee: the relief lies between `least` (or that of the start, if less) and `most`, exclusive; the mif is
+never below the start's; the same random numbers give the same answer; the search ends after steps ·
+card(SP) neighbours.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ from tidegate.kernels import compiled
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Rows per batch that count as none: what is left of a rate when all of it was subtracted, up to rounding.
+#: Rates below this count as zero: the rounding error after subtracting all of a rate.
 NO_RATE = 1e-6
 
 
 @dataclass(frozen=True)
-class Annealing:
-    """How long to search: T starts at 1 and is multiplied by `cooling`, `steps` times."""
+class PartitionAnnealing:
+    """The length of the search: T starts at 1 and is multiplied by `cooling`, `steps` times."""
 
     cooling: float = 0.75
     steps: int = 20
@@ -74,12 +75,12 @@ def choose_partitions(
     ends: Ends,
     least: float,
     most: float,
-    annealing: Annealing,
+    annealing: PartitionAnnealing,
     draw: int = 0,
 ) -> NDArray[np.bool_]:
-    """Marks those of the straggler's partitions that should leave; none where nothing fits below `most`.
+    """Marks the straggler's partitions that should leave; none where nothing fits below `most`.
 
-    The relief asked for is at least `least`. `draw` tells one decision from the next, with the same seed.
+    The relief is at least `least`, where possible. `draw` varies the random numbers between decisions.
     """
     start = _start(loads, rows, least, most)
     if not start.any():
@@ -89,7 +90,7 @@ def choose_partitions(
     picks = generator.integers(0, len(loads), (neighbours, 2))
     coins = generator.random(neighbours)
     floor = min(least, float(loads[start].sum()))
-    # A set without a single stored row costs nothing to move, but mif must stay a number: it counts as one.
+    # A set without stored rows counts as one row, so that mif stays finite.
     one = 1.0 / max(float(rows.sum()), 1.0)
     return _anneal(
         loads, rates, one * rows, start, ends.packed(), floor, most, one, picks, coins, annealing.cooling
@@ -110,7 +111,7 @@ def _start(
 def fill(
     loads: NDArray[np.float64], order: NDArray[np.int64], least: float, most: float
 ) -> NDArray[np.bool_]:
-    """Marks what fits below `most` in this order, until it adds up to `least`."""
+    """Marks the partitions that fit below `most`, in this order, until their loads add up to `least`."""
     chosen = np.zeros(loads.size, np.bool_)
     relief = 0.0
     for place in range(order.size):
@@ -125,7 +126,7 @@ def fill(
 
 @compiled
 def _sojourn(load: float, rate: float, capacity: float) -> float:
-    """Equation 20 with E/μ = R/C: 1 / (μ − E) = (R/C) / (E · (1 − R/C)). None come: none wait."""
+    """Equation 20 with E/μ = R/C: 1 / (μ − E) = (R/C) / (E · (1 − R/C)). Zero without input."""
     if load <= 0.0 or rate <= NO_RATE:
         return 0.0
     if load >= capacity:
@@ -137,7 +138,7 @@ def _sojourn(load: float, rate: float, capacity: float) -> float:
 @compiled
 def _impact(ends: NDArray[np.float64], load: float, rate: float, rows_share: float) -> float:
     heavy, light, heavy_rate, light_rate, heavy_capacity, light_capacity = ends
-    # (23) over the difference that could go: in loads per capacity, as unequal instances see them.
+    # (23) divided by the present difference, in loads per capacity because instances may be unequal.
     difference = heavy / heavy_capacity - light / light_capacity
     balance = load * (1.0 / heavy_capacity + 1.0 / light_capacity) / difference
     before = _sojourn(heavy, heavy_rate, heavy_capacity) + _sojourn(light, light_rate, light_capacity)

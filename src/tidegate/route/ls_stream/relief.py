@@ -8,13 +8,14 @@ must be
          and  w_l·R̄·(1 − α) − R_l                so that the receiver comes up to it (only if α < 1)  (27)
     below     (R_h·w_l − R_l·w_h) / (w_h + w_l)  so that the straggler stays the busier of the two    (31)
 
-Which partitions: `partition_annealing.py`, also where no set meets both conditions.
+`partition_annealing.py` chooses the partitions, also where no set meets both conditions.
 
-Guarantee, from (31) alone: both instances end up strictly between where they began. So the heaviest load
-never grows, the lightest never shrinks, the imbalance (13) never grows, and steps on the same loads come to
-an end.
+Guarantee, from (31) alone: both instances end up strictly between their previous loads. So the heaviest
+load never grows, the lightest never shrinks, the imbalance (13) never grows, and steps on the same loads
+end.
+
 The price of (31): where partitions are large, one that would lower the imbalance stays because its new
-instance would be the busier one. The paper's way; more partitions per instance are the remedy.
+instance would be the busier one. This is the paper's rule; more partitions per instance are the remedy.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.route.ls_stream.deviation import fair_load
-from tidegate.route.ls_stream.partition_annealing import Annealing, Ends, choose_partitions
+from tidegate.route.ls_stream.partition_annealing import Ends, PartitionAnnealing, choose_partitions
 from tidegate.route.ls_stream.partition_load import per_instance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: How busy the straggler is taken to be. Queueing theory needs a capacity; the choice between sets only needs
-#: that the straggler's queue is long and still has an average.
+#: Assumed utilisation of the straggler. Queueing theory needs a capacity; the choice between sets only needs
+#: that the straggler's queue is long and its mean finite.
 STRAGGLER_BUSY = 0.95
 #: Keeps rounding of long sums from turning "strictly below" into "equal".
 _ROUNDING = 1e-9
@@ -40,12 +41,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Partitions:
-    """What is known of each partition: arrays of one length."""
+    """Statistics of each partition: arrays of one length."""
 
     loads: NDArray[np.float64]
-    #: Rows that come per batch.
+    #: Input rows per batch.
     rates: NDArray[np.float64]
-    #: Rows in the state: what a move costs.
+    #: Rows in the state: the cost of a move.
     rows: NDArray[np.float64]
 
 
@@ -54,7 +55,7 @@ def relieved(
     table: NDArray[np.int64],
     weights: NDArray[np.float64],
     alpha: float,
-    annealing: Annealing,
+    annealing: PartitionAnnealing,
     draw: int = 0,
 ) -> NDArray[np.int64] | None:
     """The table after one step; None where no partition of the straggler may move."""

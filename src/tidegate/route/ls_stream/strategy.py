@@ -6,18 +6,17 @@ Paper: Ls-Stream (Lightening Stragglers in Join Operators), sections III to V.
               ─▶ imbalance LI (13) > α ? ─▶ annealing over the straggler's partitions (algorithm 1)
               ─▶ the table: partition → instance, one entry each
 
-One pair of instances a batch, as in the paper, or more (`pairs`). The pause and the four steps of a migration
-in the paper (block, move, rename, release) are the barrier between two batches here.
+One pair of instances per batch, as in the paper, or more (`pairs`). The pause and the four steps of a
+migration in the paper (block, move, rename, release) are the barrier between two batches here.
 
-Guarantees: the table has one entry per partition, whatever and however much has moved. At or below the
-threshold nothing moves. The imbalance, on the loads seen, never grows, and on loads that stay the same moving
-comes to an end (`relief.py`). A partition is never cut, so one that alone is above the threshold keeps its
-instance there, and what else lies on that instance leaves it.
-The same load, assignment and memory give the same answer.
+Guarantees: the table has one entry per partition, however much has moved. At or below the threshold nothing
+moves. The imbalance, on the observed loads, never grows, and on constant loads moving ends (`relief.py`). A
+partition is never cut, so one that alone exceeds the threshold keeps its instance there, and the other
+partitions of that instance leave. The same load, assignment and memory give the same answer.
 
-Ours: `weights` (speed of each instance; the paper says it supports that and not how), `pairs`, `history`.
-What the paper prints wrongly is said in the file that does it right: `partition_annealing.py` (the start, min
-and max, or and and), `input_rates.py` (equation 4), `sojourn.py` (18), `partition_load.py` (the example).
+Ours: `weights` (speed of each instance; the paper says that it supports this but not how), `pairs`,
+`history`. Errors in the paper are described in the file that corrects them: `partition_annealing.py` (the
+start, min and max, or and and), `partition_load.py` (equation 4, the example).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import check_instances, first_table
 from tidegate.route.load import Load
 from tidegate.route.ls_stream.deviation import deviation
-from tidegate.route.ls_stream.partition_annealing import Annealing
+from tidegate.route.ls_stream.partition_annealing import PartitionAnnealing
 from tidegate.route.ls_stream.partition_load import partition_loads, per_instance, trimmed_rates
 from tidegate.route.ls_stream.relief import Partitions, relieved
 from tidegate.route.resizing import resettled
@@ -45,21 +44,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LsStream:
-    """Knobs; the first two have the paper's defaults."""
+    """The settings; the first two have the paper's defaults."""
 
-    #: Share of memory in the load, the rest is compute: more moves big partitions, less moves busy ones.
+    #: Share of memory in the load, the rest is compute: higher moves big partitions, lower moves busy ones.
     gamma: float = 0.5
-    #: Imbalance that is still accepted: lower balances better and moves more.
+    #: The largest accepted imbalance: lower balances better and moves more.
     alpha: float = 1.0
     #: Annealing: how fast it cools, how many temperatures, and the seed of its random numbers.
     cooling: float = 0.75
     steps: int = 20
     seed: int = 0
-    #: Speed of each instance, relative to the others; none: all the same.
+    #: Relative speed of each instance; None: all the same.
     weights: tuple[float, ...] | None = None
-    #: Stragglers that are relieved between two batches; the paper does one at a time.
+    #: Stragglers relieved between two batches; the paper relieves one.
     pairs: int = 1
-    #: Batches whose input rates are averaged; from 3 on the highest and lowest are left out.
+    #: Batches whose input rates are averaged; from 3 on without the highest and the lowest.
     history: int = 5
 
     def __post_init__(self) -> None:
@@ -89,7 +88,7 @@ class LsStream:
         return "ls-stream"
 
     def first(self, partitions: int, instances: int) -> Assignment:
-        """Neighbouring partitions together, as many as an instance is fast."""
+        """Neighbouring partitions together, in proportion to the speed of the instance."""
         table = first_table(partitions, instances)
         if self.weights is not None:
             table = _weighted_table(partitions, self._weights(instances))
@@ -110,7 +109,7 @@ class LsStream:
             table, moved = after, True
         if not moved:
             return current, {"rates": remembered}
-        # Rates were counted per instance: after a move they are those of other partitions.
+        # Rates are per instance: after a move they belong to other partitions.
         return replace(current, table=tuple(table.tolist())), {"rates": []}
 
     def resize(self, load: Load, current: Assignment, instances: int) -> Assignment:
@@ -121,16 +120,16 @@ class LsStream:
         return replace(current, instances=instances, table=tuple(after.tolist()))
 
     @property
-    def _annealing(self) -> Annealing:
-        return Annealing(self.cooling, self.steps, self.seed)
+    def _annealing(self) -> PartitionAnnealing:
+        return PartitionAnnealing(self.cooling, self.steps, self.seed)
 
     def _partitions(
         self, load: Load, table: NDArray[np.int64], instances: int, memory: Memory
     ) -> tuple[Partitions, list[list[float]]]:
-        """What is known of each partition, input rates averaged by instance; and the rates to remember."""
+        """Statistics of each partition, with input rates averaged by instance; and the rates to remember."""
         work = load.partitions
         now = per_instance(work.probes.sum(axis=0).astype(np.float64), table, instances)
-        # Rates of another number of instances are from before a resize, and tell nothing about these.
+        # Rates of another number of instances are from before a resize and do not apply.
         before = [rates for rates in memory.get("rates", []) if len(rates) == instances]
         rates = [*before, now.tolist()][-self.history :]
         usual = trimmed_rates(np.array(rates, np.float64))
@@ -162,7 +161,7 @@ class LsStream:
 
 
 def _weighted_table(partitions: int, weights: NDArray[np.float64]) -> tuple[int, ...]:
-    """Ranges of partitions in proportion to the weights, at least one for everybody."""
+    """Ranges of partitions in proportion to the weights, at least one per instance."""
     n = len(weights)
     ends = np.rint(np.cumsum(weights) / weights.sum() * partitions).astype(np.int64)
     for instance in range(n):

@@ -1,30 +1,32 @@
-"""Configuration: how much to drop in each region, so that queries keep as much of their worth as they can.
+"""Configuration: how much to drop in each region, so that queries keep as much of their QoS as possible.
 
-Paper: sifters, section IV-C, equation 10. Given a region's QoS A (what its rows are worth to all queries) and
+Paper: sifters, section IV-C, equation 10. Given a region's QoS A (the value of its rows to all queries) and
 its frequency f (its share of the rows), choose drop thresholds d:
 
-    least  Σ A·d      such that   Σ f·d = 1 − z               the server gets the share z of all rows
+    minimise  Σ A·d   such that   Σ f·d = 1 − z               the server gets the share z of all rows
                                   0 ≤ d ≤ 1
-                                  lowest ≤ d ≤ lowest + Δ     in every region that some query asks about
+                                  lowest ≤ d ≤ lowest + Δ     in every region that some query intersects
 
-The paper bounds the difference of every pair of regions; with the lowest threshold as one more variable there
-are l bounds, and the program needs no solver. Regions that no query asks about cost nothing: they are dropped
-first. For the others, let the lowest threshold fall while regions at the top make up for it: rows of the
-region whose turn it is, worth A/f each, are dropped in place of rows from everywhere, worth ΣA/Σf each. That
-pays as long as the region's rows are worth less than the mean. So at the optimum
+The paper bounds the difference of every pair of regions. With the lowest threshold as one more variable
+there are l bounds, and the program needs no solver. Regions that no query intersects cost nothing: they are
+dropped first. For the others, lower the lowest threshold and raise regions at the top to compensate: rows
+of the next region, with a value of A/f each, are dropped in place of rows from everywhere, with a value of
+ΣA/Σf each. That gains as long as the region's rows are worth less than the mean. So at the optimum
 
     d = lowest + Δ   where a row is worth less than the mean of all,     d = lowest   elsewhere,
 
-and `lowest` follows from the volume. Where that would leave [0, 1], the lowest or the highest threshold is at
-the wall, and regions are raised by Δ in the order of A/f, the last one in part. Sorting is all it takes.
+and `lowest` follows from the volume. Where that would leave [0, 1], the lowest or the highest threshold is
+at the bound, and regions are raised by Δ in the order of A/f, the last one in part. Sorting is all it
+takes.
 
-Guarantee: the optimum, up to rounding, in O(l log l); the volume is met; regions whose rows are worth the
-same get the same threshold. Δ = 1 is the fractional knapsack, Δ = 0 drops evenly wherever somebody asks.
+Guarantee: the optimum, up to rounding, in O(l log l); the volume is met; regions whose rows have the same
+value get the same threshold. Δ = 1 is the fractional knapsack, Δ = 0 drops evenly wherever a query asks for
+rows.
 
 Where we differ: without fairness the paper fills regions in the order of A; the optimum is in the order of
-A/f. A region without any sample row may have any threshold: where queries ask about it, it gets the lowest,
-so that what turns up there is treated as kindly as fairness allows; where none does, it is treated like its
-equals.
+A/f. A region without any sample row may have any threshold. Where queries intersect it, it gets the lowest,
+so that rows that appear there later are dropped as little as fairness allows; elsewhere it is treated like
+other such regions.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ from tidegate.errors import FlowError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: A frequency up to here is none: a row of it would be worth more than a float can say.
+#: Frequencies up to this count as zero: the value of a row would overflow a float.
 NO_ROWS = 1e-300
-#: Worths of a row that differ by less than this are the same but for rounding.
+#: Row values that differ by less than this are equal up to rounding.
 SAME = 1e-12
-#: How far frequencies may be from adding up.
+#: Tolerance of the sum of frequencies.
 ROUNDING = 1e-9
 
 
@@ -56,8 +58,8 @@ def configure(
 ) -> NDArray[np.float64]:
     """The best drop threshold of every region.
 
-    `nonempty` tells which regions a query asks about; `unplaced` is the share of rows that are in no region
-    (with a null, say) and always pass, so that the frequencies add up to 1 − unplaced.
+    `nonempty` marks the regions that a query intersects; `unplaced` is the share of rows that are in no
+    region (with a null, for example) and always pass, so that the frequencies add up to 1 − unplaced.
     """
     _check(frequencies, z, fairness, unplaced)
     thresholds = np.empty(len(frequencies))
@@ -74,7 +76,7 @@ def configure(
 def _asked(
     region_qos: NDArray[np.float64], f: NDArray[np.float64], drop: float, fairness: float
 ) -> NDArray[np.float64]:
-    """Thresholds of regions that queries ask about, together dropping this share of all rows."""
+    """Thresholds of regions that queries intersect, together dropping this share of all rows."""
     rows = f.sum()
     if rows <= NO_ROWS:
         return np.zeros(len(f))
@@ -87,14 +89,14 @@ def _asked(
 def _raised(
     worth: NDArray[np.float64], f: NDArray[np.float64], drop: float, most: float
 ) -> NDArray[np.float64]:
-    """How far above the lowest threshold: by `most`, cheapest rows first, until this share is dropped."""
+    """The height above the lowest threshold: `most`, cheapest rows first, until this share is dropped."""
     raised = np.zeros(len(f))
     if most <= 0 or drop <= 0:
         return raised
     order = np.argsort(worth, kind="stable")
     ordered, before = worth[order], np.concatenate(([0.0], np.cumsum(f[order] * most)))
     last = min(int(np.searchsorted(before[1:], drop)), int(np.isfinite(ordered).sum()) - 1)
-    # Equals of the last one share what is left.
+    # Regions with the same value as the last one share the rest.
     begin = int(np.searchsorted(ordered, ordered[last] * (1 - SAME)))
     end = int(np.searchsorted(ordered, ordered[last] * (1 + SAME), side="right"))
     raised[order[:begin]] = most

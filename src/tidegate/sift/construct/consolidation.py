@@ -1,31 +1,32 @@
-"""Query consolidation: what the rows of each region are worth to all queries together.
+"""Query consolidation: the value of the rows of each region to all queries together.
 
-Paper: sifters, section IV-A.2 and IV-B, equations 5 to 9. The share of a query's rows that lie in a region is
-taken from the region's frequency f and the part of its volume that the query covers, as if rows were spread
-evenly within a region:
+Paper: sifters, section IV-A.2 and IV-B, equations 5 to 9. The share of a query's rows that lie in a region
+is estimated from the region's frequency f and the part of its volume that the query covers, as if rows were
+spread evenly within a region:
 
     data(q, S) = f(S) · |S ∩ q| / |S|             rows of q in S, as a share of all rows
-    C(q, S)    = data(q, S) / Σ_S data(q, S)      what S adds to the completeness of q if nothing is dropped
+    C(q, S)    = data(q, S) / Σ_S data(q, S)      contribution of S to the completeness of q without drops
     A(S)       = Σ_q α·w·C(q, S)                  region QoS
-    B          = Σ_q w·(1 − α)                    what is there even if nothing passes
+    B          = Σ_q w·(1 − α)                    the QoS that remains even if nothing passes
     V*         = B + Σ_S (1 − d(S))·A(S)          the overall QoS under drop thresholds d (equation 9)
 
-Several boxes of one query share its one denominator. It is one pass over the queries, and each sees only the
-regions that it meets (`covering.py`).
+Several boxes of one query share its denominator. One pass over the queries suffices, and each query visits
+only the regions that it intersects (`covering.py`).
 
-Rows are not spread evenly: a query that lies across a cut may have its rows on one side of it. Where the
-sample is given, its rows tell, and the estimate above counts as one more row:
+Rows are not spread evenly: a query that crosses a cut may have its rows on one side of it. Where a sample
+is given, its rows decide, and the estimate above counts as one more row:
 
     C(q, S)    = (sample rows of q in S + C by volume) / (sample rows of q + 1)
 
-A query without sample rows, as most small ones are, is thus seen as in the paper; without a sample all are.
+A query without sample rows, as most small ones are, is thus treated as in the paper; without a sample all
+are.
 
 Where else the paper is open, or we differ:
 
 - A has no factor (1 − d): equation 5 carries it, but 9 applies it.
-- A query without data (no row in any of its regions, or all of it outside of the domain) is complete whatever
-  is dropped, as in the paper's experiments: all of its weight is in B. It still makes regions non-empty,
-  which costs nothing: such a region has no rows, so any threshold that is fair will do.
+- A query without data (no row in any of its regions, or all of it outside of the domain) is complete
+  whatever is dropped, as in the paper's experiments: all of its weight is in B. It still makes regions
+  non-empty, which costs nothing: such a region has no rows, so any fair threshold will do.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ from tidegate.sift.regions import Regions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: How far weights may be from adding up to 1.
+#: Tolerance of the sum of weights.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Consolidated:
-    """The queries as regions see them; equation 9 needs nothing else."""
+    """The queries consolidated by region: the input of equation 9."""
 
     #: A, per region.
     region_qos: NDArray[np.float64]
@@ -60,8 +61,8 @@ class Consolidated:
     constant: float
     #: Which regions some query intersects.
     nonempty: NDArray[np.bool_]
-    #: The share of all rows that each query asks for, by its sample rows if there are any, else by volume.
-    #: Zero: there is no data for it.
+    #: The share of all rows that each query contains, by its sample rows if there are any, else by volume.
+    #: Zero: the query has no data.
     query_shares: NDArray[np.float64]
 
     def overall_qos(self, thresholds: NDArray[np.float64]) -> float:
@@ -79,7 +80,7 @@ def consolidate(
 ) -> Consolidated:
     """Region QoS A and constant B; weights and alphas are those of the queries, and weights add up to 1.
 
-    With a sample, coordinates (rows, axes), its rows tell where those of a query lie; without, volumes do.
+    With a sample, coordinates (rows, axes), its rows locate those of a query; without one, volumes do.
     """
     _check(boxes, weights, alphas)
     gain = alphas * weights
@@ -137,22 +138,27 @@ def _consolidate(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
     """Region QoS, non-empty regions, query shares; the boxes of query q are order[ends[q - 1] : ends[q]].
 
-    The sample is the places of its rows, by the first axis, their regions, and the share that each row is.
+    The sample is the places of its rows, sorted by the first axis, their regions, and the share of a row.
     """
     count, n, (at, region_at, row_share) = len(frequencies), len(walls[0]), sample
     region_qos, nonempty, query_shares = np.zeros(count), np.zeros(count, np.bool_), np.zeros(len(ends))
-    low, high, met, waiting = np.empty(n), np.empty(n), np.empty(count, np.int32), np.empty(count, np.int32)
+    low, high, touched, waiting = (
+        np.empty(n),
+        np.empty(n),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+    )
     rows = np.empty(len(region_at), np.int64)
-    # Of the query at hand: its data by volume and its sample rows in each region, and where it has been.
+    # Of the current query: its data by volume and its sample rows in each region, and the visited regions.
     data, seen = np.zeros(count), np.zeros(count)
     known, been = np.zeros(count, np.bool_), np.empty(count, np.int32)
     begin = 0
     for query in range(len(ends)):
         places, share, found = 0, 0.0, 0
         for box in order[begin : ends[query]]:
-            steps = meet(tree, low, high, met, waiting) if clip(extents, box, walls, low, high) else 0
+            steps = meet(tree, low, high, touched, waiting) if clip(extents, box, walls, low, high) else 0
             for step in range(steps):
-                region = met[step]
+                region = touched[step]
                 part = covered(low, high, bounds, region, walls)
                 if part > 0:
                     places = _visit(region, known, been, places)
@@ -180,7 +186,7 @@ def _consolidate(
 
 @compiled
 def _visit(region: int, known: NDArray[np.bool_], been: NDArray[np.int32], places: int) -> int:
-    """Note a region, once; how many have been noted."""
+    """Record a region once; return the number of recorded regions."""
     if known[region]:
         return places
     known[region] = True

@@ -1,7 +1,7 @@
-"""Which of a few rows a box holds: a search on the first axis, and a look at what is left.
+"""Finds which of a few rows a box contains: a binary search on the first axis, then comparisons.
 
-For samples and experiments. The stream itself goes through an index of the queries, which is the other way
-round: which boxes hold a row.
+For samples and experiments. The stream itself uses the query index, which is the reverse: the boxes that
+contain a row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def by_first_axis(rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """An order of rows, given as coordinates (rows, axes), and their places (axes, rows) in this order."""
+    """The order of rows, coordinates (rows, axes), by their first axis, and their places (axes, rows)."""
     order = np.argsort(rows[:, 0])
     return order, np.ascontiguousarray(places(rows[order]).T)
 
@@ -31,7 +31,7 @@ def held(
     box: int,
     found: NDArray[np.int64],
 ) -> int:
-    """Put the rows that lie in the box into `found`, and say how many; `at` is sorted by its first axis."""
+    """Write the rows inside the box to `found` and return their number; `at` is sorted by its first axis."""
     begin, end = np.searchsorted(at[0], low[box, 0]), np.searchsorted(at[0], high[box, 0])
     count = 0
     for row in range(begin, end):

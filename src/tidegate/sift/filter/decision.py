@@ -1,19 +1,19 @@
-"""Decision: which rows of a region are dropped, so that it loses just its share of them.
+"""Decision: which rows of a region are dropped, so that the region loses exactly its share of them.
 
 Paper: sifters, section IV-A. At the edge two counters per region decide, without random numbers: a row is
-dropped if sending it would let the share of dropped rows go below the threshold d of its region,
+dropped if sending it would let the share of dropped rows fall below the threshold d of its region,
 
     drop  ⇔  dropped + 1/2 < d · offered        (offered with this row)
 
-Guarantee: after any number of rows of a region, dropped differs from d · offered by at most one half, as long
-as samples leave enough rows to drop. The one half is ours: as printed, the rule rounds up and drops the first
-row of every region with d > 0, which is too much where filters are replaced often, regions are many and nodes
-are many; rounding to the nearest has no such drift.
+Guarantee: after any number of rows of a region, dropped differs from d · offered by at most one half, as
+long as samples leave enough rows to drop. The one half is ours: as printed, the rule rounds up and drops
+the first row of every region with d > 0. That is too much where filters are replaced often and there are
+many regions and nodes; rounding to the nearest has no such drift.
 
-A share of the rows are samples (section II-E): marked, and passed whatever the threshold is, so that the
-server sees what is offered. They count as offered, not as dropped, so other rows make up for them. The
-position of a row in its stream decides, through a hash (SplitMix64): every k-th row would always hit the same
-one of k sensors that take turns. A row in no region always passes; it is counted as region `count`.
+A share of the rows are samples (section II-E): marked, and passed regardless of the threshold, so that the
+server sees what is offered. They count as offered, not as dropped, so other rows are dropped in their
+place. A hash (SplitMix64) of the row's position in its stream selects them: every k-th row would always hit
+the same one of k sensors that alternate. A row in no region always passes; it is counted as region `count`.
 
 A server decides without counters, because replays must agree: `keep_by_hash` takes 64 hashed bits of a row,
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tidegate.sift.filter.sifter import Sifter
 
-#: What is decided about a row: kept rows are above DROP, rows to mark are SAMPLE.
+#: The decision about a row: kept rows are above DROP, rows to mark are SAMPLE.
 DROP, KEEP, SAMPLE = 0, 1, 2
 #: 2^-53: turns the upper 53 bits of a hash into a share in [0, 1), exactly.
 UNIT = 2.0**-53
@@ -44,7 +44,7 @@ UNIT = 2.0**-53
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """Rows of each region under one sifter; the last entry is of rows in no region."""
+    """Rows of each region under one sifter; the last entry counts rows in no region."""
 
     offered: NDArray[np.int64]
     dropped: NDArray[np.int64]
@@ -56,17 +56,17 @@ class Counters:
 
 
 class Gate:
-    """A sifter at work on one stream: batches of coordinates in, verdicts out; counters go on and on."""
+    """A sifter applied to one stream: batches of coordinates in, verdicts out; counters accumulate."""
 
     def __init__(self, sifter: Sifter, *, seed: int = 0, position: int = 0) -> None:
         self.sifter = sifter
         self.lookup = Lookup.of(sifter.regions)
         self.counters = Counters.zero(sifter.regions.count)
-        #: Nodes with other seeds sample other positions.
+        #: Nodes with different seeds sample different positions.
         self.seed = seed
         #: Rows seen so far, over all sifters.
         self.position = position
-        # Rows in no region are never dropped: a threshold of 0 says so without another branch.
+        # Rows in no region are never dropped: a threshold of 0 needs no extra branch.
         self._thresholds = np.append(sifter.thresholds, 0.0)
 
     def decide(self, coordinates: Sequence[NDArray[np.float64]]) -> NDArray[np.uint8]:
@@ -146,7 +146,7 @@ def _share(bits: np.uint64) -> float:
 
 @compiled
 def _mixed(number: np.uint64) -> np.uint64:
-    """SplitMix64's output function: neighbours become unlike."""
+    """SplitMix64's output function: decorrelates neighbouring numbers."""
     x = (number + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

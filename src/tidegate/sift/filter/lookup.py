@@ -1,8 +1,8 @@
-"""`Lookup`: the region of a row in constant time per axis, whatever the tree of cuts looks like.
+"""`Lookup`: the region of a row in constant time per axis, for any tree of cuts.
 
 Paper: sifters, section II-D asks for a fast lookup, section V finds a region by O(n lg l) comparisons. Here
-each axis has its distinct cuts in order, and a table of equal-width buckets over the span of these cuts; in
-each bucket lie at most `steps` cuts (nearly always one). For a coordinate x of an axis
+each axis has its distinct cuts in order, and a table of equal-width buckets over the span of these cuts;
+each bucket contains at most `steps` cuts (nearly always one). For a coordinate x of an axis
 
     bucket = truncate(min(max((x - origin) * scale, 0.0), buckets - 1))
     rank   = base[bucket] + (x >= cuts[base[bucket]]) + … + (x >= cuts[base[bucket] + steps - 1])
@@ -11,18 +11,16 @@ where rank is the number of cuts at or below x, `cuts` is padded by `steps` NaN,
 number of cuts in lower buckets. The region is cells[Σ rank × stride over the axes].
 
 Guarantee: the same as walking the tree, for every coordinate, also far outside of the domain and at ±inf.
-Rounding does no harm: subtracting, scaling and truncating never change the order of two coordinates, and
-cuts went into their buckets by the same formula. So a cut in a lower bucket is below x, one in a higher
-bucket above it, and the comparisons settle the rest. The formula is plain float64 and integer arithmetic,
-without anything that a compiler or SQL could do in another way; Spark repeats it bit by bit over array
+Rounding is harmless: subtracting, scaling and truncating never change the order of two coordinates, and
+cuts are assigned to buckets by the same formula. So a cut in a lower bucket is below x, one in a higher
+bucket above it, and the comparisons decide the rest. The formula is plain float64 and integer arithmetic,
+without anything that a compiler or SQL could do differently; Spark repeats it bit by bit over array
 literals.
 
 A NaN coordinate (null) on any axis: no region, which is number `count`.
 
-Where cells would be more than 2^20 (many axes), or cuts lie so close that buckets would be too many,
+Where there would be more than 2^20 cells (many axes), or cuts are so close that buckets would be too many,
 `exact_walk` is set and the tree is walked. A lookup is derived from the regions, never stored or sent.
-
-The tables of a lookup, derived from a tree of cuts; `lookup` has the formula that they are made for.
 """
 
 from __future__ import annotations
@@ -43,9 +41,9 @@ if TYPE_CHECKING:
     from tidegate.sift.regions import Regions
 
 
-#: More cells than this would not stay in a core's cache, and on Spark not in a plan.
+#: More cells than this would not fit into a core's cache, nor into a Spark plan.
 CELLS_MAX = 2**20
-#: Two bytes each: a few of these tables stay in the nearest cache.
+#: Two bytes each: a few of these tables fit into the L1 cache.
 BUCKETS_MAX = 2**12
 #: Comparisons in a bucket. More of them would cost as much as walking the tree.
 STEPS_MAX = 4
@@ -72,12 +70,12 @@ def axis_table(cuts: NDArray[np.float64], stride: int) -> AxisTable | None:
     for steps in range(1, STEPS_MAX + 1):
         buckets = 1
         while buckets <= BUCKETS_MAX:
-            # One bucket takes all, and must not multiply an infinite coordinate by zero.
+            # A single bucket covers everything; its scale must not multiply an infinite coordinate by zero.
             scale = buckets / span if buckets > 1 and span > 0 else 1.0
             if not isfinite(scale):
                 break
             held = np.clip((cuts - origin) * scale, 0.0, buckets - 1.0).astype(np.int64)
-            # Cuts are in order, and so are their buckets.
+            # Cuts are in order, and therefore their buckets.
             if (held[steps:] != held[:-steps]).all():
                 base = np.searchsorted(held, np.arange(buckets)).astype(np.int16)
                 return AxisTable(origin, scale, steps, stride, base, np.r_[cuts, np.full(steps, np.nan)])
@@ -86,7 +84,7 @@ def axis_table(cuts: NDArray[np.float64], stride: int) -> AxisTable | None:
 
 
 def cells_of(regions: Regions, cuts: list[NDArray[np.float64]], shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """The region of each cell: every cut halves a block of ranks, a region fills what is left to it."""
+    """The region of each cell: every cut divides a block of ranks, and a region fills its block."""
     table = np.empty(shape, np.int32)
     waiting = [(0 if len(regions.axis) else ~0, (0,) * len(shape), shape)]
     while waiting:
@@ -95,7 +93,7 @@ def cells_of(regions: Regions, cuts: list[NDArray[np.float64]], shape: tuple[int
             table[tuple(map(slice, low, high))] = ~node
             continue
         k = int(regions.axis[node])
-        # Ranks up to the cut's place among the cuts are below it. A cut outside of its block halves nothing.
+        # Ranks up to the cut's position are below it. A cut outside of its block divides nothing.
         above = int(np.searchsorted(cuts[k], regions.at[node])) + 1
         middle = min(max(above, low[k]), high[k])
         below, over = (int(child) for child in regions.children[node])
@@ -104,7 +102,7 @@ def cells_of(regions: Regions, cuts: list[NDArray[np.float64]], shape: tuple[int
     return table.reshape(-1)
 
 
-#: Added to the cell of a row that is in none; above every cell, and never carried by adding ranks.
+#: Added to the cell of a row that is in no region; above every cell, and adding ranks cannot overflow.
 NOWHERE = np.int32(2**30)
 
 
@@ -139,7 +137,7 @@ class Lookup:
         return cls(regions, found, cells_of(regions, cuts, shape))
 
     def regions(self, coordinates: Sequence[NDArray[np.float64]]) -> NDArray[np.int32]:
-        """The region of every row, given one array per axis; `count` for rows in none."""
+        """The region of every row, given one array per axis; `count` for rows in no region."""
         if self.exact_walk:
             return region_of(self.tree, np.stack(coordinates, axis=1))
         found = np.zeros(len(coordinates[0]), np.int32)
@@ -148,7 +146,7 @@ class Lookup:
         return found
 
     def add_ranks(self, coordinates: Sequence[NDArray[np.float64]], cell: NDArray[np.int32]) -> None:
-        """Adds the number of its cell to what `cell` holds for each row; at least NOWHERE: it is in none."""
+        """Add the cell number of each row to `cell`; a sum of NOWHERE or more: the row is in no region."""
         for column, t in zip(coordinates, self.tables, strict=True):
             _add_ranks(column, t.origin, t.scale, t.steps, t.stride, t.base, t.cuts, cell)
 

@@ -1,11 +1,11 @@
 """`Sifter`: the filter that is shipped to the sources, as one small value.
 
-Paper: sifters, sections II-D and IV-A: a complete partitioning of the data space, and for each region a drop
-threshold, the share of its rows that is not worth carrying. With it goes what it was made for (the throttler
-z, the fairness bound, the share of rows that bypass it as samples), so that a sifter explains itself.
+Paper: sifters, sections II-D and IV-A: a complete partitioning of the data space, and for each region a
+drop threshold, the share of its rows to drop. The value also contains its parameters (the throttler z, the
+fairness bound, the share of rows that bypass it as samples), so that a sifter is self-describing.
 
-It has two forms, which say exactly the same: JSON for people (cuts by column name, below/above as `cut 3` or
-`region 7`), and bytes for thin wires, little-endian:
+It has two equivalent forms: JSON for people (cuts by column name, below/above as `cut 3` or `region 7`),
+and compact bytes for slow links, little-endian:
 
     "TGSF"  format u8  width u8   axes u16   regions u32   text u32   version u64
     z f64   fairness f64   sample share f64
@@ -15,8 +15,8 @@ It has two forms, which say exactly the same: JSON for people (cuts by column na
     thresholds f64 × l
     CRC-32 of all of it, u32
 
-At most 22 bytes a region, whatever the number of axes, as long as regions are fewer than 32,768. What is
-damaged, foreign or of a newer format is an error that says so; it is never read as something else.
+At most 22 bytes a region, for any number of axes, as long as there are fewer than 32,768 regions. Damaged
+or foreign data, or a newer format, raises an error that says so.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class Sifter:
     axes: tuple[Axis, ...]
     regions: Regions
     thresholds: NDArray[np.float64]
-    #: Grows with every sifter of a stream: the newest one counts.
+    #: Increases with every sifter of a stream: the newest one applies.
     version: int = 0
-    #: The share of the offered volume that may pass: what the thresholds were configured for.
+    #: The admit ratio: the share of the offered volume that the thresholds were configured to let pass.
     z: float = 1.0
-    #: How far thresholds of regions that queries ask for may lie apart.
+    #: The largest difference between thresholds of regions that queries intersect.
     fairness: float = 1.0
-    #: The share of rows that is marked and bypasses the thresholds, to show the server what is offered.
+    #: The share of rows that are marked and bypass the thresholds, to show the server what is offered.
     sample_share: float = 0.0
-    #: Whose rows these are: a stream, for people who read it.
+    #: The name of the stream, for display.
     name: str = ""
 
     def __post_init__(self) -> None:
-        given = np.array(self.thresholds, np.float64)  # a copy: nobody changes it from outside
+        given = np.array(self.thresholds, np.float64)  # a copy, so that the caller cannot change it
         given.setflags(write=False)
         object.__setattr__(self, "thresholds", given)
         check_sifter(self.axes, self.regions, given, self.version, (self.z, self.fairness, self.sample_share))
@@ -130,14 +130,14 @@ class Sifter:
     @classmethod
     def from_bytes(cls, data: bytes) -> Sifter:
         wire = unpack(data)
-        # The checksum held, so the text is what was written.
+        # The checksum matched, so the text is what was written.
         text = json.loads(wire.text)
         axes = tuple(Axis.from_json(axis) for axis in text["axes"])
         return cls(axes, wire.regions, wire.thresholds, wire.version, *wire.share, text["name"])
 
     @classmethod
     def read(cls, data: bytes) -> Sifter:
-        """From either form; the first bytes tell which it is."""
+        """Read either form; the first bytes show which one it is."""
         if data.startswith(MAGIC):
             return cls.from_bytes(data)
         try:

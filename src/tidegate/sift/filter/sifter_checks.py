@@ -1,4 +1,4 @@
-"""What a sifter must be to be believed: checked whenever one is made, so also when it came over a wire."""
+"""Validates a sifter whenever one is made, and so also when it arrives over the network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_sifter(
     version: int,
     shares: tuple[float, float, float],
 ) -> None:
-    """FlowError that names what does not fit; `shares` are z, the fairness bound and the share of samples."""
+    """Raise a FlowError for an invalid part; `shares` are z, the fairness bound and the share of samples."""
     columns = [axis.column for axis in axes]
     if len(set(columns)) < len(columns) or len(columns) != len(regions.domain.low):
         raise _unfit("columns", f"{columns} for {len(regions.domain.low)} dimensions", "Name each one once")
@@ -41,7 +41,7 @@ def check_sifter(
 
 
 def _check_tree(regions: Regions, axes: int) -> None:
-    """Every cut but the first, and every region, is the successor of one cut, and reached from the first."""
+    """Every cut but the first, and every region, is the child of one cut and reachable from the first."""
     cuts = len(regions.axis)
     if len(regions.at) != cuts or regions.children.shape != (cuts, 2):
         raise _unfit("cuts", f"{cuts} axes, {len(regions.at)} points", "Give each cut an axis and a point")
@@ -63,12 +63,12 @@ def _check_tree(regions: Regions, axes: int) -> None:
 
 def _unfit(what: str, got: object, do: str) -> FlowError:
     return FlowError(
-        f"Not fit for a sifter: {what}", got=got, why="It would drop rows that nobody asked to drop", do=do
+        f"Not fit for a sifter: {what}", got=got, why="It would drop rows that should pass", do=do
     )
 
 
 def foreign(found: str) -> FlowError:
-    """For bytes or JSON that hold no sifter that we could read."""
+    """The error for bytes or JSON that do not contain a readable sifter."""
     return FlowError(
         "This is no sifter, or it is damaged",
         got=found,

@@ -1,4 +1,4 @@
-"""The bytes of a sifter; `sifter` draws the layout. All numbers come back exactly as they went."""
+"""The binary form of a sifter; `sifter.py` shows the layout. All numbers round-trip exactly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CRC = struct.Struct("<I")
 
 @dataclass(frozen=True, eq=False)
 class Wire:
-    """What travels: `text` is JSON of all that is not a number, `share` is z, fairness, share of samples."""
+    """The decoded content: `text` is JSON of the non-numeric parts; `share` is z, fairness, sample share."""
 
     text: str
     axes: int
@@ -51,7 +51,7 @@ def unpack(data: bytes) -> Wire:
     if not data.startswith(MAGIC) or len(data) < _HEAD.size + _CRC.size:
         raise foreign(f"{len(data)} bytes that begin with {data[:4]!r}, not with {MAGIC!r} and a whole head")
     _, form, width, axes, count, text_length, version, z, fairness, samples = _HEAD.unpack_from(data)
-    # Another format may end in another way, so it is told before the checksum is looked for.
+    # Another format may end differently, so the format is checked before the checksum.
     if form != FORMAT:
         raise foreign(f"format {form} of the binary form, not {FORMAT}")
     content, crc = data[: -_CRC.size], _CRC.unpack(data[-_CRC.size :])[0]

@@ -1,10 +1,10 @@
-"""Groups of boxes that bound the same axes, each for a tree of its own.
+"""Groups boxes that bound the same axes, each group for a tree of its own.
 
-Queries over many columns often name a few of them each. In a single tree every cut would double the boxes
-that do not care about its axis. So the axis on which most boxes are narrow takes all boxes that bound it;
-these are grouped by the other axes in the same manner, and so are the boxes that do not bound it. Boxes that
-are narrow nowhere stay together, and so do few: one more tree costs every row as much as comparing a hundred
-boxes. Queries that all name the same columns are one group.
+Queries over many columns often name only a few of them each. In a single tree every cut would duplicate the
+boxes that are unbounded on its axis. So the axis on which most boxes are narrow takes all boxes that bound
+it. These are grouped by the other axes in the same manner, and so are the boxes that do not bound it. Boxes
+that are narrow nowhere stay together, and so do small groups: one more tree costs every row as much as
+comparing a hundred boxes. Queries that all name the same columns are one group.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tidegate.sift.queries.axes import END, FIRST
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Fewer boxes than this, or than this part of all, do not get a tree of their own.
+#: Fewer boxes than this, or than the part below of all, do not get a tree of their own.
 SMALL = 128
 SMALL_PART = 1 / 64
-#: A box is narrow on an axis where it takes up at most this part of the bounds of all boxes.
+#: A box is narrow on an axis where it covers at most this part of the bounds of all boxes.
 NARROW = 0.125
-#: The axes are measured in so many steps, by so many boxes at most.
+#: The number of steps in which an axis is measured, and the most boxes used for it.
 STEPS = 64
 JUDGES = 4096
 
 
 def narrow_groups(low: NDArray[np.int64], high: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The boxes of each group, ascending; low and high are (boxes, axes). There is one group at least."""
+    """The boxes of each group, ascending; low and high are (boxes, axes). There is at least one group."""
     if len(low) < 2 * SMALL:
         return [np.arange(len(low))]
     narrow = np.array([_parts(low[:, k], high[:, k]) <= NARROW for k in range(low.shape[1])])
@@ -59,7 +59,7 @@ def _split(
 
 
 def _parts(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Which part of an axis each box takes up, in steps that hold equally many of the different bounds."""
+    """The part of an axis that each box covers, in steps that contain equally many distinct bounds."""
     every = (len(low) - 1) // JUDGES + 1
     bounds = np.unique(np.concatenate([low[::every], high[::every]]))
     steps = bounds[:: (len(bounds) - 1) // STEPS + 1]

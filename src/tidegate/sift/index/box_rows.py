@@ -1,10 +1,11 @@
-"""Which boxes of a tree hold a row: the compiled loops behind the query index.
+"""Finds the boxes of a tree that contain a row: the compiled loops behind the query index.
 
-Three steps over a block of rows, so that each keeps to one part of memory. Every row walks down to its cell.
-Then rows are taken cell by cell, which finds the bounds of a cell in the cache for all rows but the first
-(with 100,000 queries that alone doubles the speed); what a cell has more of, rows or boxes, is compared many
-at a time, and the other one by one (with 1,000 queries that doubles it). Last, what was found goes back into
-the order of rows; where several trees found something, their ascending runs are merged.
+Three steps over a block of rows, each local to one part of memory. First, every row descends to its cell.
+Then rows are processed cell by cell, so that the bounds of a cell are in the cache for all rows but the
+first (with 100,000 queries this alone doubles the speed). Of the rows and the boxes of a cell, the more
+numerous are compared many at a time, the others one by one (with 1,000 queries this doubles the speed).
+Last, the results are brought back into the order of rows; where several trees found something, their
+ascending runs are merged.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
     from tidegate.sift.index.box_tree import BoxTree
 
-#: Rows of a cell that are tried together: their places stay in the fastest cache.
+#: Rows of a cell that are compared together: their places fit into the L1 cache.
 AT_ONCE = 512
-#: So many axes are compared for all boxes of a cell, many at a time; the others for what is left, one by one.
+#: Axes compared for all boxes of a cell, many at a time; the others only for the remaining boxes, one by one.
 TOGETHER = 2
 
 
@@ -65,9 +66,9 @@ def find(
     begin: NDArray[np.int64],
     count: NDArray[np.int32],
 ) -> int:
-    """Write the queries of rows row_first … to `found`, those of the r-th from begin[r] on, ascending.
+    """Write the queries of rows row_first … to `found`, those of row r from begin[r] on, ascending.
 
-    `cells` are the cells of these rows; `found` has room for all their boxes; its new end is returned.
+    `cells` are the cells of these rows; `found` has room for all their boxes; returns its new end.
     """
     holds = np.empty(max(int(tree.size.max()), AT_ONCE), np.uint8)
     order = _by_cell(cells, tree.axis.size)
@@ -98,7 +99,7 @@ def _row_by_row(
     begin: NDArray[np.int64],
     count: NDArray[np.int32],
 ) -> int:
-    """Every row of a cell with all boxes of the cell at a time. Loops that are functions run half as fast."""
+    """Compare each row of a cell with all its boxes at once. Loops in functions would be half as fast."""
     axes = places.shape[0]
     low, width, checked, owner = tree.low, tree.width, tree.checked, tree.owner
     first, size = tree.first[cell], np.int64(tree.size[cell])
@@ -115,7 +116,7 @@ def _row_by_row(
                     holds[box] &= np.uint64(place - lower[box]) < wide[box]
                 together += 1
             k += 1
-        # Written always and kept by moving on: a branch per box would be guessed wrong too often.
+        # Written without a branch and kept by advancing: a branch per box would be mispredicted too often.
         left = 0
         for box in range(size):
             mine[left] = first + box
@@ -149,7 +150,7 @@ def _box_by_box(
     begin: NDArray[np.int64],
     count: NDArray[np.int32],
 ) -> int:
-    """Every box of a cell with all rows of the cell at a time; a row may write as many as there are boxes."""
+    """Compare each box of a cell with all its rows at once; a row may write as many entries as boxes."""
     size = int(tree.size[cell])
     axes = np.flatnonzero(tree.checked[cell])
     here = np.empty((axes.size, rows.size), np.int64)
@@ -193,7 +194,7 @@ def in_row_order(
         for i in range(count[0, row]):
             queries[start + i] = found[begin[0, row] + i]
         for tree in range(1, trees):
-            # Merged from the back, in place: what stands already moves up only as far as it must.
+            # Merged from the back, in place: existing entries move up only as far as necessary.
             stands, run = end - 1, begin[tree, row] + count[tree, row] - 1
             end += count[tree, row]
             free = end - 1

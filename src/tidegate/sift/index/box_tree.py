@@ -1,21 +1,19 @@
-"""Box tree: space cut into cells so small that the boxes of a cell are nearly the boxes of its rows.
+"""Box tree: cuts space into cells so small that the boxes of a cell are nearly the boxes of its rows.
 
 A k-d tree over boxes. An inner node sends a row left where its place on one axis is below the cut, else
-right; a box that the cut crosses goes to both sides. A cell lists the boxes that reach into it, lowest query
-first. Some of them *cover* it: these hold every row of the cell. The others are *loose*, and only they can be
-looked at in vain, so they alone decide:
+right; a box that the cut crosses goes to both sides. A cell lists the boxes that intersect it, lowest query
+first. Some of them *cover* it: these contain every row of the cell. The others are *loose*, and only
+comparisons with them can fail, so they alone decide:
 
     where to cut     at the middle of the bounds inside the cell, on the axis that leaves the fewest loose
-                     boxes: cells get small where queries are dense, whatever their scale
-    when to stop     few loose boxes are left, absolutely or beside the covering ones (a row pays for what it
-                     finds), or no axis parts them, or the tree is as large as it may be
+                     boxes: cells are small where queries are dense, at any scale
+    when to stop     few loose boxes are left, absolutely or relative to the covering ones (which a row finds
+                     anyway), or no axis separates them, or the tree has reached its size limit
 
-Nodes are cut level by level, so that when the room runs out, it is missing everywhere a little. Cells keep
-copies of the bounds, axis by axis, side by side in memory, to compare many at a time. `box_cuts.py` cuts.
+Nodes are cut level by level, so that the size limit affects all parts of the tree evenly. Cells keep copies
+of the bounds, axis by axis, adjacent in memory, to compare many at a time.
 
-How a box tree is cut: the compiled loops behind `box_tree.py`, which says by which rules.
-
-Boxes are `low` and `high` (boxes, axes), and a cell reaches from `floor` to `roof` (one place per axis each).
+Boxes are `low` and `high` (boxes, axes), and a cell extends from `floor` to `roof` (one place per axis each).
 """
 
 from __future__ import annotations
@@ -35,15 +33,15 @@ if TYPE_CHECKING:
     Nodes = tuple[Numbers, Places, Numbers, Places, Numbers, NDArray[np.bool_], Numbers]
 
 
-#: A cell with at most so many loose boxes is not cut: comparing them costs no more than another level.
+#: A cell with at most this many loose boxes is not cut: comparing them costs no more than another level.
 FEW = 32
 #: Nor is a cell whose loose boxes are at most this part of the covering ones.
 LOOSE_PART = 0.5
-#: A cut must leave fewer loose boxes in both halves together than this many times those before it.
+#: A cut must leave fewer loose boxes in both halves together than this many times those of the whole.
 WORTH = 1.8
-#: Boxes listed by all cells together, for each box of the tree: what bounds memory and the time to build.
+#: Most boxes listed by all cells together, per box of the tree; bounds memory and build time.
 ROOM = 8
-#: A cut is judged by at most about so many boxes, evenly taken.
+#: A cut is judged by at most about this many boxes, evenly taken.
 JUDGES = 256
 
 
@@ -59,7 +57,7 @@ def _covers(low: Places, high: Places, box: int, floor: Places, roof: Places) ->
 def _hand_down(
     low: Places, high: Places, boxes: Numbers, k: int, floor: Places, roof: Places, into: Numbers
 ) -> tuple[int, int]:
-    """Write the boxes that reach into the cell on axis k; returns their number and that of the loose ones."""
+    """Write the boxes that intersect the cell on axis k; return their number and that of the loose ones."""
     count = loose = 0
     for box in boxes:
         if low[box, k] < roof[k] and high[box, k] > floor[k]:
@@ -73,7 +71,7 @@ def _hand_down(
 def _middle(
     low: Places, high: Places, boxes: Numbers, k: int, floor: Places, roof: Places
 ) -> tuple[int, bool]:
-    """The middle of the bounds that lie inside the cell on axis k, and whether there is any."""
+    """The middle of the bounds inside the cell on axis k, and whether there is any."""
     bounds = np.empty(2 * boxes.size, np.int64)
     inside = 0
     for box in boxes:
@@ -91,7 +89,7 @@ def _middle(
 
 @compiled
 def _cut(low: Places, high: Places, boxes: Numbers, floor: Places, roof: Places) -> tuple[int, int]:
-    """The axis to cut and where; axis -1 if no cut is worth it."""
+    """The axis to cut and the place; axis -1 if no cut is worth it."""
     judges = boxes[:: (boxes.size - 1) // JUDGES + 1].copy()
     reached = np.empty(judges.size, np.int32)
     best, best_at = -1, 0
@@ -110,7 +108,7 @@ def _cut(low: Places, high: Places, boxes: Numbers, floor: Places, roof: Places)
 
 @compiled
 def _with_room(lists: Numbers, used: int, more: int) -> Numbers:
-    """The same lists, in a larger array if there is no room for more."""
+    """The same lists, in a larger array if there is no room for `more`."""
     if used + more <= lists.size:
         return lists
     larger = np.empty(2 * lists.size + more, np.int32)
@@ -120,7 +118,7 @@ def _with_room(lists: Numbers, used: int, more: int) -> Numbers:
 
 @compiled
 def grow(low: Places, high: Places) -> Nodes:
-    """The arrays `axis` to `checked` of a `BoxTree`, and the boxes of all cells, one cell after the other."""
+    """The arrays `axis` to `checked` of a `BoxTree`, and the boxes of all cells, cell by cell."""
     count, axes = low.shape
     most = 2 * count + 1
     axis, at, following = np.full(most, -1, np.int32), np.zeros(most, np.int64), np.zeros(most, np.int32)
@@ -128,7 +126,7 @@ def grow(low: Places, high: Places) -> Nodes:
     floor, roof = np.full((most, axes), FIRST, np.int64), np.full((most, axes), END, np.int64)
     lists = np.arange(count).astype(np.int32)
     nodes, used, listed = 1, count, count
-    # Nothing is known of the boxes before the first cut; without axes there is nothing to cut.
+    # All boxes count as loose before the first cut; without axes there is nothing to cut.
     size[0], loose[0] = count, count if axes else 0
     node = 0
     while node < nodes and nodes + 2 <= most and listed < ROOM * count:
@@ -178,7 +176,7 @@ def _keep_cells(
     lists: Numbers,
     listed: int,
 ) -> tuple[Numbers, NDArray[np.bool_]]:
-    """The lists of cells only (`first` and `size` now say where), and the axes to check in each cell."""
+    """The lists of cells only (`first` and `size` are updated), and the axes to check in each cell."""
     axes = low.shape[1]
     kept, checked = np.empty(listed, np.int32), np.zeros((axis.size, axes), np.bool_)
     used = 0
@@ -218,7 +216,7 @@ def box_tree(low: NDArray[np.int64], high: NDArray[np.int64], owner: NDArray[np.
     """The tree of non-empty boxes whose owners ascend; `low` and `high` are (boxes, axes)."""
     axis, at, following, first, size, checked, boxes = grow(low, high)
     of_cell = np.ascontiguousarray(low.T[:, boxes])
-    # Modulo 2⁶⁴ also the widest box, from FIRST to END, has the right width, and low ≤ p < high becomes
-    # a single comparison: p - low < width, without signs.
+    # Modulo 2⁶⁴ even the widest box, from FIRST to END, has the right width, and low ≤ p < high becomes
+    # a single unsigned comparison: p - low < width.
     width = (high.T[:, boxes] - of_cell).view(np.uint64)
     return BoxTree(axis, at, following, first, size, checked, of_cell, width, owner[boxes])

@@ -1,15 +1,15 @@
-"""Query index: which queries hold a row, exactly, for a hundred thousand queries at once.
+"""Query index: which queries contain a row, exactly, for a hundred thousand queries at once.
 
 This is the continuous-query server that the sifters relieve (paper: sifters, section II), behind
 `stream.match(queries)`. The paper takes it as given; the structure is ours: boxes go into a few k-d trees
-(`box_groups.py` says which, `box_tree.py` how), and rows are looked up block by block (`box_rows.py`).
+(`box_groups.py`, `box_tree.py`), and rows are searched block by block (`box_rows.py`).
 
-Guarantee: every pair of a row and a query that holds it comes exactly once, by row and then by query, NaN
-and null places included, whatever the boxes are. The work for a row grows with the queries found rather than
-with all there are, as long as queries are narrow somewhere. `pieces` bounds the memory for results.
+Guarantee: every pair of a row and a query that contains it is returned exactly once, by row and then by
+query, NaN and null places included, for any boxes. The work for a row grows with the queries found rather
+than with their total, as long as queries are narrow on some axis. `pieces` bounds the memory for results.
 
-An index is a value made of arrays. Reading a pickled one takes a fraction of the time to build it, so it is
-built once and handed to all workers.
+An index is a value made of arrays. Unpickling it takes a fraction of the time to build it, so it is built
+once and sent to all workers.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tidegate.sift.queries.boxes import Boxes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Pairs that a piece may hold: 16 MB of numbers.
+#: Most pairs in a piece: 16 MB of numbers.
 PIECE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Row first + i is held by the queries query[offsets[i]] … query[offsets[i + 1] - 1], ascending."""
+    """Row first + i is in the queries query[offsets[i]] … query[offsets[i + 1] - 1], ascending."""
 
     first: int
     offsets: NDArray[np.int32]
@@ -69,7 +69,7 @@ class QueryIndex:
         return cls(boxes.low.shape[1], tuple(trees))
 
     def match(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """All pairs of a row and a query that holds it, by row and then by query."""
+        """All pairs of a row and a query that contains it, by row and then by query."""
         pieces = list(self.pieces(places))
         if len(pieces) == 1:
             return pieces[0].row, pieces[0].query
@@ -78,7 +78,7 @@ class QueryIndex:
         return rows, np.concatenate([none, *(piece.query for piece in pieces)])
 
     def hits(self, places: NDArray[np.int64]) -> NDArray[np.int32]:
-        """How many queries hold each row."""
+        """The number of queries that contain each row."""
         return np.concatenate([np.empty(0, np.int32), *(piece.hits for piece in self.pieces(places))])
 
     def pieces(self, places: NDArray[np.int64], most: int = PIECE) -> Iterator[Matches]:
@@ -87,7 +87,7 @@ class QueryIndex:
         places = np.ascontiguousarray(places)
         rows = places.shape[1]
         cells = [cells_of(tree, places) for tree in self.trees]
-        # A row finds at most all boxes of its cells.
+        # The matches of a row are at most all boxes of its cells.
         bound = np.zeros(rows + 1, np.int64)
         for tree, cell in zip(self.trees, cells, strict=True):
             bound[1:] += tree.size[cell]

@@ -1,11 +1,11 @@
-"""Approximate data equi-depth (`count`): regions with about the same number of rows, any number of them.
+"""Approximate data equi-depth (`count`): any number of regions with about the same number of rows.
 
-Paper: sifters, section V-A; the frame is `flexible.py`. The part with the most sample rows is cut so that
-half of them lie on each side, along the axis of highest variance. Positions are shares of the domain's width,
-so that the unit of a column plays no part. Rows with the same value stay together: the cut moves to the gap
-nearest to the middle, the lower of two.
+Paper: sifters, section V-A; the frame is `flexible.py`. The part with the most sample rows is cut into
+halves along the axis of highest variance. Positions are shares of the domain's width, so that the unit of a
+column plays no part. Rows with the same value stay together: the cut moves to the gap nearest to the
+middle, the lower of two.
 
-Guarantee: without ties the fullest region has at most twice the rows of the emptiest and one more. (The paper
+Guarantee: without ties the fullest region has at most twice the rows of the emptiest plus one. (The paper
 says twice; an odd number of rows has no half: 6 rows in 3 regions are 3, 1 and 2.)
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import between, check, inside, whole_axes
-from tidegate.sift.partition.flexible import Division, Part, flexible
+from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 def approximate_equi_depth(
     domain: Domain, sample: NDArray[np.float64], hits: NDArray[np.int64], boxes: Boxes, regions: int
 ) -> Regions:
-    """So many regions with about the same number of rows; hits and queries play no part."""
+    """This many regions with about the same number of rows; hits and queries are not used."""
     check(domain, sample, boxes, regions)
     whole = whole_axes(boxes)
     points = inside(domain, whole, sample[np.isfinite(sample).all(axis=1)])
     scaled = (points - domain.low) / (domain.high - domain.low)
 
-    def divide(part: Part) -> Division | None:
+    def divide(part: FlexiblePart) -> Division | None:
         axis = _axis_of_highest_variance(scaled, part.orders)
         end = _gap_nearest_to_middle(scaled, part.orders, axis)
         if end == 0:
@@ -62,7 +62,7 @@ def _axis_of_highest_variance(positions: NDArray[np.float64], orders: NDArray[np
 
 @compiled
 def _gap_nearest_to_middle(positions: NDArray[np.float64], orders: NDArray[np.int64], axis: int) -> int:
-    """How many rows lie below the gap between unlike positions nearest to the middle; 0 where none is."""
+    """The number of rows below the gap nearest to the middle; 0 where all positions are equal."""
     rows = orders.shape[1]
     for lower in range(rows // 2, 0, -1):
         for end in (lower, rows - lower):

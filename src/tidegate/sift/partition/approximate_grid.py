@@ -1,12 +1,12 @@
-"""Approximate uniform grid (`volume`): regions of about the same volume, any number of them.
+"""Approximate uniform grid (`volume`): any number of regions of about the same volume.
 
-Paper: sifters, section V-A; the frame is `flexible.py`. The largest part is cut at the middle of its longest
-edge. Lengths are shares of the domain's width, so that the unit of a column plays no part; of equally long
-edges the first is cut. On whole-number and category axes the middle is rounded up to a whole number, and a
-single cell is not cut.
+Paper: sifters, section V-A; the frame is `flexible.py`. The largest part is cut at the middle of its
+longest edge. Lengths are shares of the domain's width, so that the unit of a column plays no part; of
+equally long edges the first is cut. On integer and category axes the middle is rounded up to an integer,
+and a single cell is not cut.
 
-Guarantee: on number axes the largest region has at most twice the volume of the smallest; whole cells cannot
-always be halved.
+Guarantee: on number axes the largest region has at most twice the volume of the smallest; whole cells
+cannot always be halved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import check, whole_axes
-from tidegate.sift.partition.flexible import Division, Part, flexible
+from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 def approximate_grid(
     domain: Domain, sample: NDArray[np.float64], hits: NDArray[np.int64], boxes: Boxes, regions: int
 ) -> Regions:
-    """So many regions of about the same volume; sample, hits and queries play no part."""
+    """This many regions of about the same volume; sample, hits and queries are not used."""
     check(domain, sample, boxes, regions)
     whole, width = whole_axes(boxes), domain.high - domain.low
 
-    def divide(part: Part) -> Division | None:
+    def divide(part: FlexiblePart) -> Division | None:
         volume, axis, at = _longest_edge(part.low, part.high, width, whole)
         return Division(volume, axis, at) if axis >= 0 else None
 
@@ -43,7 +43,7 @@ def approximate_grid(
 def _longest_edge(
     low: NDArray[np.float64], high: NDArray[np.float64], width: NDArray[np.float64], whole: NDArray[np.bool_]
 ) -> tuple[float, int, float]:
-    """Volume of a part, the axis of its longest edge that has a middle (−1: none has), and that middle."""
+    """Volume of a part, the axis of its longest edge that can be halved (−1: none), and the middle."""
     volume, longest, axis, at = 1.0, 0.0, -1, 0.0
     for k in range(low.size):
         edge = (high[k] - low[k]) / width[k]

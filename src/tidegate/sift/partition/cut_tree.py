@@ -1,17 +1,15 @@
-"""A tree of cuts while it grows: every partitioner begins with one region and cuts it.
+"""A tree of cuts under construction: every partitioner starts with one region and cuts it.
 
-A cut leaves what is below it the number of the region that was cut, and gives what is above the next free
-number. So numbers of regions stay valid while the tree grows, and node 0 is the root.
+A cut keeps the number of the cut region for the part below, and gives the part above the next free number.
+So region numbers stay valid while the tree grows, and node 0 is the root.
 
-Where space may be cut: between two rows of a sample that lie apart, and inside the domain.
+All partitioners follow the same rules about where space may be cut:
 
-All partitioners keep to the same rules, whatever they aim at:
-
-- A cut between two neighbouring values lies halfway; on whole-number and category axes it is rounded up to a
-  whole number. Rows with the same value are never parted, so that ties can make unequal parts.
+- A cut between two neighbouring values lies halfway; on integer and category axes it is rounded up to an
+  integer. Rows with the same value are never separated, so ties can make unequal parts.
 - Rows outside of the domain count as rows at its border: `regions.py` gives them to the region there. So
   every cut is strictly inside the domain, and every region has a volume.
-- Rows with a coordinate that is infinite or no number say nothing about where to cut, and are left out.
+- Rows with an infinite or NaN coordinate carry no information about cuts and are ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def check(domain: Domain, sample: NDArray[np.float64], boxes: Boxes, regions: int) -> None:
-    """Refuse what no partitioner can use."""
+    """Refuse arguments that no partitioner can use."""
     if regions < 1:
         raise FlowError("A sifter needs at least one region", got=regions, do="Ask for 1 region or more")
     if sample.ndim != 2 or not sample.shape[1] == len(domain.low) == len(boxes.axes):
@@ -42,33 +40,33 @@ def check(domain: Domain, sample: NDArray[np.float64], boxes: Boxes, regions: in
 
 
 def whole_axes(boxes: Boxes) -> NDArray[np.bool_]:
-    """Which axes have whole numbers for cuts."""
+    """The axes whose cuts are integers."""
     return np.array([axis.kind != "number" for axis in boxes.axes], np.bool_)
 
 
 def inside(domain: Domain, whole: NDArray[np.bool_], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows as points that lie in the domain; on whole axes they are the numbers of cells."""
+    """Rows as points inside the domain; on integer axes they are the numbers of cells."""
     last = np.where(whole, np.ceil(domain.high) - 1, np.nextafter(domain.high, domain.low))
     points = np.minimum(np.maximum(rows, domain.low), last)
     return np.where(whole, np.floor(points), points)
 
 
 def between(below: float, above: float, whole: bool) -> float:
-    """The cut between two values: greater than the one below, at most the one above."""
+    """The cut between two values: greater than `below`, at most `above`."""
     middle = below + (above - below) / 2
     if whole:
         return float(np.ceil(middle))
-    # Between neighbouring floats there is no middle.
+    # Neighbouring floats have no middle.
     return float(middle if middle > below else above)
 
 
 def gaps(ordered: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Where ascending values may be parted: g means between values g − 1 and g."""
+    """The positions where ascending values may be separated: g means between values g − 1 and g."""
     return np.flatnonzero(ordered[1:] > ordered[:-1]) + 1
 
 
 def nearest(allowed: NDArray[np.int64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The gap nearest to each wanted one, the lower of two; several may want the same, which comes once."""
+    """The allowed gap nearest to each desired one, the lower of two; duplicates are removed."""
     if not allowed.size:
         return allowed
     behind = np.minimum(np.searchsorted(allowed, wanted), allowed.size - 1)
@@ -78,13 +76,13 @@ def nearest(allowed: NDArray[np.int64], wanted: NDArray[np.float64]) -> NDArray[
 
 
 class CutTree:
-    """Grows by `cut` and `slabs`; `regions` is what it has become."""
+    """Grows by `cut` and `slabs`; `regions` is the result."""
 
     def __init__(self) -> None:
         self._axis: list[int] = []
         self._at: list[float] = []
         self._children: list[list[int]] = []
-        #: For each region the node above it and on which side of that node it is; the root has no node.
+        #: For each region its parent node and its side of that node; the root has no parent.
         self._above: list[tuple[int, int] | None] = [None]
 
     @property
@@ -93,7 +91,7 @@ class CutTree:
         return len(self._above)
 
     def cut(self, region: int, axis: int, at: float) -> int:
-        """Cut a region in two; the number of the new region, the one that is not below `at`."""
+        """Cut a region in two; return the number of the new region, the one above `at`."""
         node, new = len(self._axis), self.count
         if (above := self._above[region]) is not None:
             self._children[above[0]][above[1]] = node
@@ -105,9 +103,9 @@ class CutTree:
         return new
 
     def slabs(self, region: int, axis: int, cuts: Sequence[float]) -> list[int]:
-        """Cut a region at all of these ascending points; the numbers of its slabs, lowest first.
+        """Cut a region at all of these ascending points; return the numbers of its slabs, lowest first.
 
-        The middle cut comes first, so that a row finds its slab in about log2 steps.
+        The middle cut comes first, so that a row reaches its slab in about log2 steps.
         """
         if not len(cuts):
             return [region]

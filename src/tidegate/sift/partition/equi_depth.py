@@ -1,13 +1,13 @@
 """Equi-depth partitioning: regions with the same number of rows (`dedp`) or of queries (`qedp`).
 
-Paper: sifters, section V. The sample is sorted along the first axis and divided into u subsets of consecutive
-rows, each of these along the next axis, and so on: l = uⁿ regions. Query equi-depth does the same with the
-centres of the queries' boxes in place of rows; every box counts, as the paper treats the boxes of a query as
-queries of their own.
+Paper: sifters, section V. The sample is sorted along the first axis and divided into u subsets of
+consecutive rows, each of these along the next axis, and so on: l = uⁿ regions. Query equi-depth does the
+same with the centres of the queries' boxes in place of rows; every box counts, because the paper treats the
+boxes of a query as separate queries.
 
 Guarantee: without ties the numbers of rows of two regions differ by at most one. Rows with the same value
-stay together: the cut moves to the nearest gap, and cuts that meet there are one. So there are fewer regions
-than uⁿ where there are fewer distinct values, and a single one without rows.
+stay together: the cut moves to the nearest gap, and cuts at the same gap become one. So there are fewer
+regions than uⁿ where there are fewer distinct values, and a single one without rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def data_equi_depth(
     domain: Domain, sample: NDArray[np.float64], hits: NDArray[np.int64], boxes: Boxes, regions: int
 ) -> Regions:
-    """At most so many regions, with the same number of sample rows each; hits and queries play no part."""
+    """At most this many regions, with the same number of sample rows each; hits and queries are not used."""
     check(domain, sample, boxes, regions)
     return _equally_deep(domain, whole_axes(boxes), sample[np.isfinite(sample).all(axis=1)], regions)
 
@@ -36,9 +36,9 @@ def data_equi_depth(
 def query_equi_depth(
     domain: Domain, sample: NDArray[np.float64], hits: NDArray[np.int64], boxes: Boxes, regions: int
 ) -> Regions:
-    """At most so many regions, with the same number of queries each; sample and hits play no part."""
+    """At most this many regions, with the same number of queries each; sample and hits are not used."""
     check(domain, sample, boxes, regions)
-    # What a query asks for outside of the domain, perhaps without end, has no say in where its centre is.
+    # The part of a query outside of the domain, which may be infinite, does not affect its centre.
     low, high = (np.clip(bound, domain.low, domain.high) for bound in boxes.extents)
     return _equally_deep(domain, whole_axes(boxes), low + (high - low) / 2, regions)
 
@@ -61,9 +61,9 @@ def _equally_deep(
 def _slabs(
     tree: CutTree, region: int, points: NDArray[np.float64], k: int, parts: int, whole: bool
 ) -> list[tuple[int, NDArray[np.float64]]]:
-    """The slabs of a region and the points in each; points come sorted along axis k."""
+    """The slabs of a region and the points in each; points are sorted along axis k."""
     ordered = points[:, k]
-    # Rounded down, the ends of j/u of the points make subsets that differ by at most one.
+    # Rounding j/u of the points down gives subsets that differ by at most one.
     wanted = np.arange(1, parts) * len(points) // parts
     ends = nearest(gaps(ordered), wanted.astype(np.float64))
     cuts = [between(ordered[end - 1], ordered[end], whole) for end in ends]

@@ -1,6 +1,6 @@
 """The partitioners by name: how the data space becomes the regions of a sifter.
 
-Paper: sifters, section V; the first four names are those of its figures. `auto` is ours, and the best of them
+Paper: sifters, section V; the first four names are those of its figures. `auto` is ours and performs best
 (`auto/partition.py`).
 """
 
@@ -71,7 +71,7 @@ def partitioner_for(
     z: float,
     fairness: float,
 ) -> Partitioner:
-    """The partitioner of this name, told what its regions are for, if it wants to know."""
+    """The partitioner of this name; `auto` is bound to the weights, alphas, z and fairness."""
     if name != "auto":
         return partitioner(name)
     return partial(auto_partition, weights=weights, alphas=alphas, z=z, fairness=fairness)

@@ -1,4 +1,4 @@
-"""QDPart (`flexp`): cut where both the positions of rows and their hits differ.
+"""QDPart (`flexp`): cuts where both the positions of rows and their hits differ.
 
 Paper: sifters, section V-B, equation 11; the frame is `flexible.py`. The hits of a row are the queries that
 it satisfies. The diversity of a part along an axis is
@@ -6,19 +6,19 @@ it satisfies. The diversity of a part along an axis is
     H = SSE of the hits of its rows × SSE of their positions on this axis        (SSE: sum of squared errors)
 
 The *roof* is H of the part, the *floor* the least sum of H over the two sides of a cut between consecutive
-rows. Roof less floor is the benefit; the best axis counts. Sums of squares grow row by row, so that a forward
-and a backward scan of the sorted rows give all floors.
+rows. Roof minus floor is the benefit; the best axis counts. Sums of squares are updated row by row, so that
+a forward and a backward scan of the sorted rows give all floors.
 
 What the paper leaves open:
 
 - Positions are shares of the domain's width: otherwise the unit of a column would choose the axis.
-- Rows at the same position are not parted.
-- Among equal floors the most even cut is taken, among equal benefits the axis where rows lie further apart.
-  So where hits do not differ and every benefit is zero, the fullest part is cut near its middle, and not a
-  row from its edge.
+- Rows at the same position are not separated.
+- Among equal floors the most even cut is taken, among equal benefits the axis with the larger spread. So
+  where hits do not differ and every benefit is zero, the fullest part is cut near its middle instead of at
+  its edge.
 
-Guarantee: benefits are never negative, since (a + b)(c + d) >= ac + bd. As many regions as asked for, as long
-as rows lie apart. Time: one sort per axis, then two scans per axis for every part that is made.
+Guarantee: benefits are never negative, since (a + b)(c + d) >= ac + bd. As many regions as requested, as
+long as positions differ. Time: one sort per axis, then two scans per axis for every part.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 from tidegate.errors import FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import between, check, inside, whole_axes
-from tidegate.sift.partition.flexible import Division, Part, flexible
+from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def qd_part(
     domain: Domain, sample: NDArray[np.float64], hits: NDArray[np.int64], boxes: Boxes, regions: int
 ) -> Regions:
-    """So many regions, each with rows that are alike in place and hits; queries count by their hits alone."""
+    """This many regions, each with rows of similar positions and hits; queries matter by their hits only."""
     check(domain, sample, boxes, regions)
     if len(hits) != len(sample):
         raise FlowError(
@@ -55,7 +55,7 @@ def qd_part(
     scaled = (points - domain.low) / (domain.high - domain.low)
     hits_seen = hits[finite].astype(np.float64)
 
-    def divide(part: Part) -> Division | None:
+    def divide(part: FlexiblePart) -> Division | None:
         axis, end, benefit = best_division(scaled, hits_seen, part.orders)
         if axis < 0:
             return None
@@ -69,7 +69,7 @@ def qd_part(
 def best_division(
     positions: NDArray[np.float64], hits: NDArray[np.float64], orders: NDArray[np.int64]
 ) -> tuple[int, int, float]:
-    """Axis, number of rows below the cut, and benefit (equation 11); axis −1 where no two rows lie apart."""
+    """Axis, number of rows below the cut, benefit (equation 11); axis −1 where all positions are equal."""
     axes, rows = orders.shape
     diversity_below = np.empty(rows)
     best_axis, best_end, best_benefit, best_spread = -1, 0, 0.0, 0.0
@@ -93,12 +93,12 @@ def _scan_below(
     k: int,
     diversity: NDArray[np.float64],
 ) -> float:
-    """Forward: `diversity[j]` becomes H of rows 0 … j along axis k. The SSE of all positions."""
+    """Forward: set `diversity[j]` to H of rows 0 … j along axis k; return the SSE of all positions."""
     mean_hits = mean_position = sse_hits = sse_position = 0.0
     for j in range(orders.shape[1]):
         row = orders[k, j]
         off_hits, off_position = hits[row] - mean_hits, positions[row, k] - mean_position
-        # Welford's update: exact zeros where all is the same, and no large sums to subtract.
+        # Welford's update: exactly zero for equal values, and no subtraction of large sums.
         mean_hits += off_hits / (j + 1)
         mean_position += off_position / (j + 1)
         sse_hits += off_hits * (hits[row] - mean_hits)
@@ -115,7 +115,7 @@ def _scan_above(
     k: int,
     diversity_below: NDArray[np.float64],
 ) -> tuple[int, float]:
-    """Backward: the number of rows below the best cut, and the floor there; 0 where none is possible."""
+    """Backward: the number of rows below the best cut, and its floor; 0 where no cut is possible."""
     rows = orders.shape[1]
     mean_hits = mean_position = sse_hits = sse_position = 0.0
     best, least = 0, np.inf

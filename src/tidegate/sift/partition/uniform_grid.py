@@ -1,11 +1,11 @@
-"""Uniform grid (`ugrid`): regions of equal volume, whatever lies in them.
+"""Uniform grid (`ugrid`): regions of equal volume, regardless of their contents.
 
 Paper: sifters, section V. Every axis is divided into u equal ranges, which makes uⁿ regions. The number of
-regions is the largest uⁿ that is not more than asked for. Needs no sample, and wastes regions on empty space
-where data is skewed; `flexible.py` has the same idea for any number of regions.
+regions is the largest uⁿ that does not exceed the requested number. It needs no sample, and wastes regions
+on empty space where data is skewed; `approximate_grid.py` has the same idea for any number of regions.
 
-On whole-number and category axes the ranges end at whole numbers: they are as equal as those allow, and an
-axis with fewer than u cells has fewer ranges.
+On integer and category axes the ranges end at integers: they are as equal as possible, and an axis with
+fewer than u cells has fewer ranges.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def uniform_grid(
     domain: Domain, sample: NDArray[np.float64], hits: NDArray[np.int64], boxes: Boxes, regions: int
 ) -> Regions:
-    """At most so many regions of the same volume; sample, hits and queries play no part."""
+    """At most this many regions of the same volume; sample, hits and queries are not used."""
     check(domain, sample, boxes, regions)
     tree, slabs = CutTree(), [0]
     parts = per_axis(regions, len(domain.low))
@@ -37,7 +37,7 @@ def uniform_grid(
 
 def per_axis(regions: int, axes: int) -> int:
     """The largest u with uⁿ <= regions."""
-    # A root in floating point may be a little off, but not by half.
+    # A floating-point root may be slightly off, but not by half.
     nearest: int = round(regions ** (1 / axes))
     return nearest if nearest**axes <= regions else nearest - 1
 

@@ -1,14 +1,15 @@
-"""Axes: how a column becomes a coordinate, and a coordinate a whole number that keeps its order.
+"""Axes: maps a column to a coordinate, and a coordinate to an integer that preserves its order.
 
-Queries and regions live in the same n-dimensional space, one axis for each column that a query names:
+Queries and regions use the same n-dimensional space, with one axis for each column that a query names:
 
     number     any numeric column as a 64-bit float
-    integer    whole numbers: the value v fills the cell [v, v + 1), so that `x = 5` has a volume
+    integer    integers: the value v fills the cell [v, v + 1), so that `x = 5` has a volume
     category   strings and booleans: each value that a query names is a cell, all others share the last one
 
-A *coordinate* is a float. A *place* on an axis is the int64 whose order is Spark's order of the coordinates:
--0.0 = 0.0, NaN = NaN and above every number, and null above NaN, where no comparison reaches it. Ranges of
-places [low, high) therefore say exactly which values a predicate takes, open or closed, with NaN and null.
+A *coordinate* is a float. A *place* on an axis is the int64 whose order is Spark's order of the
+coordinates: -0.0 = 0.0, NaN = NaN and above every number, and null above NaN, outside of every comparison.
+Ranges of places [low, high) therefore express exactly the values that a predicate accepts, open or closed,
+with NaN and null.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
 KINDS = ("number", "integer", "category")
 
-#: Below -inf, the lowest value there is.
+#: Below -inf, the lowest value.
 FIRST = -(2**63)
-#: Where NaN and null lie; END is behind both.
+#: The places of NaN and null; END is after both.
 NAN = 2**63 - 3
 NULL = 2**63 - 2
 END = 2**63 - 1
@@ -59,8 +60,8 @@ class Axis:
 
 
 def places(coordinates: NDArray[np.float64], null: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """The place of every coordinate; where `null` is true, NULL."""
-    # Adding zero turns -0.0 into 0.0. Negative floats count downwards in their bits.
+    """The place of every coordinate; NULL where `null` is true."""
+    # Adding zero turns -0.0 into 0.0. The bits of negative floats are in reverse order.
     bits = (np.ascontiguousarray(coordinates, np.float64) + 0.0).view(np.int64)
     found = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
     found[np.isnan(coordinates)] = NAN
@@ -70,7 +71,7 @@ def places(coordinates: NDArray[np.float64], null: NDArray[np.bool_] | None = No
 
 
 def coordinates(found: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Back from places; what lies at or behind NaN becomes +inf, what lies before every number -inf."""
+    """The inverse of `places`; places from NaN on become +inf, places below every number -inf."""
     numbers = np.clip(found, places(np.array([-np.inf]))[0], places(np.array([np.inf]))[0])
     bits = np.where(numbers < 0, numbers ^ np.int64(2**63 - 1), numbers)
     return bits.view(np.float64)

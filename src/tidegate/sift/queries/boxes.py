@@ -1,7 +1,7 @@
-"""Boxes: what queries ask for, as disjoint n-dimensional ranges of places.
+"""Boxes: the rows of queries, as disjoint n-dimensional ranges of places.
 
-A query is the union of its boxes (`owner` tells whose a box is). Within a query boxes do not overlap, so that
-a row is in at most one of them, and volumes and counts add up.
+A query is the union of its boxes (`owner` is the query of a box). The boxes of a query do not overlap, so a
+row is in at most one of them, and volumes and counts add up.
 """
 
 from __future__ import annotations

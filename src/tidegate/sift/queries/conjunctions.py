@@ -1,11 +1,11 @@
 """Conjunctions: all queries of a template at once, where each of them is a single box.
 
-Most queries are comparisons that must all hold, and then there is nothing to put together: on each axis the
-highest lower bound and the lowest upper bound count. Queries of one template compare the same columns in
-the same way, so bounds are arrays, one number per query.
+Most queries are comparisons that must all hold. Then the box has on each axis the highest lower bound and
+the lowest upper bound. Queries of one template compare the same columns in the same way, so bounds are
+arrays, one number per query.
 
-Guarantee: the same boxes as `truth.py` gives. What is out of the ordinary (a literal that is too large or
-of the wrong kind, a decimal for a whole number, a contradiction) is left to it, and so are all its errors.
+Guarantee: the same boxes as `truth.py`. Special cases (a literal that is too large or of the wrong kind, a
+decimal for an integer, a contradiction) are left to `truth.py`, and so are all errors.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ import numpy as np
 from tidegate.sift.queries.axes import END, FIRST, NULL, places
 from tidegate.sift.queries.predicates import And, Compare, Predicate, Slot
 from tidegate.sift.queries.ranges import WHOLE_MAX
-from tidegate.sift.queries.space import Line, Space
-from tidegate.sift.queries.templates import Group
+from tidegate.sift.queries.space import AxisCells, Space
+from tidegate.sift.queries.templates import TemplateGroup
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 class Single(NamedTuple):
-    """One box per query of a group; where `made` is false there is none."""
+    """One box per query of a group; none where `made` is false."""
 
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     made: NDArray[np.bool_]
 
 
-def single_boxes(group: Group, space: Space) -> Single:
+def single_boxes(group: TemplateGroup, space: Space) -> Single:
     shape = len(group.members), len(space.lines)
     low, high = np.full(shape, FIRST, np.int64), np.full(shape, END, np.int64)
     made = np.ones(len(group.members), bool)
@@ -52,7 +52,7 @@ def single_boxes(group: Group, space: Space) -> Single:
 
 
 def _leaves(tree: Predicate) -> list[tuple[Compare, Slot]] | None:
-    """The comparisons that must all hold, if the tree is nothing but that; each with its one literal."""
+    """The comparisons of a pure conjunction, each with its one literal; None for any other tree."""
     if isinstance(tree, Compare):
         literal = tree.literals[0]
         if tree.operator != "<=>" and len(tree.literals) == 1 and isinstance(literal, Slot):
@@ -65,9 +65,9 @@ def _leaves(tree: Predicate) -> list[tuple[Compare, Slot]] | None:
 
 
 def _filled(
-    line: Line, group: Group, leaf: Compare, slot: Slot
+    line: AxisCells, group: TemplateGroup, leaf: Compare, slot: Slot
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """The places [before, after) that the literals of a slot fill, and which of them are told exactly."""
+    """The places [before, after) that the literals of a slot fill, and which of them are exact."""
     kind = line.axis.kind
     texts = [literals[slot.number] for literals in group.literals]
     is_string = texts[0][0] == "'"

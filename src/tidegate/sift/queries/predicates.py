@@ -1,11 +1,10 @@
 """Predicates: the few forms that the `where` of a query can take, as a tree.
 
-A leaf compares one column with literals; `and`, `or` and `not` put leaves together. All else that SQL
-offers for the same is brought into this form when it is read (`sql.py`): `between` is two comparisons, `!=`
-a negated `=`, `in` an `=` with several literals, and `is null` is `<=> null`.
+A leaf compares one column with literals; `and`, `or` and `not` combine leaves. The parser (`sql.py`) brings
+other SQL forms into this one: `between` is two comparisons, `!=` a negated `=`, `in` an `=` with several
+literals, and `is null` is `<=> null`.
 
-Literals are what Spark takes them for: a number with an exponent is a double, any other number an exact
-decimal.
+Literals have Spark's types: a number with an exponent is a double, any other number an exact decimal.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ Literal = Number | str | bool | None | Slot
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`column operator literal`; for `=` any of several literals, for all other operators there is one.
+    """`column operator literal`; `=` matches any of several literals, all other operators have one.
 
-    Operators are < <= > >= = and <=>, which is = that takes null for a value.
+    Operators are < <= > >= = and <=>, which is = that treats null as a value.
     """
 
     column: str
@@ -56,13 +55,13 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """True, false, or null, which is neither."""
+class ConstantTruth:
+    """A constant truth value: true, false, or null, which is neither."""
 
     value: bool | None
 
 
-Predicate = Compare | And | Or | Not | Constant
+Predicate = Compare | And | Or | Not | ConstantTruth
 
 
 def comparisons(predicate: Predicate) -> Iterator[Compare]:
@@ -74,5 +73,5 @@ def comparisons(predicate: Predicate) -> Iterator[Compare]:
             yield node
         elif isinstance(node, Not):
             waiting.append(node.part)
-        elif not isinstance(node, Constant):
+        elif not isinstance(node, ConstantTruth):
             waiting.extend(reversed(node.parts))

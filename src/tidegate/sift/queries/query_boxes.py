@@ -1,14 +1,14 @@
-"""From queries to boxes: which rows a query asks for, exactly, in the space that sifters live in.
+"""From queries to boxes: exactly the rows of a query, in the space that sifters use.
 
 Paper: sifters, section II-B: "such queries can be converted into a set of n-dimensional range queries". The
-report that tells how is not part of the paper; this is our way.
+report that describes how is not part of the paper; this is our way.
 
     where ─▶ sql.py ─▶ predicates.py ─▶ ranges.py  ─▶  slices.py  ─▶ boxes
           templates.py                 one comparison  and, or, not
                   └───────▶ conjunctions.py ─────────────────────────▲    a whole template at once
 
-Guarantee: a row is in a box of a query, and then in exactly one, if and only if Spark finds the predicate
-true.
+Guarantee: a row is in a box of a query, and then in exactly one, if and only if Spark evaluates the
+predicate as true.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidegate.sift.queries.conjunctions import single_boxes
 from tidegate.sift.queries.predicates import comparisons
 from tidegate.sift.queries.slices import Box
 from tidegate.sift.queries.space import Space, SpaceMaker
-from tidegate.sift.queries.templates import Group, grouped
+from tidegate.sift.queries.templates import TemplateGroup, grouped
 from tidegate.sift.queries.truth import true_boxes
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Arrays = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int32]"]
 def boxes_of(queries: Sequence[Query], schema: Mapping[str, str]) -> Boxes:
     """The boxes of all queries over a stream whose columns have these kinds (see `axes.py`).
 
-    Boxes of a query stand together, in the order of the queries.
+    Boxes of a query are adjacent, in the order of the queries.
     """
     _check_names(queries)
     groups = grouped(queries)
@@ -50,7 +50,7 @@ def boxes_of(queries: Sequence[Query], schema: Mapping[str, str]) -> Boxes:
     return Boxes(axes, low[order], high[order], owner[order], len(queries))
 
 
-def _space_of(groups: Iterable[Group], queries: Sequence[Query], schema: Mapping[str, str]) -> Space:
+def _space_of(groups: Iterable[TemplateGroup], queries: Sequence[Query], schema: Mapping[str, str]) -> Space:
     maker = SpaceMaker(schema)
     for group in groups:
         for comparison in comparisons(group.tree):
@@ -65,7 +65,7 @@ def _space_of(groups: Iterable[Group], queries: Sequence[Query], schema: Mapping
         raise refused(queries[0], error) from None
 
 
-def _boxes_of(group: Group, queries: Sequence[Query], space: Space) -> Iterable[Arrays]:
+def _boxes_of(group: TemplateGroup, queries: Sequence[Query], space: Space) -> Iterable[Arrays]:
     members = np.array(group.members, np.int32)
     single = single_boxes(group, space)
     yield single.low[single.made], single.high[single.made], members[single.made]
@@ -94,7 +94,7 @@ def _check_names(queries: Iterable[Query]) -> None:
         if query.name in seen:
             raise FlowError(
                 f"Two queries are called {query.name!r}",
-                why="Their answers are told apart by name",
+                why="Their answers are distinguished by name",
                 do="Give each query a name of its own",
             )
         seen.add(query.name)

@@ -1,4 +1,4 @@
-"""A set of queries, as sifters and the query index take it: boxes, and what each query counts for.
+"""A set of queries, as sifters and the query index take it: boxes, weights and alphas.
 
 Paper: sifters, section II. Weights sum up to one (II-B); `alphas` are the slopes of quality over
 completeness (II-C).
@@ -37,7 +37,7 @@ class QuerySet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tells these queries from any others, in a few letters."""
+        """A short hash that identifies these queries."""
         digest = blake2b(digest_size=16)
         for axis in self.boxes.axes:
             digest.update(repr(axis).encode())
@@ -58,5 +58,5 @@ def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights that sum up to one, in the same ratios."""
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise FlowError("The weight of a query is a finite number above 0", got=weights.min())
-    scaled = weights / weights.max()  # so that the sum is finite whatever the weights are
+    scaled = weights / weights.max()  # so that the sum is finite for any weights
     return np.asarray(scaled / scaled.sum())

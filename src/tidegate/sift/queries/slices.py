@@ -1,18 +1,18 @@
-"""Slices: sets of places in n dimensions, for putting comparisons together.
+"""Slices: sets of places in n dimensions, for combining comparisons.
 
-A set is cut along one axis after the other, as an interval decision diagram: along its first axis it falls
-into slices, and within a slice it is all (True), nothing (False), or a set that is cut along later axes.
+A set is cut along one axis after the other, as an interval decision diagram: along its first axis it
+consists of slices, and within a slice it is everything (True), nothing (False), or a set that is cut along
+later axes.
 
     x < 4 or y < 5         along x:   [ … 4) True      [4 … END) ┐
                            along y:                              └ [ … 5) True    [5 … END) False
 
 Neighbouring slices always differ, and an axis along which nothing changes does not occur. So a set has
-exactly one form whatever predicate it comes from, its boxes (the paths to True) are disjoint without any
-effort, and there are few of them: what two slices of the first axis have in common is put together again at
-the end (`merged`).
+exactly one form, whatever predicate it comes from. Its boxes (the paths to True) are disjoint by
+construction, and few: `merged` joins what two slices of the first axis have in common.
 
-Guarantee: and, or are exact. Work is proportional to the boxes that come out, at the worst to the product
-of those that go in.
+Guarantee: and, or are exact. Work is proportional to the boxes of the result, at worst to the product of
+those of the operands.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from typing import NamedTuple
 
 from tidegate.sift.queries.axes import END, FIRST
 
-#: From one place up to, not including, another.
+#: From one place up to, but not including, another.
 Range = tuple[int, int]
-#: The ranges of a box by axis; whatever the other axes hold belongs to it, null included.
+#: The ranges of a box by axis; on all other axes every value belongs to it, null included.
 Box = dict[int, Range]
 EVERYTHING: Range = (FIRST, END)
 
 
 class Sliced(NamedTuple):
-    """A set that is neither all nor nothing."""
+    """A set that is neither everything nor nothing."""
 
     axis: int
-    #: (where it ends, what is in it) of each slice, from FIRST up to END without a gap.
+    #: (end, content) of each slice, from FIRST up to END without a gap.
     slices: tuple[tuple[int, Set], ...]
 
 
@@ -52,7 +52,7 @@ def from_edges(axis: int, edges: list[int]) -> Set:
 
 
 def combined(first: Set, second: Set, union: bool) -> Set:
-    """What is in both sets, or (`union`) in any of them."""
+    """The intersection of two sets, or (`union`) their union."""
     if isinstance(first, bool):
         return first if first is union else second
     if isinstance(second, bool):
@@ -75,14 +75,14 @@ def combined(first: Set, second: Set, union: bool) -> Set:
 
 
 def count(found: Set) -> int:
-    """How many boxes the set has before they are merged."""
+    """The number of boxes of the set before they are merged."""
     if isinstance(found, bool):
         return int(found)
     return sum([count(part) for _, part in found.slices])
 
 
 def boxes_in(found: Set) -> list[Box]:
-    """Disjoint boxes that make up the set, neighbours merged."""
+    """The set as disjoint boxes, neighbours merged."""
     return merged(list(_paths(found)))
 
 
@@ -99,7 +99,7 @@ def _paths(found: Set) -> Iterator[Box]:
 
 
 def merged(boxes: list[Box]) -> list[Box]:
-    """Fewer boxes: neighbours along an axis become one where all other axes agree, until none are left."""
+    """Fewer boxes: merge neighbours along an axis where all other axes agree, until there are none."""
     before = len(boxes) + 1
     while 1 < len(boxes) < before:
         before = len(boxes)

@@ -1,8 +1,7 @@
-"""The space of a set of queries: which axes it has, and what its cells are.
+"""The space of a set of queries: its axes and their cells.
 
-Columns that a query names become axes, in the order of first use; all others play no role. Names are found
-as Spark finds them, whatever their case. The strings that queries name on a category, sorted, are its
-cells.
+Columns that a query names become axes, in the order of first use; other columns are not used. Names are
+case-insensitive, as in Spark. The strings that queries name on a category, sorted, are its cells.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tidegate.sift.queries.axes import KINDS, Axis
 from tidegate.sift.queries.predicates import Literal
 
 
-class Line(NamedTuple):
+class AxisCells(NamedTuple):
     """An axis, and the number of the cell of each of its categories."""
 
     axis: Axis
@@ -23,14 +22,14 @@ class Line(NamedTuple):
 
 
 class Space(NamedTuple):
-    """The lines along its axes, and the number of an axis by column as queries write it."""
+    """The cells of its axes, and the number of an axis by column name as queries write it."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[AxisCells, ...]
     numbers: Mapping[str, int]
 
 
 class SpaceMaker:
-    """Takes in what queries name, one after the other; cells have their numbers when all are known."""
+    """Collects the columns and values that queries name; cells are numbered once all are collected."""
 
     def __init__(self, schema: Mapping[str, str]) -> None:
         self.schema = schema
@@ -38,11 +37,11 @@ class SpaceMaker:
         for column in schema:
             self._by_folded_name.setdefault(column.lower(), []).append(column)
         self._written: dict[str, str] = {}
-        #: What queries name on a column, by column in the order of first use.
+        #: The values that queries name, by column in the order of first use.
         self._categories: dict[str, set[str]] = {}
 
     def take_in(self, written: str) -> str:
-        """A column as a query writes it; its kind."""
+        """Add a column as a query writes it; return its kind."""
         column = self._written.get(written)
         if column is None:
             column = self._written[written] = self._column(written)
@@ -50,7 +49,7 @@ class SpaceMaker:
         return self.schema[column]
 
     def name(self, written: str, literals: Iterable[Literal]) -> None:
-        """Values of a category that was taken in."""
+        """Add values of a category column that was added before."""
         column = self._written[written]
         named = (category(column, literal) for literal in literals if literal is not None)
         self._categories[column].update(named)
@@ -59,16 +58,16 @@ class SpaceMaker:
         if not self._categories:
             raise FlowError(
                 "It names no column, and no other query does",
-                why="Rows are told apart by the columns that queries compare",
+                why="Rows are distinguished by the columns that queries compare",
                 do="Compare a column with something, in one query at least",
             )
-        lines: list[Line] = []
+        lines: list[AxisCells] = []
         positions: dict[str, int] = {}
         for column, named in self._categories.items():
             positions[column] = len(lines)
             categories = tuple(sorted(named))
             cells = {value: cell for cell, value in enumerate(categories)}
-            lines.append(Line(Axis(column, self.schema[column], categories), cells))
+            lines.append(AxisCells(Axis(column, self.schema[column], categories), cells))
         numbers = {written: positions[column] for written, column in self._written.items()}
         return Space(tuple(lines), numbers)
 
@@ -80,7 +79,7 @@ class SpaceMaker:
             raise FlowError(
                 f"Column {written!r} is ambiguous",
                 got=", ".join(matching),
-                why="As in Spark, case does not tell columns apart",
+                why="As in Spark, column names are case-insensitive",
                 do="Rename one of them",
             )
         kind = self.schema[matching[0]]

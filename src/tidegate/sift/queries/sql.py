@@ -1,8 +1,8 @@
-"""Reading a predicate: SQL, as Spark writes it, becomes the tree of `predicates.py`, or an error.
+"""Parses a predicate: Spark SQL becomes the tree of `predicates.py`, or an error.
 
-sqlglot parses; this module takes what ranges can express and refuses everything else, showing the piece.
-What Spark would do with the rest (casts, functions, time zones, patterns) is Spark's to know: a guess here
-would let rows through, or drop them, that the query on Spark does not.
+sqlglot parses. This module accepts what ranges can express and refuses everything else, showing the
+offending piece. It does not guess how Spark would evaluate the rest (casts, functions, time zones,
+patterns): a wrong guess would pass or drop other rows than the query on Spark.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidegate.errors import FlowError
-from tidegate.sift.queries.predicates import And, Compare, Constant, Literal, Not, Number, Or, Predicate
+from tidegate.sift.queries.predicates import And, Compare, ConstantTruth, Literal, Not, Number, Or, Predicate
 
 ALLOWED = (
     "Compare columns with literals by < <= > >= = != <=>, between, in and is null, "
@@ -32,12 +32,12 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 _NEGATED: dict[type[exp.Expr], str] = {exp.NEQ: "=", exp.NullSafeNEQ: "<=>"}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<=>": "<=>"}
 _NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-#: Escapes that sqlglot and Spark read in the same way are those of quotes and of the backslash itself.
+#: sqlglot and Spark agree only on the escapes of quotes and of the backslash itself.
 _ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
 
 
 def parse(where: str) -> Predicate:
-    """The tree of a predicate; FlowError where it is no SQL, or more than ranges can express."""
+    """The tree of a predicate; FlowError where it is not SQL, or more than ranges can express."""
     if not set(_ESCAPED.findall(where)) <= {"'", '"', "\\"}:
         raise FlowError(
             "A string has an escape other than that of a quote or a backslash",
@@ -47,7 +47,7 @@ def parse(where: str) -> Predicate:
     try:
         return _predicate(sqlglot.parse_one(where, dialect="spark"))
     except SqlglotError as error:
-        # Their messages underline the place with codes for terminals; the first line says it in words.
+        # sqlglot underlines the place with terminal codes; the first line of its message is plain text.
         said = str(error).splitlines()[0]
         raise FlowError("The predicate is no SQL", got=where, why=said, do=ALLOWED) from None
     except RecursionError:
@@ -69,8 +69,8 @@ def _predicate(node: exp.Expr) -> Predicate:
         return Not(_predicate(node.this))
     if isinstance(node, exp.Boolean | exp.Null):
         value = _value(node)
-        return Constant(None if value is None else bool(value))
-    if isinstance(node, exp.Column):  # a boolean by itself
+        return ConstantTruth(None if value is None else bool(value))
+    if isinstance(node, exp.Column):  # a boolean column
         return Compare(_column(node), "=", (True,))
     return _leaf(node)
 
@@ -125,7 +125,7 @@ def _is_literal(node: exp.Expr) -> bool:
 
 
 def _value(node: exp.Expr) -> Literal:
-    """The value of a literal that `_is_literal` has seen."""
+    """The value of a literal that `_is_literal` accepted."""
     node, sign = node.unnest(), ""
     while isinstance(node, exp.Neg):
         node, sign = node.this.unnest(), "" if sign else "-"

@@ -1,17 +1,17 @@
-"""Templates: a hundred thousand predicates that differ in their literals alone are parsed once.
+"""Templates: a hundred thousand predicates that differ only in their literals are parsed once.
 
-Parsing SQL takes a few hundred microseconds, and queries of one program are alike. So the literals are cut
-out with a regular expression, and what is left is the *template*:
+Parsing SQL takes a few hundred microseconds, and queries of one program are similar. So a regular
+expression extracts the literals, and the remainder is the *template*:
 
     lat >= 40.6 and kind = 'bus'   →   lat >= 1 and kind = '2'   with   40.6, 'bus'
 
 A template is SQL itself, with the number of a literal (from one, so that a sign before it survives) in its
-place. It is parsed like any predicate; in its tree the numbers become slots, into which the literals of a
-query are filled.
+place. It is parsed like any predicate. In its tree the numbers become slots, which are filled with the
+literals of a query.
 
-Guarantee: the filled tree is the one that `parse` gives. Where a regular expression could be mistaken about
-what is a literal (quoted names, comments, escapes, prefixed strings, suffixed numbers), or where the
-template is refused, the predicate itself is parsed, so errors show what the user wrote.
+Guarantee: the filled tree equals the result of `parse`. Where a regular expression could misread a literal
+(quoted names, comments, escapes, prefixed strings, suffixed numbers), or where the template is refused, the
+predicate itself is parsed, so errors show what the user wrote.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from decimal import Decimal
 
 from tidegate.api.range_queries import Query, refused
 from tidegate.errors import FlowError
-from tidegate.sift.queries.predicates import Compare, Constant, Literal, Not, Predicate, Slot
+from tidegate.sift.queries.predicates import Compare, ConstantTruth, Literal, Not, Predicate, Slot
 from tidegate.sift.queries.sql import number, parse
 
 _LITERAL = re.compile(
     r"((?<![\w.'])(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.'])|(?<![\w'])'[^'\\]*'(?![\w']))"
 )
-#: A template in which every literal has been found: words, numbers of literals, operators, and no comment.
+#: A template in which every literal was found: words, numbers of literals, operators, and no comment.
 _PLAIN = re.compile(r"(?:[^\W\d]\w*+|(?<![\w.'])[0-9]++(?![\w.'])|'[0-9]++'|[\s<>=!(),+]|-(?!-))*+")
 
 
 @dataclass
-class Group:
+class TemplateGroup:
     """Queries of one template."""
 
     tree: Predicate
-    #: Their numbers, and the literals of each as they are written.
+    #: Their numbers, and the literals of each as written.
     members: list[int] = field(default_factory=list)
     literals: list[list[str]] = field(default_factory=list)
 
@@ -47,14 +47,14 @@ class Group:
         return _mapped(self.tree, lambda literal: filled(literal, texts))
 
     def values(self, comparison: Compare) -> Iterator[Literal]:
-        """What the members compare with in one leaf of the tree."""
+        """The literals of the members in one leaf of the tree."""
         return (filled(literal, texts) for literal in comparison.literals for texts in self.literals)
 
 
-def grouped(queries: Iterable[Query]) -> list[Group]:
-    """The queries by template, in the order in which templates turn up."""
-    groups: dict[str, Group | None] = {}
-    alone: dict[str, Group] = {}
+def grouped(queries: Iterable[Query]) -> list[TemplateGroup]:
+    """The queries by template, in the order of first occurrence."""
+    groups: dict[str, TemplateGroup | None] = {}
+    alone: dict[str, TemplateGroup] = {}
     for i, query in enumerate(queries):
         pieces = _LITERAL.split(query.where)
         literals = pieces[1::2]
@@ -64,14 +64,14 @@ def grouped(queries: Iterable[Query]) -> list[Group]:
             groups[template] = _group(template)
         group = groups[template]
         if group is None:
-            group = alone.get(query.where) or alone.setdefault(query.where, Group(_parsed(query)))
+            group = alone.get(query.where) or alone.setdefault(query.where, TemplateGroup(_parsed(query)))
         group.members.append(i)
         group.literals.append(literals)
     return sorted([group for group in groups.values() if group] + list(alone.values()), key=_first)
 
 
 def filled(literal: Literal, texts: list[str]) -> Literal:
-    """What a slot stands for, given the literals of a query as they are written."""
+    """The value of a slot, given the literals of a query as written."""
     if not isinstance(literal, Slot):
         return literal
     text = texts[literal.number]
@@ -80,7 +80,7 @@ def filled(literal: Literal, texts: list[str]) -> Literal:
     return number("-" + text if literal.negative else text)
 
 
-def _first(group: Group) -> int:
+def _first(group: TemplateGroup) -> int:
     return group.members[0]
 
 
@@ -91,12 +91,12 @@ def _parsed(query: Query) -> Predicate:
         raise refused(query, error) from None
 
 
-def _group(template: str) -> Group | None:
-    """None: predicates of this template must be parsed themselves."""
+def _group(template: str) -> TemplateGroup | None:
+    """The group of a template; None if its predicates must be parsed one by one."""
     if not _PLAIN.fullmatch(template):
         return None
     try:
-        return Group(_mapped(parse(template), _slot))
+        return TemplateGroup(_mapped(parse(template), _slot))
     except FlowError:
         return None
 
@@ -108,10 +108,10 @@ def _slot(literal: Literal) -> Literal:
 
 
 def _mapped(tree: Predicate, change: Callable[[Literal], Literal]) -> Predicate:
-    """The tree with other literals."""
+    """The tree with its literals replaced."""
     if isinstance(tree, Compare):
         return Compare(tree.column, tree.operator, tuple([change(literal) for literal in tree.literals]))
-    if isinstance(tree, Constant):
+    if isinstance(tree, ConstantTruth):
         return tree
     if isinstance(tree, Not):
         return Not(_mapped(tree.part, change))

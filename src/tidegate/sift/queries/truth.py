@@ -1,20 +1,20 @@
-"""Where a predicate is true: exactly, with SQL's three truths.
+"""The places where a predicate is true, exactly, in SQL's three-valued logic.
 
 A row belongs to a query where its predicate is true. With null, a predicate may be neither true nor false,
-so the places where it is true and those where it is false are two sets, and together they are not
-everything. `not` swaps them; `and` is true where all parts are and false where any part is; `or` is the
-reverse. Only the set that is asked for is made.
+so the places where it is true and those where it is false are two sets that together are not everything.
+`not` swaps them; `and` is true where all parts are and false where any part is; `or` is the reverse. Only
+the requested set is computed.
 """
 
 from __future__ import annotations
 
 from tidegate.errors import FlowError
-from tidegate.sift.queries.predicates import And, Compare, Constant, Not, Predicate
+from tidegate.sift.queries.predicates import And, Compare, ConstantTruth, Not, Predicate
 from tidegate.sift.queries.ranges import edges
 from tidegate.sift.queries.slices import Box, Set, boxes_in, combined, count, from_edges
 from tidegate.sift.queries.space import Space
 
-#: A query of more boxes than this is refused: it would weigh on every sifter, and is most likely a mistake.
+#: A query of more boxes than this is refused: it would slow down every sifter, and is most likely a mistake.
 BOXES_MAX = 1000
 
 
@@ -36,7 +36,7 @@ def _where(predicate: Predicate, wanted: bool, space: Space) -> Set:
         number = space.numbers[predicate.column]
         found = from_edges(number, edges(space.lines[number], predicate, wanted))
         return _limited(found)
-    if isinstance(predicate, Constant):
+    if isinstance(predicate, ConstantTruth):
         return predicate.value is wanted
     if isinstance(predicate, Not):
         return _where(predicate.part, not wanted, space)
@@ -45,7 +45,7 @@ def _where(predicate: Predicate, wanted: bool, space: Space) -> Set:
 
 
 def _together(sets: list[Set], union: bool) -> Set:
-    """All sets in one; in rounds of pairs, so that a long list does not meet the growing result each time."""
+    """All sets combined pairwise in rounds, so that a long list is not combined with a growing result."""
     while len(sets) > 1:
         pairs = zip(sets[::2], sets[1::2], strict=False)
         left_over = sets[len(sets) & ~1 :]

@@ -1,7 +1,7 @@
 """The catalogue of windowed aggregates: what each is made of, and how the parts are merged.
 
-An aggregate is *decomposed*: Spark computes a few partial columns per group and pane, before the shuffle; a
-window's partials are merged from those of its panes; a formula makes the result of them.
+An aggregate is *decomposed*: Spark computes a few partial columns per group and pane, before the shuffle. The
+partials of a window are merged from those of its panes, and a formula computes the result from them.
 
     avg(fare)    per pane    sum(CAST(fare AS DOUBLE)), count(fare)        plain Spark aggregates
                  per window  Σ, Σ                                          `combine.py`
@@ -9,22 +9,22 @@ window's partials are merged from those of its panes; a formula makes the result
 
 Texts are templates: {0} and {1} are the arguments of the aggregate, as SQL, {time} is the event time, {tie}
 and {check} are hashes of all arguments, {size} is that of a sketch. `row` is the same partial for a single
-row: count windows have no panes (`count_windows.py`). Aggregates that have a `Part` in common share it: equal
-texts need be computed once.
+row: count windows have no panes (`count_windows.py`). Aggregates with a common `AggregatePart` share it:
+equal texts are computed once.
 
-Nulls are as in Spark: ignored, and a window of nothing but nulls gives NULL (counts give 0). Sums of
-integers are 64-bit and exact, those of decimals exact up to 38 digits; what does not fit fails the batch
-(`sums.py`). Sums of floating point depend on the order of rows, here as in Spark.
+Nulls are as in Spark: ignored, and a window of nothing but nulls gives NULL (counts give 0). Sums of integers
+are 64-bit and exact, those of decimals exact up to 38 digits; a sum that does not fit fails the batch
+(`sums.py`). Floating-point sums depend on the order of rows, here as in Spark.
 
-Where we differ from Spark, always towards an answer that does not depend on the order in which rows come:
+Where we differ from Spark, always towards a result that does not depend on the order of rows:
 - `first`, `last` and `any_value` go by event time, and of rows of one time by value (first: the smallest);
 - `min_by` and `max_by` on equal keys take the smallest, or largest, value;
 - `corr` of a constant is NULL, also with ANSI on;
 - `collect_list` is in the order of event time, and of rows of one time by a hash of the value; `collect_set`
   in that of the hashes;
 - `approx_count_distinct` and `approx_percentile` are DataSketches (HLL, KLL), with the errors that Spark's
-  own arguments `rsd` and `accuracy` ask for (`sketches.py`). KLL flips coins: a replay may give another
-  estimate within the error. It leaves NaN out, and takes numbers as doubles.
+  own arguments `rsd` and `accuracy` request (`sketches.py`). KLL is randomised: a replay may give another
+  estimate within the error. It ignores NaN and takes numbers as doubles.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tidegate.errors import FlowError
 
 
 class Merge(StrEnum):
-    """How partial columns of several panes become one."""
+    """How partial columns of several panes are merged."""
 
     SUM = "sum"
     MIN = "min"
@@ -44,25 +44,25 @@ class Merge(StrEnum):
     AND = "and"
     OR = "or"
     XOR = "xor"
-    #: Lines n, mean, m2 (, m3, m4) together; see `moments.py`.
+    #: The lines n, mean, m2 (, m3, m4) together; see `moments.py`.
     MOMENTS = "moments"
     COMOMENTS = "comoments"
     #: A struct (key, value): the one with the smallest, or largest, key, then value.
     FIRST = "first"
     LAST = "last"
-    #: Lists of items (time, tie, value) one behind the other; of (tie, check, value), without repeated ones.
+    #: Lists of items (time, tie, value) concatenated; of (tie, check, value), without duplicates.
     CONCAT = "concat"
     UNION = "union"
-    #: Bytes of DataSketches.
+    #: Serialised DataSketches.
     DISTINCT = "distinct"
     QUANTILES = "quantiles"
-    #: Rows of a user-defined aggregate, as CONCAT; or states, by the user's function.
+    #: Rows of a user-defined aggregate, as CONCAT; or its states, merged by the user's function.
     ROWS = "rows"
     STATES = "states"
 
 
 @dataclass(frozen=True)
-class Part:
+class AggregatePart:
     """Partial columns that are merged together: their SQL per pane, and per row."""
 
     merge: Merge
@@ -72,24 +72,24 @@ class Part:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate; `final` names the formula in `finals.py`, `result` is the type of what comes out.
+    """One aggregate; `final` names the formula in `finals.py`, `result` is the type of the result.
 
-    A result of `same` is the type of the first argument, `array` an array of it; see `result_type`.
+    `same` is the type of the first argument, `array` an array of it; see `result_type`.
     """
 
     name: str
     arguments: int
-    parts: tuple[Part, ...]
+    parts: tuple[AggregatePart, ...]
     final: str = "as it is"
     result: str = "same"
-    #: The types of arguments that make sense; Spark's own names for families of types.
+    #: The accepted types of arguments, in Spark's names for families of types.
     accepts: str = "any"
     #: Constants that may follow the arguments.
     constants: tuple[str, ...] = ()
 
 
 def aggregate(name: str, *, decimal: bool = False) -> Aggregate:
-    """The aggregate of this name, as Spark calls it (in any case); `decimal`: of decimals."""
+    """The aggregate of this Spark name (case-insensitive); `decimal`: of decimals."""
     name = _OTHER_NAMES.get(name.lower(), name.lower())
     found = DECIMAL_AVERAGE if decimal and name == "avg" else CATALOGUE.get(name)
     if found is None:
@@ -126,26 +126,26 @@ def _decimal(argument: str, more_digits: int, more_behind: int) -> str:
 
 _COUNTED = "CAST({0} IS NOT NULL AS BIGINT)"
 _ONE = "1L"
-#: Texts of rows that give the same number whatever the row.
+#: Row texts that give the same number for every row.
 CONSTANTS = {_ONE: 1}
 _BOTH = "{0} IS NOT NULL AND {1} IS NOT NULL"
 _X = f"CASE WHEN {_BOTH} THEN CAST({{0}} AS DOUBLE) END"
 _Y = f"CASE WHEN {_BOTH} THEN CAST({{1}} AS DOUBLE) END"
 
-_COUNT = Part(Merge.SUM, ("count({0})",), (_COUNTED,))
-_SUM = Part(Merge.SUM, ("sum({0})",), ("{0}",))
-_REAL_SUM = Part(Merge.SUM, ("sum(CAST({0} AS DOUBLE))",), ("CAST({0} AS DOUBLE)",))
+_COUNT = AggregatePart(Merge.SUM, ("count({0})",), (_COUNTED,))
+_SUM = AggregatePart(Merge.SUM, ("sum({0})",), ("{0}",))
+_REAL_SUM = AggregatePart(Merge.SUM, ("sum(CAST({0} AS DOUBLE))",), ("CAST({0} AS DOUBLE)",))
 _VARIANCE_PANE = ("CAST(count({0}) AS DOUBLE)", "avg(CAST({0} AS DOUBLE))", "var_pop({0}) * count({0})")
-# A row alone has no spread; NaN and infinity have none that is a number.
+# A single row has spread 0; NaN and infinity have spread NaN.
 _NO_SPREAD = "CAST({0} AS DOUBLE) - CAST({0} AS DOUBLE)"
 _VARIANCE_ROW = (f"CAST({_COUNTED} AS DOUBLE)", "CAST({0} AS DOUBLE)", _NO_SPREAD)
 #: Spark's skewness is √n · m3 / m2^1.5 and its kurtosis n · m4 / m2² − 3; both are NULL where m2 is zero.
 _M3 = "coalesce(skewness({0}) * count({0}) * power(var_pop({0}), 1.5D), 0D)"
 _M4 = "coalesce((kurtosis({0}) + 3D) * count({0}) * power(var_pop({0}), 2D), 0D)"
-_VARIANCE = Part(Merge.MOMENTS, _VARIANCE_PANE, _VARIANCE_ROW)
-_THIRD = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3), (*_VARIANCE_ROW, _NO_SPREAD))
-_FOURTH = Part(Merge.MOMENTS, (*_VARIANCE_PANE, _M3, _M4), (*_VARIANCE_ROW, _NO_SPREAD, _NO_SPREAD))
-_PAIRS = Part(
+_VARIANCE = AggregatePart(Merge.MOMENTS, _VARIANCE_PANE, _VARIANCE_ROW)
+_THIRD = AggregatePart(Merge.MOMENTS, (*_VARIANCE_PANE, _M3), (*_VARIANCE_ROW, _NO_SPREAD))
+_FOURTH = AggregatePart(Merge.MOMENTS, (*_VARIANCE_PANE, _M3, _M4), (*_VARIANCE_ROW, _NO_SPREAD, _NO_SPREAD))
+_PAIRS = AggregatePart(
     Merge.COMOMENTS,
     (
         f"CAST(count({_X}) AS DOUBLE)",
@@ -161,25 +161,25 @@ _BY_TIME = "struct({time} AS key, {0} AS value)"
 _BY_KEY = "CASE WHEN {1} IS NOT NULL THEN struct({1} AS key, {0} AS value) END"
 
 
-def counting_all(part: Part) -> Part:
+def counting_all(part: AggregatePart) -> AggregatePart:
     """The part where its argument is never null, as in `count(*)`: each row counts as one."""
     return replace(part, row=tuple(_ONE if text == _COUNTED else text for text in part.row))
 
 
 def _same(name: str, merge: Merge, accepts: str = "any") -> Aggregate:
-    """An aggregate that is its own partial."""
-    return Aggregate(name, 1, (Part(merge, (f"{name}({{0}})",), ("{0}",)),), accepts=accepts)
+    """An aggregate whose partial is itself."""
+    return Aggregate(name, 1, (AggregatePart(merge, (f"{name}({{0}})",), ("{0}",)),), accepts=accepts)
 
 
-def _real(name: str, part: Part) -> Aggregate:
-    """A statistic of numbers, which is a double; its formula has its name."""
+def _real(name: str, part: AggregatePart) -> Aggregate:
+    """A statistic of numbers with a double as its result; the formula has the same name."""
     arguments = 2 if part.merge is Merge.COMOMENTS else 1
     return Aggregate(name, arguments, (part,), name, "double", "numeric")
 
 
 def _chosen(name: str, merge: Merge, function: str, struct: str, arguments: int) -> Aggregate:
-    """The value of the row that is first, or last, by something; values must have an order."""
-    part = Part(merge, (f"{function}({struct})",), (struct,))
+    """The value of the row that is first, or last, by some key; values must be orderable."""
+    part = AggregatePart(merge, (f"{function}({struct})",), (struct,))
     return Aggregate(name, arguments, (part,), "value of struct", "same", "orderable")
 
 
@@ -187,25 +187,27 @@ _LISTED = "struct({time} AS time, {tie} AS tie, {0} AS value)"
 _IN_SET = "struct({tie} AS tie, {check} AS check, {0} AS value)"
 
 
-def _items(merge: Merge, function: str, item: str) -> Part:
-    """A list of what is not null; a row has a list of one, or none."""
+def _items(merge: Merge, function: str, item: str) -> AggregatePart:
+    """A list of the values that are not null; a row has a list of one or zero."""
     there = "CASE WHEN {0} IS NOT NULL THEN "
-    return Part(merge, (f"{function}({there}{item} END)",), (f"{there}array({item}) END",))
+    return AggregatePart(merge, (f"{function}({there}{item} END)",), (f"{there}array({item}) END",))
 
 
 _LIST = _items(Merge.CONCAT, "collect_list", _LISTED)
 _SET = _items(Merge.UNION, "collect_set", _IN_SET)
-# By hash: Spark's sketch takes a few types only, and hashes what it takes anyway.
-_HLL = Part(Merge.DISTINCT, ("hll_sketch_agg(CASE WHEN {0} IS NOT NULL THEN {tie} END, {size})",), ())
-_KLL = Part(Merge.QUANTILES, ("kll_sketch_agg_double(CAST({0} AS DOUBLE), {size})",), ())
+# By hash: Spark's sketch accepts few types, and hashes its input anyway.
+_HLL = AggregatePart(
+    Merge.DISTINCT, ("hll_sketch_agg(CASE WHEN {0} IS NOT NULL THEN {tie} END, {size})",), ()
+)
+_KLL = AggregatePart(Merge.QUANTILES, ("kll_sketch_agg_double(CAST({0} AS DOUBLE), {size})",), ())
 
 
-def users_part(arguments: int, *, merged: bool) -> Part:
-    """What a user-defined aggregate is made of: rows, which become states where those can be merged."""
+def users_part(arguments: int, *, merged: bool) -> AggregatePart:
+    """The part of a user-defined aggregate: rows, which become states where these can be merged."""
     values = ", ".join(f"{{{number}}} AS value{number}" for number in range(arguments))
     row = f"struct({{time}} AS time, {{tie}} AS tie, struct({values}) AS value)"
     merge = Merge.STATES if merged else Merge.ROWS
-    return Part(merge, (f"collect_list({row})",), (f"array({row})",))
+    return AggregatePart(merge, (f"collect_list({row})",), (f"array({row})",))
 
 
 CATALOGUE: dict[str, Aggregate] = {
@@ -215,7 +217,7 @@ CATALOGUE: dict[str, Aggregate] = {
         Aggregate(
             "count_if",
             1,
-            (Part(Merge.SUM, ("count_if({0})",), ("CAST(coalesce({0}, false) AS BIGINT)",)),),
+            (AggregatePart(Merge.SUM, ("count_if({0})",), ("CAST(coalesce({0}, false) AS BIGINT)",)),),
             "count",
             "bigint",
             "boolean",
@@ -252,7 +254,7 @@ CATALOGUE: dict[str, Aggregate] = {
     )
 }
 
-#: Spark keeps averages of decimals exact: four more digits before and behind the point.
+#: Spark keeps averages of decimals exact: four more digits before and after the point.
 DECIMAL_AVERAGE = Aggregate("avg", 1, (_SUM, _COUNT), "avg of decimals", "avg of decimals", "numeric")
 
 _OTHER_NAMES = {

@@ -1,9 +1,8 @@
-"""Which row of a stretch is chosen: the first or the last by something, such as event time.
+"""Chooses a row of each stretch: the first or the last by a key such as event time.
 
-`first`, `last`, `min_by` and `max_by` need a row, not a merged value, so that any type of value can be
+`first`, `last`, `min_by` and `max_by` need a row, not a merged value, so that a value of any type can be
 fetched by its position. Rows are compared by a key and, where keys are equal, by a tie; of rows equal in
-both the one that comes first is taken. Stretches slide as in `sliding.py`, with positions in the place of
-values.
+both the first one is taken. Stretches slide as in `sliding.py`, with positions in place of values.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ def first_rows(
 
 @inlined
 def _better(one: Any, other: Any) -> Any:
-    """The better of two candidates (row, key, tie), of which `one` comes first; row −1 is none.
+    """The better of two candidates (row, key, tie), of which `one` comes first; row −1 means none.
 
-    Only numbers are handed over: arrays would be counted in and out at every call.
+    Only numbers are passed: arrays would be reference-counted at every call.
     """
     if other[0] < 0:
         return one

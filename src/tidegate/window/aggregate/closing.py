@@ -1,21 +1,21 @@
-"""Which rows each closing window is made of: a stretch of merged partials, per group and window.
+"""Determines the rows of each closing window: a stretch of merged partials, per group and window.
 
-Merged partials are sorted by (group, pane), and the panes of a window are neighbours, so a window of a group
-is one stretch of rows. Where the next window of the group begins, its stretch moves on at both ends:
+Merged partials are sorted by (group, pane), and the panes of a window are neighbours, so a window of a
+group is one stretch of rows. From one window of the group to the next, the stretch advances at both ends:
 
     group        0 0 0 0 0 0 0 │ 1 1
     pane         3 4 4 5 7 8 8 │ 4 9          windows of three panes, a new one with every pane
     window 3    [───────)      │              panes 3, 4, 5; pane 4 came in two runs
     window 4      [─────)      │[─)
     window 5          [───)    │
-    window 6 …          [─────)│              (window 6 of group 1 has no row: it is not there)
+    window 6 …          [─────)│              (window 6 of group 1 has no row and is not listed)
 
-Guarantee: every window of the range that holds a row of a group is there once for this group, and no other.
-The first and the last row of stretches never decrease from one stretch to the next, over all groups: this
-alone is what sliding aggregation (`sliding.py`) needs to know. Leaving out stretches keeps it true, so
-windows that were decided to be dropped go here, before anything is computed for them.
+Guarantee: every window of the range that contains a row of a group is listed once for this group, and no
+other. The first and the last row of stretches never decrease from one stretch to the next, over all groups.
+Sliding aggregation (`sliding.py`) relies on this alone. Leaving out stretches preserves it, so windows that
+are to be dropped are removed here, before anything is computed for them.
 
-Cost: rows + windows found, whatever size/slide is.
+Cost: rows + windows found, independent of size/slide.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stretches:
-    """Stretch k is made of the merged rows begin[k] … end[k] − 1, and stands for `at[k]`.
+    """Stretch k consists of the merged rows begin[k] … end[k] − 1 and represents `at[k]`.
 
-    That is the number of a window, or of a pane. Any row of a stretch is one of its group: to show the
-    group's key, take `begin`.
+    That is the number of a window or of a pane. All rows of a stretch belong to one group: `begin` gives
+    the group's key.
     """
 
     at: Integers
@@ -65,7 +65,7 @@ def closing_windows(merged: Merged, panes: Panes, first: int, stop: int) -> Stre
 
 
 def cells(merged: Merged) -> Stretches:
-    """Every (group, pane) once: how runs are merged into one that has each of them in a single row."""
+    """Every (group, pane) once: merges runs into one run with a single row for each."""
     if not merged.at.size:
         return Stretches(*np.zeros((3, 0), np.int64))
     new = (merged.group[1:] != merged.group[:-1]) | (merged.at[1:] != merged.at[:-1])
@@ -74,19 +74,19 @@ def cells(merged: Merged) -> Stretches:
 
 
 def panes_needed(panes: Panes, first: int, stop: int) -> tuple[int, int]:
-    """The panes that these windows are made of: the first, and the first beyond."""
+    """The panes of these windows: the first, and the first beyond."""
     return first * panes.per_slide, (stop - 1) * panes.per_slide + panes.per_window
 
 
 @inlined
 def _ceiling(pane: Any, per_slide: Any) -> Any:
-    """pane / per_slide, rounded up; a slide has one pane or two, so that a shift does for dividing."""
+    """pane / per_slide, rounded up; a slide has one pane or two, so a shift replaces the division."""
     return (pane + per_slide - 1) >> (per_slide - 1)
 
 
 @kernel(INTEGERS, INTEGERS, NUMBER, NUMBER, NUMBER, NUMBER)
 def _count(group: Any, pane: Any, first: Any, stop: Any, per_slide: Any, per_window: Any) -> Any:
-    """How many stretches there are: per row, the windows that hold it and none before it."""
+    """The number of stretches: per row, the windows that contain it and no earlier row."""
     found, following = 0, first
     for row in range(group.size):
         if row > 0 and group[row] != group[row - 1]:
@@ -123,7 +123,7 @@ def _fill(
             if begin == tail:
                 break
             if pane[begin] >= high:
-                # Nothing here: on to the first window that holds the next row.
+                # An empty window: continue with the first window that contains the next row.
                 window = _ceiling(pane[begin] - per_window + 1, per_slide)
                 continue
             end = max(begin, end)

@@ -1,4 +1,4 @@
-"""A column of partials: values, and which of them are there."""
+"""A column of partials: values, and a validity flag per value."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Column:
         return Column(self.values[rows], None if self.valid is None else self.valid[rows])
 
     def filled(self, value: float) -> NDArray[Any]:
-        """The values, with this one in place of nulls."""
+        """The values, with nulls replaced by this value."""
         if self.valid is None:
             return self.values
         valid = self.valid[:, None] if self.decimal else self.valid

@@ -1,12 +1,13 @@
-"""From pane partials to finished windows: the whole way, in arrays.
+"""Merges pane partials into finished windows, in arrays.
 
     runs ──merge_runs──▶ rows by (group, pane) ──closing_windows──▶ stretches ──combine──▶ a row per window
                                                └──cells───────────▶ stretches ──combine──▶ one run of all
 
-Closing windows and merging stored runs are the same step over other stretches: merged partials are partials.
+Closing windows and merging stored runs are the same step over different stretches: merged partials are
+partials.
 
-Nulls are left out; a result is null where a stretch has nothing but nulls.
-The order of floating point is Spark's: NaN above all numbers, −0.0 as 0.0.
+Nulls are ignored; a result is null where a stretch has nothing but nulls. Floating-point order is Spark's:
+NaN above all numbers, −0.0 equal to 0.0.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def combine(
 ) -> tuple[Column, ...]:
     """The partial columns of a part, merged over each stretch; rows are in merged order.
 
-    FIRST and LAST take a key and a tie, both int64 in the order of what they stand for, and give the row that
-    was chosen, null where no row is there.
+    FIRST and LAST take a key and a tie, both order-preserving int64, and give the chosen row, null where
+    there is none.
     """
     _check(columns, stretches)
     match merge:
@@ -55,7 +56,7 @@ def combine(
 
 
 def _check(columns: Sequence[Column], stretches: Stretches) -> None:
-    """Compiled loops do not look where they read: what does not fit together must not reach them."""
+    """Compiled loops do not check bounds, so inconsistent arrays are refused here."""
     rows = int(stretches.end[-1]) if stretches.count else 0
     if any(len(column.values) < rows for column in columns):
         raise StateError(
@@ -72,7 +73,7 @@ def _alone(merge: Merge, column: Column, stretches: Stretches, ansi: bool) -> Co
     kind = column.values.dtype
     if kind == np.bool_:
         numbers = _alone(merge, Column(column.values.astype(np.int64), column.valid), stretches, ansi)
-        # As a number, what a stretch of nulls only gives is neither 0 nor 1.
+        # For a stretch of nulls only, the number is neither 0 nor 1.
         return Column(numbers.values > 0, numbers.valid)
     valid = None if column.valid is None else any_valid(column.valid, stretches)
     if column.decimal:
@@ -85,14 +86,14 @@ def _alone(merge: Merge, column: Column, stretches: Stretches, ansi: bool) -> Co
 
 
 def _chosen(key: Column, tie: Column, stretches: Stretches, *, last: bool) -> Column:
-    """The row with the smallest key and tie, or the largest: ~x turns the order of integers around."""
+    """The row with the smallest key and tie, or the largest: ~x reverses the order of integers."""
     keys, ties = (~key.values, ~tie.values) if last else (key.values, tie.values)
     rows = first_rows(keys, ties, key.valid, stretches)
     return Column(rows, None if key.valid is None else rows >= 0)
 
 
 def _extreme_decimals(merge: Merge, column: Column, stretches: Stretches) -> Column:
-    """The order of decimals is that of the upper words as signed, then of the lower ones as unsigned."""
+    """Decimals are ordered by their upper words as signed, then by their lower words as unsigned."""
     upper = Column(column.values[:, 1].view(np.int64), column.valid)
     lower = Column((column.values[:, 0] ^ np.uint64(2**63)).view(np.int64))
     rows = _chosen(upper, lower, stretches, last=merge is Merge.MAX)

@@ -1,10 +1,10 @@
-"""From the merged partials of a window to its result: the formulas of the catalogue.
+"""Computes the result of a window from its merged partials: the formulas of the catalogue.
 
-The same formulas, and the same NULLs, as Spark's own: a variance of one value is NULL as a sample and 0 as a
-population; skewness, kurtosis and correlation are NULL where a variance is zero. (`corr` of a constant: Spark
-with ANSI on would divide by zero.) Averages of decimals have four more digits behind the point, or as many as
-there is room for in 38, rounded half away from zero. They are computed one by one with Python's integers:
-exact, and slower; an average of more than 38 digits fails the batch.
+Formulas and NULLs are those of Spark: a variance of one value is NULL as a sample and 0 as a population;
+skewness, kurtosis and correlation are NULL where a variance is zero. (`corr` of a constant: Spark with ANSI
+on would divide by zero.) Averages of decimals have four more digits after the point, or as many as fit into
+38, rounded half away from zero. They are computed one by one with Python's integers: exact, but slower. An
+average of more than 38 digits fails the batch.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     Reals = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-#: Spark's average of decimal(p, s) has s + 4 digits behind the point, as long as that is at most 38.
+#: Spark's average of decimal(p, s) has s + 4 digits after the point, as long as that is at most 38.
 AVERAGE_DIGITS = 4
 
 
 def finish(final: str, parts: Sequence[Column], *, digits: int = AVERAGE_DIGITS) -> Column:
     """The result column of a formula over the merged partial columns, in the order of the catalogue.
 
-    `digits`: how many more an average of decimals has behind the point than their sum.
+    `digits`: the digits after the point that an average of decimals has in addition to their sum.
     """
     if final == "avg of decimals":
         return _decimal_averages(parts[0], parts[1], digits)

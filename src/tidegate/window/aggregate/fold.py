@@ -1,8 +1,8 @@
-"""Sliding aggregation of values that only Python can merge: sketches, states of user-defined aggregates.
+"""Sliding aggregation of values that only Python can merge: sketches, and states of user-defined aggregates.
 
-The same two-stacks algorithm as in `sliding.py`, where it is explained: at most two merges per row and one
-per stretch, however far stretches overlap. A merge must leave its arguments as they are, because they are
-used again, and must not care about brackets. Nulls are left out.
+The same two-stacks algorithm as in `sliding.py`: at most two merges per row and one per stretch, however
+far stretches overlap. A merge must not change its arguments, because they are used again, and must be
+associative. Nulls are ignored.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ State = TypeVar("State")
 def fold(
     merge: Callable[[State, State], State], values: Sequence[State | None], stretches: Stretches
 ) -> Iterator[State | None]:
-    """The merged value of each stretch, one after the other; null where there is none.
+    """The merged value of each stretch in turn; null where there is none.
 
-    An error that `merge` raises comes out where the stretch is asked for that needed it.
+    An error that `merge` raises propagates from the stretch that needed it.
     """
 
     def merged(one: State | None, other: State | None) -> State | None:

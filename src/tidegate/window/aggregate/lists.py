@@ -1,17 +1,17 @@
-"""Lists and sets of panes into those of windows: by positions of items, so that items can be of any type.
+"""Merges lists and sets of panes into those of windows, by positions, so that items can be of any type.
 
-A partial is a list of items. All lists of all rows lie one behind the other, in merged order, as Arrow lays
-them out: list k has the items offsets[k] … offsets[k + 1] − 1. The list of a window is those of its rows:
+A partial is a list of items. All lists of all rows are laid out consecutively in merged order, as in Arrow:
+list k has the items offsets[k] … offsets[k + 1] − 1. The list of a window concatenates those of its rows:
 
     rows of a stretch     3 │ 4 │ 5          items of the lists 3, 4, 5, in this order: positions, to be taken
 
-Rows of equal group and pane may come in several runs. Their items are put in order of time first
-(`by_time`): panes follow each other in time, so this moves no item into another pane, and the items of a
-window are in order of time without being sorted again for each window that holds them.
+Rows of equal group and pane may come in several runs. Their items are first sorted by time (`by_time`).
+Panes follow each other in time, so this moves no item into another pane, and the items of every window are
+in order of time without another sort.
 
 A set keeps the first of equal items; for that the caller numbers distinct items from 0 on.
 
-Cost: the items that come out, which no other way could save, plus those that came in, sorted once.
+Cost: the items of the output, which is unavoidable, plus one sort of the input.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class Lists(NamedTuple):
-    """List k is made of items[offsets[k]] … items[offsets[k + 1] − 1]: positions among the items given."""
+    """List k is items[offsets[k]] … items[offsets[k + 1] − 1]: positions among the given items."""
 
     offsets: Integers
     items: Integers
 
 
 def by_time(offsets: Integers, group: Integers, time: Integers, tie: Integers) -> Integers | None:
-    """The order of all items by group, time and tie; None where they are in it. `group` is that of rows."""
+    """The order of all items by group, time and tie; None if they are sorted. `group` is per row."""
     groups = np.repeat(group, np.diff(offsets))
     same = groups[1:] == groups[:-1]
     earlier = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (tie[1:] < tie[:-1]))
@@ -46,13 +46,13 @@ def by_time(offsets: Integers, group: Integers, time: Integers, tie: Integers) -
 
 
 def concatenate(offsets: Integers, stretches: Stretches) -> Lists:
-    """The list of each stretch of rows."""
+    """The concatenated list of each stretch of rows."""
     offsets = np.ascontiguousarray(offsets, np.int64)
     return Lists(*_concatenate(offsets[stretches.begin], offsets[stretches.end]))
 
 
 def distinct(lists: Lists, numbers: Integers) -> Lists:
-    """Each list without repeated items, where items with equal numbers (from 0 on) are equal."""
+    """Each list without duplicates, where items with equal numbers (from 0 on) are equal."""
     numbers = np.ascontiguousarray(numbers, np.int64)
     return Lists(*_distinct(lists.offsets, lists.items, numbers, int(numbers.max(initial=-1)) + 1))
 
@@ -79,7 +79,7 @@ def _concatenate(begins: Any, ends: Any) -> Any:
 @kernel(INTEGERS, INTEGERS, INTEGERS, NUMBER)
 def _distinct(offsets: Any, items: Any, numbers: Any, count: Any) -> Any:
     merged, kept = np.zeros(offsets.size, np.int64), np.empty(items.size, np.int64)
-    # The list in which each item was seen last: nothing has to be cleared between two lists.
+    # The last list that contained each item, so that nothing has to be cleared between lists.
     seen, place = np.full(count, -1, np.int64), 0
     for k in range(offsets.size - 1):
         for at in range(offsets[k], offsets[k + 1]):

@@ -1,18 +1,17 @@
-"""Several sorted runs of partials, in one order: by group, then by pane.
+"""Merges several sorted runs of partials into one order: by group, then by pane.
 
-New partials of a batch and the stored ones of earlier batches are runs, each sorted by (code, check, pane).
-They are merged two by two, so that every row is touched log2(runs) times, and no run is ever sorted again:
+New partials of a batch and stored ones of earlier batches are runs, each sorted by (code, check, pane).
+They are merged pairwise, so that every row is touched log2(runs) times and no run is sorted again:
 
     run 0   a3 a4 b1      ┐
     run 1   a3 c7         ┘─┐   a3 a3 a4 a4 b1 b2 c7       equal keys stay in the order of their runs
     run 2   a4 b2         ───┘
 
-A group is a 64-bit code of its key. Where codes of different keys may be equal, a second, independent code
-(`check`) tells them apart; two keys equal in both are one in 2**128. What comes out are positions: of all
-runs laid one behind the other, so that any column, of whatever type, can be fetched into the order by one
-`take`.
+A group is a 64-bit code of its key. Where codes of different keys may collide, a second, independent code
+(`check`) separates them; a collision of both has probability 2**-128. The result is positions in the
+concatenation of all runs, so that a column of any type can be brought into the order by one `take`.
 
-Guarantee: the order of `np.lexsort((tie, at, check, code))` over the runs laid end to end, for sorted runs.
+Guarantee: the order of `np.lexsort((tie, at, check, code))` over the concatenated runs, for sorted runs.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
-#: Turned over, it puts signed integers into the order of words.
+#: Flipping this bit gives signed integers the order of unsigned words.
 SIGN = np.uint64(2**63)
 
 
 @dataclass(frozen=True)
-class Run:
+class PartialRun:
     """The keys of rows sorted by (code, check, at, tie); `check` and `tie` in all runs or in none."""
 
     code: Words
     #: The pane of a partial; for count windows the event time of a row.
     at: Integers
     check: Words | None = None
-    #: Orders rows of equal group and time, where that matters.
+    #: Orders rows of equal group and time, where needed.
     tie: Integers | None = None
 
     def __post_init__(self) -> None:
@@ -67,22 +66,22 @@ class Run:
 
     @property
     def codes(self) -> int:
-        """How many of the key columns make a group."""
+        """The number of key columns that identify a group."""
         return 1 if self.check is None else 2
 
     @property
     def columns(self) -> tuple[Words, ...]:
-        """The key columns, in the order in which they count; integers still as they are, but called words."""
+        """The key columns in order of precedence; integers unchanged, but typed as words."""
         columns = self.code, self.check, self.at, self.tie
         return tuple(np.ascontiguousarray(one).view(np.uint64) for one in columns if one is not None)
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Rows of all runs in one order: row k is row `order[k]` of the runs laid one behind the other."""
+    """Rows of all runs in one order: row k is row `order[k]` of the concatenated runs."""
 
     order: Integers
-    #: Numbered from 0 in the order of codes: rows of one group are neighbours.
+    #: Numbered from 0 in the order of codes; rows of one group are adjacent.
     group: Integers
     at: Integers
 
@@ -91,14 +90,14 @@ class Merged:
         return int(self.group[-1]) + 1 if self.group.size else 0
 
 
-def merge_runs(runs: Sequence[Run], low: int = LOWEST, high: int = HIGHEST) -> Merged:
-    """All rows with `low <= at < high`, in order: those that closing windows need."""
+def merge_runs(runs: Sequence[PartialRun], low: int = LOWEST, high: int = HIGHEST) -> Merged:
+    """All rows with `low <= at < high`, in order: the rows that closing windows need."""
     _check(runs)
     if not runs:
         return Merged(*np.zeros((3, 0), np.int64))
     keys, rows, edges = _selected(runs, low, high)
     merge = _MERGE[len(keys)]
-    # Two tables in turns: fresh memory for each round would cost as much as the merging.
+    # Two tables in alternation: allocating memory for each round would cost as much as merging.
     spare = np.empty_like(keys), np.empty_like(rows)
     while edges.size > 2:
         merge(keys, rows, edges, *spare)
@@ -109,7 +108,7 @@ def merge_runs(runs: Sequence[Run], low: int = LOWEST, high: int = HIGHEST) -> M
     return Merged(rows, group, keys[runs[0].codes].view(np.int64))
 
 
-def _check(runs: Sequence[Run]) -> None:
+def _check(runs: Sequence[PartialRun]) -> None:
     if len({(run.check is None, run.tie is None) for run in runs}) > 1:
         raise StateError(
             "Either all runs have check codes (and ties), or none",
@@ -118,10 +117,10 @@ def _check(runs: Sequence[Run]) -> None:
         )
 
 
-def _selected(runs: Sequence[Run], low: int, high: int) -> tuple[Words, Integers, Integers]:
-    """Keys and positions of the rows inside, run by run, and where each run begins and ends.
+def _selected(runs: Sequence[PartialRun], low: int, high: int) -> tuple[Words, Integers, Integers]:
+    """Keys and positions of the rows in range, run by run, and where each run begins and ends.
 
-    Keys are a line per key column, as words in the order of rows.
+    Keys have a line per key column, as words in the order of rows.
     """
     total = sum(run.at.size for run in runs)
     rows, edges = np.empty(total, np.int64), np.zeros(len(runs) + 1, np.int64)
@@ -142,7 +141,7 @@ def _selected(runs: Sequence[Run], low: int, high: int) -> tuple[Words, Integers
 
 @kernel(INTEGERS, NUMBER, NUMBER, NUMBER, NEW_INTEGERS, NUMBER)
 def _inside(at: Any, low: Any, high: Any, offset: Any, rows: Any, found: Any) -> Any:
-    """Positions of the rows inside, written from place `found` on; the first place beyond."""
+    """Write the positions of the rows in range from place `found` on; return the first place beyond."""
     for row in range(at.size):
         if low <= at[row] < high:
             rows[found] = row + offset
@@ -157,11 +156,11 @@ def _fetch(column: Any, rows: Any, offset: Any, flip: Any, line: Any) -> None:
 
 
 def _merger(lines: int) -> Any:
-    """Every two neighbouring runs into one. For so many key columns: loops over them cost nothing then."""
+    """Merges neighbouring runs pairwise; compiled per number of key columns, so loops over them unroll."""
 
     @kernel(KEYS, INTEGERS, INTEGERS, NEW_KEYS, NEW_INTEGERS)
     def merge(keys: Any, rows: Any, edges: Any, new_keys: Any, new_rows: Any) -> None:
-        # Unsigned places: a signed one would be tested for being below zero at every access.
+        # Unsigned places: numba would check a signed index for a negative value at every access.
         k, step = np.uint64(0), np.uint64(1)
         for run in range(0, edges.size - 1, 2):
             i, j = np.uint64(edges[run]), np.uint64(edges[run + 1])
@@ -190,7 +189,7 @@ _MERGE = {lines: _merger(lines) for lines in (2, 3, 4)}
 
 @kernel(NEW_KEYS, NUMBER, NEW_INTEGERS)
 def _groups(keys: Any, codes: Any, group: Any) -> None:
-    """Number of the group of each row, which the first key columns make; the column behind is turned back."""
+    """Number the group of each row by the first `codes` key columns; restore the sign of the next column."""
     number = 0
     for k in range(keys.shape[1]):
         if k > 0:

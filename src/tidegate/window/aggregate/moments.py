@@ -1,4 +1,4 @@
-"""Moments of panes into moments of windows: variance, skewness, kurtosis, covariance, correlation.
+"""Merges moments of panes into those of windows: variance, skewness, kurtosis, covariance, correlation.
 
 Paper: Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances"
 (1979); Pébay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
@@ -9,9 +9,9 @@ A partial is the number of values, their mean, and sums of powers of the distanc
     n,  mean,  m2 = Σ (x − mean)²,  m3 = Σ (x − mean)³,  m4 = Σ (x − mean)⁴
     n,  mean of x and of y,  m2 of x and of y,  c = Σ (x − mean x)(y − mean y)
 
-Sums of squares would be simpler and wrong: for values around 10⁹ that differ by one nothing is left of them.
+Plain sums of squares would be wrong: for values around 10⁹ that differ by one, all digits cancel.
 
-Stretches slide as in `sliding.py`, with the whole partial in the place of one number.
+Stretches slide as in `sliding.py`, with the whole partial in place of one number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COMOMENTS = 6
 
 
 def moments(table: Reals, stretches: Stretches) -> Reals:
-    """Lines n, mean, m2, and perhaps m3 and m4; a column per row, all zero where nothing was counted.
+    """Lines n, mean, m2, and optionally m3 and m4; a column per row, all zero where nothing was counted.
 
     The result has the same lines, and a column per stretch.
     """
@@ -48,7 +48,7 @@ def moments(table: Reals, stretches: Stretches) -> Reals:
 
 
 def comoments(table: Reals, stretches: Stretches) -> Reals:
-    """Lines n, mean x, mean y, m2 x, m2 y, c; the same of every stretch."""
+    """Lines n, mean x, mean y, m2 x, m2 y, c; the result has the same lines per stretch."""
     merged: Reals = _slide_comoments(np.ascontiguousarray(table), stretches.begin, stretches.end)
     return np.ascontiguousarray(merged.T)
 

@@ -1,10 +1,10 @@
-"""How large a sketch must be for the error that is asked for; both kinds are those of Apache DataSketches.
+"""The size of a sketch for a given error, for the HLL and KLL sketches of Apache DataSketches.
 
     distinct    HLL, 2**size registers. Relative error: 1.04 / √registers, as one standard deviation
     quantiles   KLL of parameter `size`. Error in rank: 2.296 / size**0.9723, with 99 % confidence
 
-The errors are those that Apache DataSketches states for merged sketches. Sketches of few values are exact: of
-up to `size` values for quantiles.
+The errors are those that Apache DataSketches states for merged sketches. Sketches of few values are exact:
+for quantiles up to `size` values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidegate.errors import FlowError
 
 #: Spark's defaults.
 RSD_DEFAULT, ACCURACY_DEFAULT = 0.05, 10_000
-#: Below 2**7 registers sketches cannot be merged, beyond 2**21 they cannot be made.
+#: Sketches below 2**7 registers cannot be merged, and sketches above 2**21 do not exist.
 _REGISTERS_MIN, _REGISTERS_MAX = 7, 21
 _KLL_MIN, _KLL_MAX = 8, 65_535
 _KLL_FACTOR, _KLL_POWER = 2.296, 0.9723

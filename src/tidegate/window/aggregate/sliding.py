@@ -3,20 +3,20 @@
 Paper: two-stacks aggregation, Tangwongsan, Hirzel and Schneider, "Low-Latency Sliding-Window Aggregation in
 Worst-Case Constant Time" (DEBS 2017), section 2; in blocks it is the algorithm of van Herk, Gil and Werman.
 
-Taking a row out again (subtracting) would lose digits of floating point, and has no meaning for a minimum.
-So nothing is ever taken out. In the middle of a stretch lies a mark; to the left of it we know the aggregate
-from
-each row up to the mark, to its right the aggregate of all rows since:
+Removing a row by subtraction would lose floating-point digits, and is not possible for a minimum. So
+nothing is ever removed. A mark lies inside each stretch. To its left, the aggregate from each row up to the
+mark is stored; to its right, the aggregate of all rows since:
 
     rows          a   b   c   d   e │ f   g   h
-    kept         a…e b…e c…e d…e  e │     f…h         stretch b … h  =  (b…e) ⊕ (f…h)
+    stored       a…e b…e c…e d…e  e │     f…h         stretch b … h  =  (b…e) ⊕ (f…h)
 
-Once a stretch begins behind the mark, the mark moves to its end, and the aggregates to the left are computed
-anew: each row takes part in that once, and once to the right of a mark.
+Once a stretch begins behind the mark, the mark moves to its end, and the aggregates to the left are
+computed again: each row takes part in that once, and once to the right of a mark.
 
-Stretches must move forward only, at both ends (`closing.py` guarantees it). Guarantee: the merge is applied
-to the rows of a stretch in their order, in other brackets; at most two merges per row and one per stretch.
-Integers wrap around in 64 bits, so their sums are exact modulo 2**64 in any brackets (`sums.py`).
+Stretches must only move forward, at both ends (`closing.py` guarantees it). Guarantee: the merge is applied
+to the rows of a stretch in their order, with different bracketing; at most two merges per row and one per
+stretch. Integers wrap around in 64 bits, so their sums are exact modulo 2**64 in any bracketing
+(`sums.py`).
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 _SUM, _MIN, _MAX, _AND, _OR, _XOR = range(6)
 _NUMBERS = {"sum": _SUM, "min": _MIN, "max": _MAX, "and": _AND, "or": _OR, "xor": _XOR}
-#: The value that changes nothing: what a stretch of no rows gives.
+#: The neutral element: the result of a stretch without rows.
 _NEUTRAL_INTEGERS = {"min": 2**63 - 1, "max": -(2**63), "and": -1}
-#: Instead of a flag per row.
+#: Passed in place of a flag per row where all rows are valid.
 _ALL_VALID = np.zeros(0, np.bool_)
-#: NaN is above all numbers.
+#: NaN sorts above all numbers.
 _NEUTRAL_REALS = {"min": np.nan, "max": -np.inf}
 
 
 def slide_integers(
     merge: str, values: Integers, stretches: Stretches, valid: NDArray[np.bool_] | None = None
 ) -> Integers:
-    """`merge` is sum (modulo 2**64), min, max, and, or, xor; rows that are not valid are left out."""
+    """`merge` is sum (modulo 2**64), min, max, and, or, xor; rows that are not valid are ignored."""
     valid = _ALL_VALID if valid is None else np.ascontiguousarray(valid)
     values = np.ascontiguousarray(values, np.int64)
     start = _NEUTRAL_INTEGERS.get(merge, 0)
@@ -68,7 +68,7 @@ def slide_reals(
 
 
 def any_valid(valid: NDArray[np.bool_], stretches: Stretches) -> NDArray[np.bool_]:
-    """Whether any row of each stretch is not null."""
+    """Per stretch: whether any of its rows is not null."""
     found: NDArray[np.bool_] = _any_valid(np.ascontiguousarray(valid), stretches.begin, stretches.end)
     return found
 
@@ -123,7 +123,7 @@ def _slide_integers(number: Any, start: Any, values: Any, valid: Any, begins: An
     return merged
 
 
-# The same for floating point. One function for both would be a closure, which numba does not keep on disk.
+# The same for floating point. One function for both would be a closure, which numba cannot cache.
 @kernel(NUMBER, REAL, REALS, FLAGS, INTEGERS, INTEGERS)
 def _slide_reals(number: Any, start: Any, values: Any, valid: Any, begins: Any, ends: Any) -> Any:
     merged, until_mark = np.empty(begins.size, np.float64), np.empty(values.size, np.float64)

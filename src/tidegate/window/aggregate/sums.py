@@ -1,16 +1,16 @@
-"""Exact sums over stretches: integers of 64 bits, decimals of 128; and an error where a sum does not fit.
+"""Exact sums over stretches: 64-bit integers and 128-bit decimals, with an error where a sum does not fit.
 
-Numbers that wrap around add up exactly, modulo 2**64 or 2**128, whatever they ran into on their way. So
-decimals may even be taken out of a sum again: that of a stretch is the difference of two running sums.
+Wrapping arithmetic is exact modulo 2**64 or 2**128, whatever overflows on the way. So decimals can even be
+subtracted again: the sum of a stretch is the difference of two running sums.
 
-Whether the true sum fits is then asked once, with floating point as a second opinion. A wrapped sum is off
-by a multiple of 2**64 (or 2**128), a floating-point sum by far less than half of that, so they disagree
-exactly where a sum does not fit. Mostly not even that is needed: if the largest value times their number
-fits, every sum does.
+Whether the true sum fits is checked against a floating-point sum. A wrapped sum is off by a multiple of
+2**64 (or 2**128), a floating-point sum by far less than half of that, so they disagree exactly where a sum
+does not fit. Mostly even this check is unnecessary: if the largest value times the number of values fits,
+every sum does.
 
-Where we differ from Spark: with ANSI on it fails when a sum of rows that it happened to add up first does not
-fit, though the sum of all would. Here only the sum of a window counts, so the order of rows plays no role.
-Both fail the batch. With ANSI off, 64-bit sums wrap around in both.
+Where we differ from Spark: with ANSI on, Spark fails when an intermediate sum does not fit, although the
+total would. Here only the sum of a window counts, so the order of rows plays no role. Both fail the batch.
+With ANSI off, 64-bit sums wrap around in both.
 
 Decimals are unscaled 128-bit integers, two words each as Arrow lays them out: the lower one first.
 """
@@ -38,7 +38,7 @@ _WORD = 2.0**64
 
 
 def integer_sums(values: Integers, stretches: Stretches, *, ansi: bool = True) -> Integers:
-    """Sums of 64 bits; `ansi`: an error where one does not fit, otherwise it wraps around."""
+    """64-bit sums; `ansi`: an error where a sum does not fit, otherwise it wraps around."""
     sums = slide_integers("sum", values, stretches)
     if ansi:
         largest = max(-float(values.min(initial=0)), float(values.max(initial=0)))
@@ -50,7 +50,7 @@ def integer_sums(values: Integers, stretches: Stretches, *, ansi: bool = True) -
 
 
 def decimal_sums(values: Decimals, stretches: Stretches, *, digits: int = 38) -> Decimals:
-    """Sums of decimals, exact; an error where one has more than so many digits."""
+    """Exact sums of decimals; an error where a sum has more than this many digits."""
     sums: Decimals = _differences(_running(values), stretches.begin, stretches.end)
     approximate = _approximate(values)
     if np.abs(approximate).sum() >= 0.99 * 10.0**digits:
@@ -71,7 +71,7 @@ def unscaled(words: NDArray[np.uint64]) -> int:
 
 
 def decimal_words(integers: list[int]) -> Decimals:
-    """Python integers as decimals: the way back."""
+    """Python integers as decimals: the inverse of `unscaled`."""
     pairs = [(value & 2**64 - 1, value >> 64 & 2**64 - 1) for value in integers]
     return np.array(pairs, np.uint64).reshape(-1, 2)
 

@@ -5,15 +5,16 @@
     merge(state, state)       the state of the rows of both, the rows of the first before those of the second
     final(state)              the result
 
-With `merge` the state of a pane is a partial as any other: stored, merged over windows, and the rows are
-gone. Without it the rows of every window are kept and `incr` sees each window whole, in the order of time.
+With `merge` the state of a pane is a partial like any other: stored and merged over windows, and the rows
+are discarded. Without it the rows of every window are kept, and `incr` receives each window whole, in order
+of time.
 
-A state is a tuple, a value per declared field, so that it can be stored as columns. Functions must be pure: a
-replay runs them again, and states are shared between windows.
+A state is a tuple with a value per declared field, so that it can be stored as columns. Functions must be
+pure: a replay runs them again, and windows share states.
 
-Guarantee: whatever the user's functions raise, or a state of another shape, fails the batch with an error
-that names the aggregate, the function, the group and the window, and where in the user's code it was raised;
-stored state stays as it was.
+Guarantee: an exception in a user's function, or a state of another shape, fails the batch with an error
+that names the aggregate, the function, the group, the window and the place in the user's code; stored state
+is unchanged.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
     from tidegate.window.aggregate.closing import Stretches
 
 State = tuple[Any, ...]
-#: Says for which group and window a stretch stands, for people.
+#: Describes the group and window of a stretch for error messages.
 Naming = Callable[[int], str]
-#: More of an error's own text than this is left out: it may hold whole arrays.
+#: An error's own text is cut to this length: it may contain whole arrays.
 _TEXT_MAX = 300
 
 
 @dataclass(frozen=True)
 class Udaf:
-    """What the user wrote; `fields` are the names of the values in a state."""
+    """The user's functions; `fields` are the names of the values in a state."""
 
     name: str
     init: Callable[[], State]
@@ -64,7 +65,7 @@ class Udaf:
 
 
 def pane_states(udaf: Udaf, columns: Sequence[Any], cells: Stretches, naming: Naming) -> list[State]:
-    """The state of every cell: of the rows of one group and pane. Columns are anything that can be cut."""
+    """The state of every cell (the rows of one group and pane). Columns are anything that can be sliced."""
     return [_of_rows(udaf, columns, cells, k, naming) for k in range(cells.count)]
 
 
@@ -83,7 +84,7 @@ def merged_states(
         with _Blame(udaf, "merge", k, naming) as blame:
             state = next(merged)
             blame.check(state)
-        yield state  # type: ignore[misc]  # it was checked
+        yield state  # type: ignore[misc]  # checked above
 
 
 def finish_states(
@@ -108,7 +109,7 @@ def finish_rows(udaf: Udaf, columns: Sequence[Any], windows: Stretches, naming: 
 
 
 def failure(udaf: Udaf, role: str, about: str, got: str, do: str) -> BatchFailed:
-    """The error of a batch in which a function of the user did not do its part."""
+    """The error of a batch in which a user's function failed."""
     return BatchFailed(
         f"The user-defined aggregate {udaf.name} failed in {role}, for {about}",
         got=got,
@@ -128,7 +129,7 @@ def _of_rows(udaf: Udaf, columns: Sequence[Any], stretches: Stretches, k: int, n
 
 
 class _Blame:
-    """Whatever is raised inside becomes an error that says whose function it was, and for which window."""
+    """Turns an exception raised inside into an error that names the function and the window."""
 
     def __init__(self, udaf: Udaf, role: str, k: int, naming: Naming) -> None:
         self._udaf, self._role, self._k, self._naming = udaf, role, k, naming
@@ -151,7 +152,7 @@ class _Blame:
 
 
 def raised(error: Exception) -> str:
-    """An error and its place in the user's code, in one line: of what workers raise, one line comes back."""
+    """An error and its place in the user's code, in one line: Spark returns one line of a worker's error."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "site-packages" not in PurePath(frame.filename).parts]
     place = "".join(f" ({PurePath(frame.filename).name}, line {frame.lineno})" for frame in own[-1:])

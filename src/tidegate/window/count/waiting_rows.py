@@ -1,16 +1,15 @@
-"""Finding what some groups have waiting in a stored run, without reading the rest of it.
+"""Finds the waiting rows of some groups in a stored run, without reading the rest of it.
 
-The rows of a run are sorted by (code, check, time, tie). In that order windows of rows consume the rows of a
-group, and a watermark settles them. So in every run those rows of a group that wait for a window stand
-together:
+The rows of a run are sorted by (code, check, time, tie). Windows consume the rows of a group in that order,
+and the watermark finalises them in that order. So in every run the waiting rows of a group are contiguous:
 
     a group's rows in a run     ● ● ● ● ●   ○ ○ ○ ○   ○ ○ ○
                                 consumed  │ waiting │ above the watermark
 
-Consumed rows have their bit set, as `np.packbits(…, bitorder="little")` lays bits. Groups are asked for in
-the order of the run, so each search goes on from where the last one ended, in doubling steps.
+Consumed rows have their bit set, in the layout of `np.packbits(…, bitorder="little")`. Groups are searched
+in the order of the run, so each search continues where the last one ended, in doubling steps.
 
-Cost: log2 of the rows between two groups that are asked for, whatever the groups in between hold.
+Cost: log2 of the rows between two searched groups, whatever the groups in between hold.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numba import types
 
-from tidegate.window.aggregate.merge_runs import LOWEST, Run, merge_runs
+from tidegate.window.aggregate.merge_runs import LOWEST, PartialRun, merge_runs
 from tidegate.window.kernel_types import INTEGERS, NEW_INTEGERS, NUMBER, WORDS, inlined, kernel
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _BITS = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
 
 
 @dataclass(frozen=True)
-class Groups:
+class WaitingGroups:
     """Groups by code and check code, in that order, each once."""
 
     code: Words
@@ -48,7 +47,7 @@ class Groups:
         return slice(int(begin), int(end))
 
 
-class Waiting(NamedTuple):
+class WaitingRows(NamedTuple):
     """Per group: its waiting rows in a run, begin … end − 1."""
 
     begin: Integers
@@ -62,7 +61,7 @@ class Waiting(NamedTuple):
         return positions
 
 
-def groups_with_rows(runs: Sequence[Run], low: int, high: int) -> Groups:
+def groups_with_rows(runs: Sequence[PartialRun], low: int, high: int) -> WaitingGroups:
     """The groups that have a row with `low <= time < high`."""
     merged = merge_runs(runs, low, high)
     first = np.flatnonzero(np.diff(merged.group, prepend=-1))
@@ -71,13 +70,17 @@ def groups_with_rows(runs: Sequence[Run], low: int, high: int) -> Groups:
         np.concatenate([np.zeros(0, np.uint64), *columns])[rows]
         for columns in ([run.code for run in runs], [run.check for run in runs if run.check is not None])
     )
-    return Groups(code, check)
+    return WaitingGroups(code, check)
 
 
 def waiting_rows(
-    run: Run, slices: Sequence[tuple[int, int]], consumed: NDArray[np.uint8], groups: Groups, below: int
-) -> Waiting:
-    """What these groups have waiting in the slices of a run: not consumed, and of a time below this one."""
+    run: PartialRun,
+    slices: Sequence[tuple[int, int]],
+    consumed: NDArray[np.uint8],
+    groups: WaitingGroups,
+    below: int,
+) -> WaitingRows:
+    """The waiting rows of these groups in the slices of a run: not consumed, and of a time below `below`."""
     begin, end = np.zeros((2, groups.code.size), np.int64)
     assert run.check is not None
     for start, stop in slices:
@@ -86,7 +89,7 @@ def waiting_rows(
             wanted = groups.code[asked], groups.check[asked]
             rows = run.code, run.check, run.at, consumed
             _find(*rows, start, stop, *wanted, below, begin[asked], end[asked])
-    return Waiting(begin, end)
+    return WaitingRows(begin, end)
 
 
 @inlined
@@ -117,7 +120,7 @@ def _first(code: Any, check: Any, time: Any, row: Any, stop: Any, at: Any) -> An
 
 @inlined
 def _first_unset(bits: Any, low: Any, high: Any) -> Any:
-    """Of rows of which the first have their bit set and the others not: the first of the others."""
+    """The first row whose bit is not set, where all set bits come first."""
     while low < high:
         middle = (low + high) // 2
         if (bits[middle >> 3] >> (middle & 7)) & 1:

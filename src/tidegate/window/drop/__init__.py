@@ -1,1 +1,15 @@
-"""Window drop: which whole windows go, so that results are always a subset of the truth."""
+"""Window drop: leaves out whole windows, so that the results are always a subset of the exact results.
+
+drop_window.py     the logical window of a drop over nested and shared windows (table 2)
+source_range.py    the exact source times of an output window
+window_drop.py     the operator: which windows go, by one coin per batch of windows
+decisions.py       the decisions, looked up by window
+early_drop.py      the rows that no kept window needs
+gap_table.py       a constant-time test for these rows
+intervals.py       sets of event time
+network.py         a query network of sources, stateless steps, windows, joins and outputs
+placement.py       where in a network rows are dropped, and which outputs share their decisions
+kept_arrows.py     the rows that pass along each arrow of a network
+drop_cost.py       the work that a drop saves: the paper's load model
+admission.py       the drop ratio, and which outputs to shut off when it is not enough
+"""

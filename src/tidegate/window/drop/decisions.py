@@ -1,9 +1,9 @@
-"""What was decided about windows: those that are dropped, as runs of window numbers.
+"""Decisions about windows: the dropped ones, as runs of window numbers.
 
-Decisions are data. They are made once, window after window (`window_drop.py`), and from then on only looked
-up, by window: a late row, a row of a replayed batch and every group see the same ones. Windows from before
-the first decision and beyond the last one are kept, because nothing is dropped without a decision: a row of a
-window that is decided later is held until then.
+Decisions are data. `window_drop.py` makes them once, window after window; from then on they are looked up
+by window. A late row, a row of a replayed batch and every group get the same decision. Windows before the
+first decision and after the last one are kept, because nothing is dropped without a decision: rows of a
+window that is decided later are stored until then.
 
     window     … 3 4 5 6 7 8 9 10 11 12 …
     decided        ├───────────────┤            begin 4, end 12
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Decisions:
-    """Windows `begin` to `end` − 1 are decided; of them those in a run of `dropped`, [first, end), go."""
+    """Windows `begin` to `end` − 1 are decided; those in a run of `dropped`, [first, end), are dropped."""
 
     slide_us: int
     begin: int
@@ -40,7 +40,7 @@ class Decisions:
         return runs[:, 0], runs[:, 1]
 
     def kept(self, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the window that begins at each of these times (or last began before it) is kept."""
+        """Whether the window that begins at each of these times (or the last one before it) is kept."""
         windows = starts // self.slide_us
         first, end = self.runs
         if not first.size:
@@ -49,9 +49,9 @@ class Decisions:
         return (run < 0) | (windows >= end[np.maximum(run, 0)])
 
     def forget(self, before_us: int) -> Decisions:
-        """Without the runs that lie wholly before a time, about which nobody can ask any more.
+        """The decisions without the runs that lie wholly before a time and are no longer looked up.
 
-        What is forgotten would be answered with "kept": ask only about windows from this time on.
+        Forgotten windows would count as kept: look up only windows from this time on.
         """
         low = before_us // self.slide_us
         left = tuple(run for run in self.dropped if run[1] > low)

@@ -19,6 +19,6 @@ from tidegate.window.spec import UNIT_US
 
 
 def dropped_rows(window: DropWindow, grid_us: int = UNIT_US) -> float:
-    """The part of the rows that goes, per unit of p, where row times are multiples of `grid_us`."""
+    """The part of the rows that is dropped, per unit of p, where row times are multiples of `grid_us`."""
     going = (window.max_gap + 1) * window.slide_us - window.size_us
     return max(0, going // grid_us) * grid_us / (window.max_gap * window.slide_us)

@@ -1,7 +1,7 @@
-"""Early drops: which rows can go before anything is done with them, because no kept window needs them.
+"""Early drops: finds the rows that no kept window needs, so that they are dropped before any work is done.
 
-Paper: window drop, section 3.4, definition 1 and rule 1: a row that lies in k windows can go early if and
-only if all k are dropped.
+Paper: window drop, section 3.4, definition 1 and rule 1: a row that lies in k windows can be dropped early
+if and only if all k are dropped.
 
     windows, kept   [───────────)                                   size 3 slides
     dropped               ░───────────░
@@ -10,11 +10,12 @@ only if all k are dropped.
     kept                                    [───────────)
     rows            keep        │ drop      │ keep                  (𝓑 + 1) · slide − size, per gap of 𝓑
 
-Rows between the end of one kept window and the start of the next one go. Over a nest of windows, "needs" is
-answered exactly by `source_range.py`; several outputs keep what any of them needs. The result is a few
-stretches of event time, so the test costs a row one binary search, right after it was read.
+Rows between the end of one kept window and the start of the next one are dropped. Over nested windows,
+`source_range.py` computes exactly which times are needed; with several outputs, rows that any of them needs
+are kept. The result is a few intervals of event time, so the test is one binary search per row, right after
+it was read.
 
-Guarantee: kept are exactly the rows that can influence a kept window of an output.
+Guarantee: the kept rows are exactly those that can influence a kept window of an output.
 
 Where we differ: a decision is looked up by window, so no row has to carry one, and none is kept for its mark
 alone (the paper's "fake tuples").
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def kept_times(decisions: Decisions, paths: Sequence[Sequence[Step]]) -> Intervals:
-    """Times of rows that kept windows need, seen from where these paths of steps (output first) begin."""
+    """Times of rows that kept windows need, at the start of these paths of steps (output first)."""
     if not decisions.dropped:
         return always()
     return union([_kept_on(decisions, path) for path in paths])
@@ -46,7 +47,7 @@ def kept_times(decisions: Decisions, paths: Sequence[Sequence[Step]]) -> Interva
 
 def _kept_on(decisions: Decisions, path: Sequence[Step]) -> Intervals:
     first, end = (side * decisions.slide_us for side in decisions.runs)
-    # Before the first dropped run and behind the last one all is kept. So far from it, all windows are whole.
+    # Everything before the first and after the last dropped run is kept. At this distance windows are whole.
     far = 2 * sum(step.size_us for step in path if isinstance(step, WindowSpec)) + decisions.slide_us
     wanted_low = np.concatenate((first[:1] - far, end))
     wanted_high = np.concatenate((first, end[-1:] + far))

@@ -1,15 +1,15 @@
-"""Is a time inside a gap? One division and one look-up, whatever the number of gaps.
+"""Tests whether a time is inside a gap: one division and one table lookup, for any number of gaps.
 
-Rows between two kept windows go (`early_drop.py`). To ask that of every row right after it was read, the gaps
-near a batch are laid out as a table of equal cells:
+Rows between two kept windows are dropped (`early_drop.py`). To test every row right after it was read, the
+gaps near a batch are laid out as a table of equal cells:
 
     gaps           ▓▓▓▓▓▓▓▓            ▓▓▓▓
-    cells      │ 0 │ 1 │ 1 │ 0 │ 0 │ 0 │ 1 │ 0 │        the outer cells stand for all that lies beyond
+    cells      │ 0 │ 1 │ 1 │ 0 │ 0 │ 0 │ 1 │ 0 │        the outer cells cover all times beyond
 
-Gaps begin and end where windows do, so a cell of their greatest common divisor is exact. Where that needs too
-many cells, larger ones are taken, and a cell counts only if it lies in a gap as a whole.
+Gaps begin and end where windows do, so cells of their greatest common divisor are exact. Where that needs
+too many cells, larger ones are used, and a cell counts only if it lies entirely in a gap.
 
-Guarantee: no time outside of the gaps is ever called inside; with `exact` every time inside is.
+Guarantee: no time outside of the gaps is reported as inside; with `exact` every time inside is.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tidegate.window.drop.intervals import Intervals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Cells that are sent along with a batch.
+#: Most cells sent along with a batch.
 CELLS_MAX = 4096
 
 
 @dataclass(frozen=True)
 class GapTable:
-    """Cell i holds the times [low + i · grid, low + (i + 1) · grid); times beyond belong to the ends."""
+    """Cell i holds the times [low + i · grid, low + (i + 1) · grid); times beyond map to the end cells."""
 
     low_us: int
     grid_us: int
@@ -40,7 +40,7 @@ class GapTable:
 
     @property
     def high_us(self) -> int:
-        """The last time that has a cell: what lies behind it is taken for it."""
+        """The last time that has a cell; later times are treated like it."""
         return self.low_us + len(self.cells) * self.grid_us - 1
 
     def inside(self, times: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -48,7 +48,7 @@ class GapTable:
         return np.array(self.cells, np.bool_)[(clipped - self.low_us) // self.grid_us]
 
 
-#: Nothing is inside.
+#: A table without gaps.
 NO_GAPS = GapTable(0, 1, (0,))
 
 
@@ -57,7 +57,7 @@ def gap_table(gaps: Intervals, low_us: int, high_us: int, *, exact: bool = False
     near = gaps.overlap(low_us, high_us)
     if not near.low.size:
         return NO_GAPS
-    # What lies partly before or behind what is asked is laid out whole, so that edges stay on the grid.
+    # Gaps that cross the ends of the range are laid out whole, so that their edges stay on the grid.
     whole = (gaps.high > low_us) & (gaps.low < high_us)
     low, high = gaps.low[whole], gaps.high[whole]
     grid = gcd(*(high - low).tolist(), *(low[1:] - low[:-1]).tolist())

@@ -1,7 +1,7 @@
-"""Stretches of event time: ascending, half open, and never touching each other.
+"""Sets of event time as intervals: ascending, half open, and never adjacent.
 
-A handful of numbers that say for any time whether it is inside: two sorted arrays and a binary search. The
-first stretch may begin at the beginning of time and the last may end at its end.
+Two sorted arrays and a binary search decide for any time whether it is inside. The first interval may begin
+at the earliest time and the last may end at the latest.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Intervals:
         return (at >= 0) & (times < self.high[np.maximum(at, 0)])
 
     def between(self) -> Intervals:
-        """The stretches between two of these: what is left out, but for what lies before or behind all."""
+        """The gaps between consecutive intervals, without the times before the first and after the last."""
         return Intervals(self.high[:-1], self.low[1:])
 
     def overlap(self, low: int, high: int) -> Intervals:
-        """What of them lies in [low, high)."""
+        """The parts inside [low, high)."""
         begin, end = np.maximum(self.low, low), np.minimum(self.high, high)
         some = begin < end
         return Intervals(begin[some], end[some])
@@ -54,12 +54,12 @@ def always() -> Intervals:
 
 
 def union(parts: Sequence[Intervals]) -> Intervals:
-    """Times that lie in any of them; stretches that overlap or touch become one."""
+    """Times in any of them; intervals that overlap or touch become one."""
     return merged(*(np.concatenate([getattr(part, end) for part in parts]) for end in ("low", "high")))
 
 
 def merged(low: NDArray[np.int64], high: NDArray[np.int64]) -> Intervals:
-    """Any ranges [low, high), put in order; empty ones are left out."""
+    """Intervals from ranges [low, high) in any order; empty ranges are ignored."""
     some = low < high
     order = np.argsort(low[some], kind="stable")
     low, high = low[some][order], np.maximum.accumulate(high[some][order])

@@ -1,9 +1,10 @@
-"""A query network, as one small value: nodes, and which way rows go between them.
+"""A query network as one small value: nodes, and the arrows that rows take between them.
 
-Paper: window drop, section 2.1: boxes and arrows; rows may be shared by several boxes.
+Paper: window drop, section 2.1: boxes and arrows; rows may be shared by several boxes. A box of the paper
+is a stateless step here.
 
-    source ─▶ box ─▶ window ─┬─▶ box ─▶ window ─▶ output
-                             └─▶ output
+    source ─▶ step ─▶ window ─┬─▶ step ─▶ window ─▶ output
+                              └─▶ output
 
 A node names its parents (`nodes.py`); nodes stand in the order in which rows pass them.
 
@@ -24,8 +25,8 @@ from tidegate.window.spec import UNIT_US, RowsSpec, WindowSpec
 
 
 @dataclass(frozen=True)
-class Source:
-    """Rows come in."""
+class DropSourceNode:
+    """A source of rows."""
 
     name: str
 
@@ -35,8 +36,8 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Box:
-    """A filter or a map: a row at a time, and the time of a row stays."""
+class DropStepNode:
+    """A stateless step such as a filter or a map: it handles one row at a time and keeps its time."""
 
     name: str
     parent: str
@@ -47,12 +48,12 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Window:
-    """An aggregate. Its rows are one per window and group, and have the window's start as their time."""
+class DropWindowNode:
+    """An aggregate. It emits one row per window and group, with the window's start as its time."""
 
     name: str
     parent: str
-    #: Which rows a window of rows holds depends on how many came before.
+    #: The rows of a `RowsSpec` window depend on the number of rows before.
     spec: WindowSpec | RowsSpec
     by: tuple[str, ...] = ()
 
@@ -62,7 +63,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Join:
+class DropJoinNode:
     """Pairs with -left_us <= left time - right time <= right_us; a pair has the later time of the two."""
 
     name: str
@@ -70,7 +71,7 @@ class Join:
     right: str
     left_us: int
     right_us: int
-    #: Rows may come out without a partner (outer, semi and anti joins).
+    #: False where rows may be emitted without a pair (outer, semi and anti joins).
     inner: bool = True
 
     def __post_init__(self) -> None:
@@ -85,18 +86,18 @@ class Join:
         return (self.left, self.right)
 
     def reach(self, side: int) -> JoinReach:
-        """How much earlier, and later, than its results a row of a side is needed.
+        """How much earlier and later than its results a row of a side is needed.
 
-        A left row at t makes pairs from t to t + left_us. Where a row may come out alone, all that could be
-        its partner must be there: from right_us before to left_us behind a left row.
+        A left row at t forms pairs from t to t + left_us. Where a row may be emitted unmatched, all its
+        possible partners are needed: from right_us before to left_us after a left row.
         """
         back = (self.left_us, self.right_us)[side]
         return JoinReach(back) if self.inner else JoinReach(back, (self.right_us, self.left_us)[side])
 
 
 @dataclass(frozen=True)
-class Output:
-    """Rows go out; at most `max_gap` windows may be missing in a row. None: nothing may."""
+class DropOutputNode:
+    """An output; at most `max_gap` windows in a row may be missing. None: no window may."""
 
     name: str
     parent: str
@@ -116,17 +117,17 @@ class Output:
         return (self.parent,)
 
 
-Node = Source | Box | Window | Join | Output
+Node = DropSourceNode | DropStepNode | DropWindowNode | DropJoinNode | DropOutputNode
 
 
 def time_window(node: Node) -> WindowSpec | None:
     """The window of a node that aggregates by time."""
-    return node.spec if isinstance(node, Window) and isinstance(node.spec, WindowSpec) else None
+    return node.spec if isinstance(node, DropWindowNode) and isinstance(node.spec, WindowSpec) else None
 
 
 def steps_of(node: Node, side: int) -> tuple[Step, ...]:
-    """What a node does to the times that are asked for, on the way up to one of its parents."""
-    if isinstance(node, Join):
+    """How a node changes the needed times, on the way up to one of its parents."""
+    if isinstance(node, DropJoinNode):
         return (node.reach(side),)
     spec = time_window(node)
     return () if spec is None else (spec,)
@@ -155,37 +156,37 @@ class Network:
 
     @cached_property
     def children(self) -> dict[str, tuple[Node, ...]]:
-        """Per node: those that its rows go to."""
+        """Per node: the nodes that its rows go to."""
         return {
             node.name: tuple(child for child in self.nodes if node.name in child.parents)
             for node in self.nodes
         }
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, Output))
+    def outputs(self) -> tuple[DropOutputNode, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, DropOutputNode))
 
     def above(self, name: str) -> frozenset[str]:
-        """The node and all that its rows come from."""
+        """The node and all nodes that its rows come from."""
         node = self.by_name[name]
         return frozenset({name}).union(*(self.above(parent) for parent in node.parents))
 
     def without(self, outputs: frozenset[str]) -> Network:
-        """The network with these outputs shut off, and all that worked for nobody else."""
+        """The network without these outputs, and without nodes that only they need."""
         left = [output.name for output in self.outputs if output.name not in outputs]
         needed = frozenset[str]().union(*(self.above(name) for name in left))
         return Network(tuple(node for node in self.nodes if node.name in needed))
 
     def grid_us(self, name: str) -> int:
-        """What the times of rows that leave a node are multiples of: behind a window, its slide."""
+        """The divisor of the times of rows that leave a node: behind a window, its slide."""
         node = self.by_name[name]
-        while isinstance(node, Box):
+        while isinstance(node, DropStepNode):
             node = self.by_name[node.parent]
         spec = time_window(node)
         return UNIT_US if spec is None else spec.slide_us
 
     def paths(self, output: str, name: str) -> Iterator[tuple[Step, ...]]:
-        """The steps between an output and the rows that leave a node, one way after the other."""
+        """The steps between an output and the rows that leave a node, path by path."""
         if output == name:
             yield ()
             return
@@ -195,7 +196,7 @@ class Network:
                 yield *steps_of(node, side), *rest
 
     def paths_by(self, output: str, parent: str, child: str) -> Iterator[tuple[Step, ...]]:
-        """Those of them that come by one arrow, from a node to one of its children."""
+        """The paths that use one arrow, from a node to one of its children."""
         node = self.by_name[child]
         for path in self.paths(output, child):
             for side, other in enumerate(node.parents):

@@ -1,23 +1,23 @@
 """Placement: where in a network rows are dropped, and which outputs decide together.
 
 Paper: window drop, sections 3.2 and 3.5: a drop belongs at the earliest point where it saves work without
-breaking a 𝓑. From each output upwards, a drop crosses a node as long as some of the rows that leave the node
-are needed by no kept window: 𝓑 ≥ ⌊ω / δ⌋ for the logical window of table 2 at that place. There the node has
-less to do; beyond, it would not.
+breaking a 𝓑. From each output upwards, a drop crosses a node as long as no kept window needs some of the
+rows that leave the node: 𝓑 ≥ ⌊ω / δ⌋ for the logical window of table 2 at that place. There the node has
+less work; further up it would not.
 
-    source ─────▶ box ─────▶ window ─┬─▶ window ─▶ output a          one decision for a and b
+    source ─────▶ step ────▶ window ─┬─▶ window ─▶ output a          one decision for a and b
          ▲                           └─▶ window ─▶ output b          (their slides' least common multiple)
-         └ rows go here
+         └ rows are dropped here
 
-- At a split, the drops of all children become one if that one still drops rows there, and then these outputs
-  share every decision. Otherwise each child has its own, behind the split.
-- A drop does not cross windows of so many rows: what these hold depends on rows that would be missing. Nor a
-  split to an output that must have everything.
-- A join is crossed to both sides. A row is dropped in front of it only if no pair that it can form falls into
-  a kept window.
+- At a split, the drops of all children become one if that one still drops rows there, and then these
+  outputs share every decision. Otherwise each child has its own drop behind the split.
+- A drop does not cross count windows: their contents depend on rows that would be missing. Nor does it
+  cross a split to an output that must be complete.
+- A join is crossed to both sides. A row is dropped in front of it only if no pair that it can form falls
+  into a kept window.
 
-Guarantee: every output is decided by one drop, whatever it shares, and that drop never lets more windows go
-missing in a row than the output's own `max_gap`.
+Guarantee: every output is decided by one drop, whatever it shares, and that drop never leaves out more
+windows in a row than the output's own `max_gap`.
 
 Where we differ: decisions go by time alone and hold for all groups, so windows that group differently are
 homogeneous for us. An output without a time window above it (or with a join in between) has no windows that
@@ -30,7 +30,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.window.drop.drop_window import DropWindow, before, before_join, result, shared
-from tidegate.window.drop.network import Box, Join, Network, Node, Output, Source, Window, time_window
+from tidegate.window.drop.network import (
+    DropJoinNode,
+    DropOutputNode,
+    DropSourceNode,
+    DropStepNode,
+    DropWindowNode,
+    Network,
+    Node,
+    time_window,
+)
 
 
 @dataclass(frozen=True)
@@ -43,20 +52,20 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Placement:
-    """One drop: the outputs that it decides for, how, and where rows go."""
+class DropPlacement:
+    """One drop: the outputs it decides for, its slide and gap, and where it drops rows."""
 
     outputs: tuple[str, ...]
     slide_us: int
     max_gap: int
-    #: The earliest points, where rows that nobody needs are dropped.
+    #: The earliest points, where rows that no output needs are dropped.
     points: tuple[Point, ...]
-    #: These and all arrows behind them: rows are fewer on each.
+    #: These and all arrows behind them: each has fewer rows.
     behind: tuple[Point, ...]
 
 
-def place(network: Network) -> tuple[Placement, ...]:
-    """The drops of a network, in the order of its outputs; outputs that cannot be shed have none."""
+def place(network: Network) -> tuple[DropPlacement, ...]:
+    """The drops of a network, in the order of its outputs; outputs that cannot be shed have no drop."""
     own = {output.name: result_window(network, output) for output in network.outputs}
     groups = [frozenset({name}) for name, window in own.items() if window is not None]
     while True:
@@ -66,12 +75,12 @@ def place(network: Network) -> tuple[Placement, ...]:
         groups = [group for group in groups if not group <= climb.joining] + [climb.joining]
 
 
-def result_window(network: Network, output: Output) -> DropWindow | None:
-    """The results of an output, as windows that may go missing; None where there are none."""
+def result_window(network: Network, output: DropOutputNode) -> DropWindow | None:
+    """The results of an output, as windows that may be dropped; None where there are none."""
     if output.max_gap is None:
         return None
     node: Node = network.by_name[output.parent]
-    while isinstance(node, Box):
+    while isinstance(node, DropStepNode):
         node = network.by_name[node.parent]
     spec = time_window(node)
     return None if spec is None else result(spec, output.max_gap)
@@ -79,7 +88,7 @@ def result_window(network: Network, output: Output) -> DropWindow | None:
 
 @dataclass(frozen=True)
 class _Want:
-    """What a child wants of the rows that it is given: of which outputs it speaks, and the logical window."""
+    """What a child needs of its input rows: the outputs behind it, and the logical window."""
 
     child: str
     group: frozenset[str]
@@ -87,7 +96,7 @@ class _Want:
 
 
 def _common(own: Mapping[str, DropWindow | None], group: frozenset[str]) -> dict[str, _Want]:
-    """The results of outputs that decide together, each in the windows that all of them share."""
+    """The results of outputs that decide together, each in the windows common to all of them."""
     windows = {name: window for name, window in own.items() if window is not None and name in group}
     common = shared(list(windows.values()))
     return {
@@ -97,20 +106,20 @@ def _common(own: Mapping[str, DropWindow | None], group: frozenset[str]) -> dict
 
 
 class _Climb:
-    """One way up through a network: where drops end, or which outputs had better decide together."""
+    """One pass up through a network: where drops end, or which outputs should decide together."""
 
     def __init__(self, network: Network, groups: Sequence[Mapping[str, _Want]]) -> None:
         self.network = network
         self.joining: frozenset[str] | None = None
-        #: All arrows that a drop has reached, and whether it ended there.
+        #: All arrows that a drop reached, and whether it ended there.
         self._reached: list[tuple[frozenset[str], Point, bool]] = []
         self._results = {name: want for group in groups for name, want in group.items()}
-        #: Per node, what each of its children wants; None where one must have all rows.
+        #: Per node, what each of its children needs; None for a child that needs all rows.
         self._wants: dict[str, list[_Want | None]] = {node.name: [] for node in network.nodes}
         for node in reversed(network.nodes):
             self._visit(node)
 
-    def placements(self) -> tuple[Placement, ...]:
+    def placements(self) -> tuple[DropPlacement, ...]:
         order = [output.name for output in self.network.outputs]
         drops = []
         for group in {group for group, _, _ in self._reached}:
@@ -118,12 +127,12 @@ class _Climb:
             window, outputs = reached[0][0].window, tuple(sorted(group, key=order.index))
             ends = tuple(point for point, ended in reached if ended)
             behind = tuple(point for point, _ in reached)
-            drops.append(Placement(outputs, window.slide_us, window.max_gap, ends, behind))
+            drops.append(DropPlacement(outputs, window.slide_us, window.max_gap, ends, behind))
         return tuple(sorted(drops, key=lambda drop: order.index(drop.outputs[0])))
 
     def _visit(self, node: Node) -> None:
-        """Let the drops behind a node cross it, or end there."""
-        if isinstance(node, Output):
+        """Move the drops behind a node in front of it, or end them there."""
+        if isinstance(node, DropOutputNode):
             self._wants[node.parent].append(self._results.get(node.name))
             return
         wants = [want for want in self._wants[node.name] if want is not None]
@@ -138,7 +147,7 @@ class _Climb:
             self._wants[parent].append(in_front)
 
     def _together(self, node: Node, wants: Sequence[_Want]) -> _Want | None:
-        """What all children want of the same rows, if that is one thing."""
+        """The common need of all children, if one drop can serve them."""
         if not wants:
             return None
         groups = {want.group for want in wants}
@@ -151,13 +160,13 @@ class _Climb:
 
 
 def _crossed(node: Node) -> bool:
-    """Whether a drop can stand in front of this node and mean the same as behind it."""
-    counts_rows = isinstance(node, Window) and time_window(node) is None
-    return not isinstance(node, Source) and not counts_rows
+    """True if a drop in front of this node has the same effect as behind it."""
+    counts_rows = isinstance(node, DropWindowNode) and time_window(node) is None
+    return not isinstance(node, DropSourceNode) and not counts_rows
 
 
 def _in_front_of(node: Node, side: int, behind: DropWindow) -> DropWindow:
-    if isinstance(node, Join):
+    if isinstance(node, DropJoinNode):
         reach = node.reach(side)
         return before_join(reach.back_us, reach.ahead_us, behind)
     spec = time_window(node)

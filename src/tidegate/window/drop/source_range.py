@@ -1,22 +1,22 @@
-"""Which source times an output window is made of: the exact range, for windows aligned to the epoch.
+"""The source times that an output window depends on: the exact range, for windows aligned to the epoch.
 
 Paper: window drop, section 3.2, where table 2 has an upper bound for any alignment (`drop_window.py`).
 
-From the output upwards, a wanted range of times [low, high) asks for the windows that begin in it, and these
-ask for their rows:
+From the output upwards, a needed range of times [low, high) requires the windows that begin in it, and
+these require their rows:
 
-    wanted            [───────────────)
+    needed            [───────────────)
     window starts   |─────|─────|─────|─────|          slide
     in range              ×     ×
-    asked for             [───────────────────)        first start … last start + size
+    required              [───────────────────)        first start … last start + size
 
-A slide is at most a size, so these windows leave no hole between them: one range asks for one range, or for
-nothing where no window begins in it. An inner join asks for rows that may still meet a partner inside of the
-range: `back_us` earlier. A join that also shows rows without a partner must know all partners of a row: it
-asks for rows on both sides.
+A slide is at most a size, so these windows leave no hole between them: one range requires one range, or
+nothing where no window begins in it. An inner join requires rows that may still match a partner inside of
+the range: `back_us` earlier. A join that also emits unmatched rows must see all partners of a row: it
+requires rows on both sides.
 
-Guarantee: the range holds every source time that can influence the wanted results, and each of its times can
-influence one. It lies inside the bound of table 2.
+Guarantee: the range holds every source time that can influence the needed results, and each of its times
+can influence one. It lies inside the bound of table 2.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JoinReach:
-    """One side of a join: rows are needed so much earlier, and later, than the results they are part of."""
+    """One side of a join: how much earlier and later than its results a row is needed."""
 
     back_us: int
     ahead_us: int = 0
 
 
-#: What rows pass on their way to a result and what changes the times that are asked for.
+#: A step on the way of rows to a result that changes the needed times.
 Step = WindowSpec | JoinReach
 
 
 def source_range(
     steps: Iterable[Step], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The source times [low, high) that wanted times [low, high) ask for; steps go from the output upwards.
+    """The source times [low, high) that needed times [low, high) require; steps go from the output upwards.
 
-    A range that asks for nothing comes back with high = low.
+    A range that requires nothing is returned with high = low.
     """
     for step in steps:
         wanted = high > low

@@ -1,26 +1,26 @@
-"""The window drop operator: which windows go, with probability p, and never more than 𝓑 in a row.
+"""The window drop operator: drops windows with probability p, and never more than 𝓑 in a row.
 
 Paper: window drop, sections 3.1 and 3.4. Windows are taken in batches of 𝓑 = `max_gap`, and one coin per
-batch says whether the whole batch goes: long runs of dropped windows are what lets rows go early. After 𝓑
-dropped windows one must open, whatever the coin says; such a window is *owed*, and is dropped as soon as a
-coin says keep:
+batch decides whether the whole batch is dropped: long runs of dropped windows are what allows early drops
+of rows. After 𝓑 dropped windows one must open, whatever the coin says. Such a window is a *drop debt*: a
+window is dropped in its place as soon as a coin says keep:
 
     coins       drop        drop        keep        keep          𝓑 = 4
     windows     ▓ ▓ ▓ ▓     o ▓ ▓ ▓     ▓ . . .     . . . .       o opened against the coin
-    owed                    1 1 1 1     0                         ▓ in the third batch: paid back
+    drop debt               1 1 1 1     0                         ▓ in the third batch: debt repaid
 
-The coin of a batch is a hash of the seed and of the batch's number, compared with p: no generator has a state
-that must be kept, and all groups see the same windows.
+The coin of a batch is a hash of the seed and of the batch's number, compared with p: no generator state
+must be kept, and all groups get the same windows.
 
-Guarantee: no more than 𝓑 windows in a row are ever dropped. Dropped are exactly 𝓑 windows per coin that said
-drop, less those still owed; while p < 𝓑 / (𝓑 + 1) the number owed has no trend, so that the share dropped
-tends to p. A decided window is never decided again; p may be another in every call.
+Guarantee: at most 𝓑 windows in a row are dropped. The dropped windows are exactly 𝓑 per coin that said
+drop, minus the debt. While p < 𝓑 / (𝓑 + 1) the debt has no trend, so the dropped share tends to p. A
+decided window is never decided again; p may change with every call.
 
-Where we differ: the paper opens "the first window of the second batch", which says nothing about a third one.
-We open a window exactly when the gap would be exceeded, the only way to reach the bound 𝓑 / (𝓑 + 1) that the
-paper gives. A coin may decide fewer windows than 𝓑 (`per_coin`): where windows hardly overlap, shorter gaps
-let as many rows go, and the time that they free comes more evenly. With p = 0 debts are forgiven: nothing is
-dropped any more once there is no need to.
+Where we differ: the paper opens "the first window of the second batch", which leaves a third one undefined.
+We open a window exactly when the gap would be exceeded, the only way to reach the bound 𝓑 / (𝓑 + 1) that
+the paper gives. A coin may decide fewer windows than 𝓑 (`per_coin`): where windows hardly overlap, shorter
+gaps allow as many early drops, and spread the saved time more evenly. With p = 0 the debt is written off:
+nothing is dropped without need.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from tidegate.window.drop.decisions import Decisions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: One timestamp from the far future must not make a decision about every window until then: so many batches
-#: of windows at most are decided in a call. Later ones are kept for now, and decided by later calls.
+#: The most batches of windows decided in one call, so that one timestamp from the far future does not cause a
+#: decision about every window until then. Later windows are kept for now, and decided by later calls.
 BATCHES_MAX = 100_000
 
 
 def share_max(max_gap: int) -> float:
-    """The largest share of windows that can go: all but one of every 𝓑 + 1."""
+    """The largest share of windows that can be dropped: all but one of every 𝓑 + 1."""
     return max_gap / (max_gap + 1)
 
 
 def gap_in_windows(longest_us: int, slide_us: int) -> int:
-    """𝓑 for results that must never be further apart than so long: windows start a slide apart."""
+    """𝓑 for results at most `longest_us` apart: windows start a slide apart."""
     gap = longest_us // slide_us - 1
     if gap < 1:
         raise FlowError(
@@ -85,7 +85,7 @@ class WindowDrop:
             )
 
     def begin(self, from_us: int) -> DropState:
-        """Nothing decided; the first decision is about the first window that starts at this time or later."""
+        """The initial state; the first decision is about the first window from this time on."""
         first = -(-from_us // self.slide_us)
         return DropState(Decisions(self.slide_us, first, first))
 
@@ -98,40 +98,44 @@ class WindowDrop:
         if beyond * size <= window:
             return state
         if p == 0:
-            return state.extended(beyond * size, (), gap=0, owed=0)
+            return state.extended(beyond * size, (), gap=0, drop_debt=0)
         drops = coins(np.arange(first, beyond), self.seed) < p
         runs: list[tuple[int, int]] = []
-        gap, owed = state.gap, state.owed
+        gap, drop_debt = state.gap, state.drop_debt
         for batch, drop in enumerate(drops.tolist(), start=first):
-            gap, owed = self._batch(window, (batch + 1) * size, gap, owed, drop, runs)
+            gap, drop_debt = self._batch(window, (batch + 1) * size, gap, drop_debt, drop, runs)
             window = (batch + 1) * size
-        return state.extended(window, runs, gap=gap, owed=owed)
+        return state.extended(window, runs, gap=gap, drop_debt=drop_debt)
 
     def shut(self, state: DropState, up_to_us: int) -> DropState:
-        """Drop all windows that start up to a time, whatever the gap: for an output that is shut off.
+        """Drop all windows that start up to a time, regardless of the gap, for an output that is shut off.
 
-        The first window after it opens again is kept.
+        The first window after the output opens again is kept.
         """
         window, size = state.decisions.end, self.max_gap
         beyond = min(up_to_us // self.slide_us // size, window // size + BATCHES_MAX) + 1
         if beyond * size <= window:
             return state
-        return state.extended(beyond * size, [(window, beyond * size)], gap=self.max_gap, owed=0)
+        return state.extended(beyond * size, [(window, beyond * size)], gap=self.max_gap, drop_debt=0)
 
     def _batch(
-        self, window: int, end: int, gap: int, owed: int, drop: bool, runs: list[tuple[int, int]]
+        self, window: int, end: int, gap: int, drop_debt: int, drop: bool, runs: list[tuple[int, int]]
     ) -> tuple[int, int]:
-        """Decide one batch: its dropped runs go to `runs`; the gap and the debt behind it come back."""
+        """Decide one batch: append its dropped runs to `runs`; return the gap and the debt after it."""
         while window < end:
             if gap == self.max_gap:
-                window, gap, owed = window + 1, 0, owed + drop
-            elif drop or owed:
-                length = min(end - window, self.max_gap - gap, end - window if drop else owed)
+                window, gap, drop_debt = window + 1, 0, drop_debt + drop
+            elif drop or drop_debt:
+                length = min(end - window, self.max_gap - gap, end - window if drop else drop_debt)
                 runs.append((window, window + length))
-                window, gap, owed = window + length, gap + length, owed if drop else owed - length
+                window, gap, drop_debt = (
+                    window + length,
+                    gap + length,
+                    drop_debt if drop else drop_debt - length,
+                )
             else:
                 return 0, 0
-        return gap, owed
+        return gap, drop_debt
 
     def _check(self, p: float) -> None:
         if not 0 <= p <= share_max(self.max_gap):
@@ -145,28 +149,28 @@ class WindowDrop:
 
 @dataclass(frozen=True)
 class DropState:
-    """What is decided, and what the next decision must know."""
+    """The decisions so far, and the input of the next decision."""
 
     decisions: Decisions
-    #: Windows that were dropped since the last one that was kept.
+    #: Windows dropped since the last one that was kept.
     gap: int = 0
-    #: Windows that were opened although the coin said drop.
-    owed: int = 0
+    #: Windows opened although the coin said drop, less those dropped in their place.
+    drop_debt: int = 0
 
-    def extended(self, end: int, runs: Iterable[tuple[int, int]], *, gap: int, owed: int) -> DropState:
-        """With the windows up to `end` decided, of which these runs go."""
+    def extended(self, end: int, runs: Iterable[tuple[int, int]], *, gap: int, drop_debt: int) -> DropState:
+        """The state with the windows up to `end` decided, of which these runs are dropped."""
         past = self.decisions
         dropped = list(past.dropped)
         for first, beyond in runs:
             touches = bool(dropped) and dropped[-1][1] == first
             dropped.append((dropped.pop()[0] if touches else first, beyond))
-        return DropState(Decisions(past.slide_us, past.begin, end, tuple(dropped)), gap, owed)
+        return DropState(Decisions(past.slide_us, past.begin, end, tuple(dropped)), gap, drop_debt)
 
     def forget(self, before_us: int) -> DropState:
-        return DropState(self.decisions.forget(before_us), self.gap, self.owed)
+        return DropState(self.decisions.forget(before_us), self.gap, self.drop_debt)
 
     def to_json(self) -> dict[str, Any]:
-        return {"decisions": self.decisions.to_json(), "gap": self.gap, "owed": self.owed}
+        return {"decisions": self.decisions.to_json(), "gap": self.gap, "owed": self.drop_debt}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> DropState:

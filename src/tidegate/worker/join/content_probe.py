@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from tidegate.join.selective.content_choice import Direction, StoredItems, choose_by_content
-from tidegate.join.selective.reach import Look, looks
+from tidegate.join.selective.reach import ProbeRange, probe_ranges
 from tidegate.worker.join.item_columns import SetColumn
 from tidegate.worker.join.matcher import Matcher
 from tidegate.worker.join.probing import ProbingRows
@@ -49,7 +49,7 @@ class ChosenCells:
         assert isinstance(meeting.judge, BySets), "only sets know what a comparison is worth"
         self._counts, self._meeting, self._judge = counts, meeting, meeting.judge
         #: By run of new rows: its rows as if nobody explored.
-        self._rows = {id(one.run): replace(one.rows, lots=None, exploring=None) for one in probings}
+        self._rows = {id(one.run): replace(one.rows, unit_hashes=None, exploring=None) for one in probings}
         columns: list[dict[int, int]] = []
         directions = []
         for probing in probings:
@@ -62,10 +62,10 @@ class ChosenCells:
         #: By run of new rows: the column of each basic window, and by row and column whether to look.
         self._of = {
             id(probing.run): (mine, mask)
-            for probing, mine, mask in zip(probings, columns, choice.looks, strict=True)
+            for probing, mine, mask in zip(probings, columns, choice.probes, strict=True)
         }
 
-    def looks(self, probing: ProbingRows, other: RowRun) -> Iterator[Look]:
+    def looks(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
         """The looks of new rows at one run."""
         columns, mask = self._of[id(probing.run)]
         chosen = mask[:, columns[self._slot(other)]]
@@ -73,13 +73,13 @@ class ChosenCells:
             kept = np.flatnonzero(chosen if look.rows is None else chosen[look.rows])
             if kept.size:
                 rows = kept if look.rows is None else look.rows[kept]
-                yield Look(rows, look.low[kept], look.high[kept], look.age, False)
+                yield ProbeRange(rows, look.low[kept], look.high[kept], look.age, False)
 
-    def _whole(self, probing: ProbingRows, other: RowRun) -> Iterator[Look]:
+    def _whole(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
         """Everything that rows have in reach of a run."""
         ages = self._counts[other.side].ages
         stored = other.first_us, other.last_us
-        return looks(ages, (1.0,) * ages.count, self._rows[id(probing.run)], stored)
+        return probe_ranges(ages, (1.0,) * ages.count, self._rows[id(probing.run)], stored)
 
     def _slot(self, other: RowRun) -> int:
         """The basic window that a run counts to: of one that spans several, the first."""
@@ -102,8 +102,8 @@ class ChosenCells:
                     if not probing.forgets:
                         self._counts[other.side].in_reach[look.age] += ranges.total
         exploring = probing.rows.exploring
-        if exploring is not None and probing.rows.lots is not None:
-            sizes[:, probing.rows.lots < exploring.share] = 0
+        if exploring is not None and probing.rows.unit_hashes is not None:
+            sizes[:, probing.rows.unit_hashes < exploring.share] = 0
         return Direction(sets.sets, stored, sizes.T)
 
 

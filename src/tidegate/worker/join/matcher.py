@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.key_filter import worth_asking
-from tidegate.join.selective.reach import Look
+from tidegate.join.selective.reach import ProbeRange
 from tidegate.model.times import LEFT
 from tidegate.worker.join.joined_rows import PairReferences, same_keys
 from tidegate.worker.join.positions import Places
@@ -37,7 +37,7 @@ class Matcher:
         """May a candidate turn out to be no pair?"""
         return bool(self._layout.verify) or self._layout.condition is not None
 
-    def candidates(self, run: RowRun, look: Look, other: RowRun) -> Iterator[kernel.Ranges]:
+    def candidates(self, run: RowRun, look: ProbeRange, other: RowRun) -> Iterator[kernel.Ranges]:
         """Per row of the look the rows of the other run that key and time allow."""
         if self._layout.spread:
             yield by_time(self.places(other), look.rows, look.low, look.high)
@@ -56,7 +56,9 @@ class Matcher:
             rows = ranges.rows + first if first else ranges.rows
             yield replace(ranges, rows=rows if look.rows is None else look.rows[rows])
 
-    def _with_key(self, run: RowRun, look: Look, other: RowRun) -> tuple[NDArray[np.uint64], Look]:
+    def _with_key(
+        self, run: RowRun, look: ProbeRange, other: RowRun
+    ) -> tuple[NDArray[np.uint64], ProbeRange]:
         """The codes of the rows that look, without those whose key is not there."""
         codes = run.codes if look.rows is None else run.codes[look.rows]
         if not isinstance(other, StoredRun) or not worth_asking(len(codes), other.in_sight):
@@ -83,7 +85,7 @@ class Matcher:
             )
             yield found.only(same_keys(found, self._layout.verify)) if self._layout.verify else found
 
-    def size(self, look: Look, other: RowRun, middle: tuple[float, float] | None = None) -> float:
+    def size(self, look: ProbeRange, other: RowRun, middle: tuple[float, float] | None = None) -> float:
         """How many pairs a look takes in: exactly, where rows are sorted by time.
 
         `middle`: the range of a row on average, where that is known already.

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from tidegate.join.probe import probe as kernel
 from tidegate.join.selective.planned import planned
-from tidegate.join.selective.reach import ALL_AGES, Look, NewRows, Stored, cell_number, looks, pairs_in_reach
+from tidegate.join.selective.reach import (
+    ALL_AGES,
+    NewRows,
+    ProbeRange,
+    Stored,
+    candidate_pairs,
+    cell_number,
+    probe_ranges,
+)
 from tidegate.join.selective.selection import sample_groups
 from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds, partition_of
@@ -91,16 +99,16 @@ class Finder:
     def _sampled(self, probing: ProbingRows) -> ProbingRows:
         """With the groups of the rows that are a sample: those that explore, or that look at the history."""
         skipping, rows, window = self._work.skipping, probing.rows, 1 - probing.run.side
-        if skipping is None or rows.lots is None:
+        if skipping is None or rows.unit_hashes is None:
             return probing
         counts = self._counts.looks[window]
         share = skipping.explore_share if counts.ages.slot_us else skipping.shares[window][0]
         if not share:
             return probing
-        sample = np.flatnonzero(rows.lots < share)
-        groups = np.zeros(rows.lots.size, np.int64)
-        groups[sample] = sample_groups(rows.lots[sample])
-        counts.count_rows(rows.lots.size, groups[sample])
+        sample = np.flatnonzero(rows.unit_hashes < share)
+        groups = np.zeros(rows.unit_hashes.size, np.int64)
+        groups[sample] = sample_groups(rows.unit_hashes[sample])
+        counts.count_rows(rows.unit_hashes.size, groups[sample])
         return replace(probing, groups=groups)
 
     def _chosen(self, probings: Sequence[ProbingRows]) -> ChosenCells | None:
@@ -118,7 +126,9 @@ class Finder:
         self._counts.charged += chosen.charged
         return chosen
 
-    def _meet(self, probing: ProbingRows, other: RowRun, looked: Iterable[Look]) -> Iterator[PairReferences]:
+    def _meet(
+        self, probing: ProbingRows, other: RowRun, looked: Iterable[ProbeRange]
+    ) -> Iterator[PairReferences]:
         """Pairs of new rows with the rows of one run, as far as they look."""
         for look in looked:
             for ranges in self._meeting.candidates(probing.run, look, other):
@@ -144,21 +154,21 @@ class Finder:
                 self._count_by_age(probing, other, pairs)
             yield pairs
 
-    def _looks(self, probing: ProbingRows, other: RowRun) -> Iterator[Look]:
+    def _looks(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
         """What the plan lets rows look at, and how much they would have in reach."""
         skipping, rows = self._work.skipping, probing.rows
         if skipping is None:
-            yield Look(None, rows.low, rows.high, 0, False)
+            yield ProbeRange(None, rows.low, rows.high, 0, False)
             return
         counts, ages = self._counts.looks[other.side], self._counts.looks[other.side].ages
         stored, shares = (other.first_us, other.last_us), skipping.shares[other.side]
         everything = rows is probing.unhindered
         if self._sees_all(probing):
-            yield Look(None, rows.low, rows.high, ALL_AGES, False, uncut=True)
+            yield ProbeRange(None, rows.low, rows.high, ALL_AGES, False, uncut=True)
             return
         # Rows that choose by content have counted what they have in reach.
         if skipping.content is None or probing.forgets:
-            for look in looks(ages, (1.0,) * ages.count, probing.unhindered, stored):
+            for look in probe_ranges(ages, (1.0,) * ages.count, probing.unhindered, stored):
                 size = self._size(probing, look, other)
                 counts.in_reach[look.age] += size
                 if everything:
@@ -166,7 +176,7 @@ class Finder:
                     yield look
         if everything:
             return
-        for look in looks(ages, shares, rows, stored, skipping.filled_us[other.side]):
+        for look in probe_ranges(ages, shares, rows, stored, skipping.filled_us[other.side]):
             if not self._layout.spread:
                 self._count_seen(other.side, look, self._size(probing, look, other))
             yield look
@@ -181,7 +191,7 @@ class Finder:
         """What rows have in reach of these runs, and look at."""
         counts = self._counts.looks[1 - probing.run.side]
         stored = [Stored(other.first_us, other.last_us, other.in_sight) for other in others]
-        pairs = pairs_in_reach(counts.ages, probing.by_slot, stored)
+        pairs = candidate_pairs(counts.ages, probing.by_slot, stored)
         counts.in_reach += pairs
         counts.seen[0] += pairs
 
@@ -219,14 +229,14 @@ class Finder:
         slot_us = self._counts.looks[other.side].ages.slot_us
         return other.first_us // slot_us == other.last_us // slot_us
 
-    def _size(self, probing: ProbingRows, look: Look, other: RowRun) -> float:
+    def _size(self, probing: ProbingRows, look: ProbeRange, other: RowRun) -> float:
         return self._meeting.size(look, other, probing.unhindered.middle if look.uncut else None)
 
-    def _count_seen(self, side: int, look: Look, pairs: float) -> None:
+    def _count_seen(self, side: int, look: ProbeRange, pairs: float) -> None:
         if self._work.skipping is not None:
             self._counts.looks[side].seen[int(look.exploring), look.age] += pairs
 
-    def _count_found(self, probing: ProbingRows, side: int, look: Look, pairs: PairReferences) -> None:
+    def _count_found(self, probing: ProbingRows, side: int, look: ProbeRange, pairs: PairReferences) -> None:
         if self._work.skipping is None:
             return
         counts = self._counts.looks[side]

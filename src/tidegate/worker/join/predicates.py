@@ -60,7 +60,7 @@ class EveryPair:
     def pairs(
         self, run: RowRun, other: RowRun, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
-        pairs = kernel.Pairs(ranges)
+        pairs = kernel.ProbedPairs(ranges)
         for begin in range(0, pairs.total, at_most):
             mine, theirs = pairs.chunk(begin, min(begin + at_most, pairs.total))
             yield mine, theirs if places is None else places.rows[theirs]

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.join.selective.reach import Groups, NewRows
+from tidegate.join.selective.reach import NewRowGroups, NewRows
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.worker.runtime.runs import NewRun
 
@@ -79,9 +79,9 @@ class ProbingRows:
     groups: NDArray[np.int64] | None = None
 
     @cached_property
-    def by_slot(self) -> Groups:
+    def by_slot(self) -> NewRowGroups:
         """All rows as if nothing were left out, by basic window."""
-        return Groups.of(self.unhindered, self.slot_us)
+        return NewRowGroups.of(self.unhindered, self.slot_us)
 
     @property
     def forgets(self) -> bool:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from tidegate.join.selective import skipped_ranges
 from tidegate.join.selective.planned import planned
-from tidegate.join.selective.reach import Look, NewRows, ages_of, nonempty
-from tidegate.join.selective.selection import PAY, lots, purpose, row_identity
+from tidegate.join.selective.reach import NewRows, ProbeRange, ages_of, nonempty
+from tidegate.join.selective.selection import REPAIR, purpose, row_identity, unit_hashes
 from tidegate.model.debts import Debt, PaidCell, Payment
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.state.segments import SegmentCache
@@ -123,14 +123,16 @@ class Payer:
         low, high = self._layout.within.partner_range(run.side, run.times)
         rows = NewRows(run.times, low, high, run.first_us, run.last_us)
         rows = planned(rows, run.codes, window, debt.skipping, debt.seed, debt.batch)
-        drawn = lots(row_identity(run.codes, run.times, debt.batch), purpose(debt.seed, PAY))
+        drawn = unit_hashes(row_identity(run.codes, run.times, debt.batch), purpose(debt.seed, REPAIR))
         ages, shares = ages_of(self._layout.within, window), debt.skipping.shares[window]
         earliest, latest = rows.extent
         for other in partners:
             if other.first_us > latest or other.last_us < earliest:
                 continue
             stored = other.first_us, other.last_us
-            for look in skipped_ranges.owed(ages, shares, rows, stored, debt.skipping.filled_us[window]):
+            for look in skipped_ranges.unprobed_ranges(
+                ages, shares, rows, stored, debt.skipping.filled_us[window]
+            ):
                 if look.age not in cells:
                     continue
                 cell = cells[look.age]
@@ -141,7 +143,7 @@ class Payer:
                         yield from self._met(run, left, other, until, meeting)
 
     def _met(
-        self, run: PickedRun, look: Look, other: StoredRun, until: int, meeting: Matcher
+        self, run: PickedRun, look: ProbeRange, other: StoredRun, until: int, meeting: Matcher
     ) -> Iterator[PairReferences]:
         counts = self._counts
         counts.paid_comparisons += meeting.size(look, other)

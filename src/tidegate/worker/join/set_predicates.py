@@ -14,7 +14,7 @@ from tidegate.join.probe.probe import Ranges
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.index_choice import choose
 from tidegate.join.sets.inverted_lists import InvertedLists, PreparedLists
-from tidegate.join.sets.pair_finders import Matcher, Prepared
+from tidegate.join.sets.pair_finders import Matcher, PreparedSets
 from tidegate.join.sets.thresholds import InnerProduct
 from tidegate.join.sets.weighted_pairs import Weighted
 from tidegate.worker.join.item_columns import SetColumn, set_column
@@ -84,7 +84,7 @@ class SetView:
     """The sets of one run of stored rows, ready to be probed."""
 
     column: SetColumn
-    prepared: Prepared
+    prepared: PreparedSets
 
     @property
     def nbytes(self) -> int:

@@ -20,7 +20,7 @@ from typing import cast
 from tidegate.api.join_conditions import Condition
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.sift.queries.axes import Axis
-from tidegate.window.aggregate.aggregates import Merge, Part
+from tidegate.window.aggregate.aggregates import AggregatePart, Merge
 from tidegate.window.aggregate.udaf import Udaf
 from tidegate.window.spec import RowsSpec, WindowSpec
 
@@ -131,7 +131,7 @@ class WindowLayout:
     spec: WindowSpec | RowsSpec
     by: tuple[str, ...]
     #: Parts of aggregates, each with its columns; those that aggregates share are there once.
-    parts: tuple[tuple[Part, tuple[str, ...]], ...]
+    parts: tuple[tuple[AggregatePart, tuple[str, ...]], ...]
     results: tuple[WindowResult, ...]
     partitions: int
     #: Arrow schema of the output, serialised; its last column is REPORT.

@@ -54,7 +54,7 @@ def _same_rows(marks: StoredRun, run: StoredRun, identities: pa.Array) -> Iterat
         codes, times = marks.codes[from_mark:to_mark], marks.times[from_mark:to_mark]
         for start, stop in run.slices:
             ranges = kernel.probe(codes, times, times, run.codes, run.times, start, stop)
-            pairs = kernel.Pairs(ranges)
+            pairs = kernel.ProbedPairs(ranges)
             for begin in range(0, ranges.total, _CHUNK):
                 mark, row = pairs.chunk(begin, begin + _CHUNK)
                 # A row stored before rows were scattered has no identity, and no mark.

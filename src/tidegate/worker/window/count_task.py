@@ -29,7 +29,7 @@ from tidegate.join.probe.order import sort_by_code_time
 from tidegate.model.times import END_US, LEFT
 from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.merge_runs import Merged, merge_runs
-from tidegate.window.aggregate.merge_runs import Run as KeyRun
+from tidegate.window.aggregate.merge_runs import PartialRun as KeyRun
 from tidegate.window.count.count_windows import count_windows
 from tidegate.window.count.waiting_rows import groups_with_rows, waiting_rows
 from tidegate.window.spec import RowsSpec

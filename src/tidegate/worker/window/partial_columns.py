@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.window.aggregate.aggregates import Merge, Part
+from tidegate.window.aggregate.aggregates import AggregatePart, Merge
 from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
@@ -19,7 +19,7 @@ _AS_CHOICE = {Merge.MIN: Merge.FIRST, Merge.MAX: Merge.LAST}
 _LOWEST = np.int64(-(2**63))
 
 
-def merged_partials(part: Part, columns: list[pa.Array], stretches: Stretches) -> list[pa.Array]:
+def merged_partials(part: AggregatePart, columns: list[pa.Array], stretches: Stretches) -> list[pa.Array]:
     """The partial columns of a part, in merged order, as one row per stretch; types stay what they are."""
     kinds = [column.type for column in columns]
     if part.merge in (Merge.FIRST, Merge.LAST):

@@ -30,7 +30,7 @@ from tidegate.state.store.paths import segment_path, stage_path
 from tidegate.state.store.store import open_store
 from tidegate.window.aggregate.closing import cells, closing_windows, panes_needed
 from tidegate.window.aggregate.merge_runs import Merged, merge_runs
-from tidegate.window.aggregate.merge_runs import Run as KeyRun
+from tidegate.window.aggregate.merge_runs import PartialRun as KeyRun
 from tidegate.window.estimate.strata import rows_by_stratum, stratum_of
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.panes import Panes

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.window.aggregate.aggregates import Merge, Part
+from tidegate.window.aggregate.aggregates import AggregatePart, Merge
 from tidegate.window.aggregate.finals import finish
 from tidegate.window.spec import END, START
 from tidegate.worker.runtime.layout import REPORT, TIME, WindowLayout, WindowResult
@@ -96,7 +96,9 @@ class WindowColumns:
     def nothing(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in self.schema], schema=self.schema)
 
-    def _merged(self, part: Part, names: tuple[str, ...], rows: MergedRows, fresh: bool) -> list[pa.Array]:
+    def _merged(
+        self, part: AggregatePart, names: tuple[str, ...], rows: MergedRows, fresh: bool
+    ) -> list[pa.Array]:
         columns = [rows.column(name) for name in names]
         stretches = rows.stretches
         if part.merge in _LISTS:

@@ -17,7 +17,7 @@ from tidegate.control.goal.shed_options import (
 )
 from tidegate.join.selective.cells import choose_cells
 from tidegate.sift.construct.configuration import configure
-from tidegate.window.drop.network import Network, Output, Source, Window
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode, Network
 from tidegate.window.drop.placement import place
 from tidegate.window.spec import WindowSpec
 
@@ -97,7 +97,9 @@ def test_operators_behind_a_join_have_less_to_do_and_outputs_lose_their_share() 
 
 def test_a_window_drop_takes_the_rows_that_no_kept_window_needs() -> None:
     spec = WindowSpec(2 * SECOND, SECOND)
-    network = Network((Source("s"), Window("w", "s", spec), Output("o", "w", max_gap=4)))
+    network = Network(
+        (DropSourceNode("s"), DropWindowNode("w", "s", spec), DropOutputNode("o", "w", max_gap=4))
+    )
     (drop,) = place(network)
     going = rows_going(network, drop)
     # A gap of 4 windows of two slides lets 3 slides of rows go, of every 4.

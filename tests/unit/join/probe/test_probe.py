@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tidegate.errors import StateError
 from tidegate.join.probe.meet import LEAP_RATIO
-from tidegate.join.probe.probe import Pairs, Ranges, counts_per_partition, probe
+from tidegate.join.probe.probe import ProbedPairs, Ranges, counts_per_partition, probe
 
 RANDOM = np.random.default_rng(11)
 
@@ -67,7 +67,7 @@ def test_nothing_meets_nothing(probing: int, start: int, stop: int) -> None:
     found = probe(codes, times, times + 99, STORED, STORED_TIMES, start, stop)
     assert triples(found) == []
     assert found.total == 0
-    rows, stored = Pairs(found).chunk(0, 10)
+    rows, stored = ProbedPairs(found).chunk(0, 10)
     assert rows.tolist() == stored.tolist() == []
 
 
@@ -132,7 +132,7 @@ ALL_PAIRS = [(1, 10), (1, 11), (4, 20), *((6, 30 + k) for k in range(7))]
 
 
 def test_every_chunk_is_that_slice_of_all_pairs() -> None:
-    pairs = Pairs(RANGES)
+    pairs = ProbedPairs(RANGES)
     assert pairs.total == RANGES.total == 10
     for begin in range(11):
         for end in range(begin, 13):
@@ -142,7 +142,7 @@ def test_every_chunk_is_that_slice_of_all_pairs() -> None:
 
 def test_a_chunk_beyond_the_last_pair_is_empty() -> None:
     for begin, end in [(10, 20), (11, 12), (5, 5), (5, 3)]:
-        rows, stored = Pairs(RANGES).chunk(begin, end)
+        rows, stored = ProbedPairs(RANGES).chunk(begin, end)
         assert rows.tolist() == stored.tolist() == []
 
 
@@ -151,7 +151,7 @@ def test_a_hot_key_is_taken_in_chunks_without_making_all_its_pairs() -> None:
     hot = np.full(rows, 77, np.uint64)
     times = np.arange(rows)
     found = probe(hot, times - rows, times + rows, hot, times, 0, rows)
-    pairs = Pairs(found)
+    pairs = ProbedPairs(found)
     assert pairs.total == rows * rows  # 640 GB as two arrays of int64.
     probing, stored = pairs.chunk(rows * rows - 2, rows * rows)
     assert probing.tolist() == [rows - 1, rows - 1]

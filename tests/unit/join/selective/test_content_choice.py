@@ -63,13 +63,13 @@ def test_never_more_than_the_budget_and_everything_with_all_of_it(
     free = patch.multiple("tidegate.join.selective.content_choice", CELL_COMPARISONS=0.0, ROW_COMPARISONS=0.0)
     with at_once, free:
         choice = choose_by_content(condition, [direction, direction], fraction, len(new))
-    assert [looks.shape for looks in choice.looks] == [direction.sizes.shape] * 2
-    in_reach = 2 * int(direction.sizes.sum())
-    assert choice.charged <= min(1, fraction) * in_reach + 1e-6
+    assert [probes.shape for probes in choice.probes] == [direction.sizes.shape] * 2
+    candidate_pairs = 2 * int(direction.sizes.sum())
+    assert choice.charged <= min(1, fraction) * candidate_pairs + 1e-6
     if fraction >= 1:
-        assert all((looks == (direction.sizes > 0)).all() for looks in choice.looks)
+        assert all((probes == (direction.sizes > 0)).all() for probes in choice.probes)
     if not lists:
-        looked = sum(int(direction.sizes[looks].sum()) for looks in choice.looks)
+        looked = sum(int(direction.sizes[probes].sum()) for probes in choice.probes)
         assert looked == pytest.approx(choice.charged)
 
 
@@ -111,7 +111,7 @@ def test_knowing_better_is_paid_from_the_same_budget() -> None:
     choice = choose_by_content(Overlap(1), [whole(new, [stored])], 0.5, 7)
     price = 10 * CELL_COMPARISONS + 7 * ROW_COMPARISONS
     # Cells of 4000 rows: half of them, less one that the price does not leave room for.
-    assert int(choice.looks[0].sum()) == 4
+    assert int(choice.probes[0].sum()) == 4
     assert choice.charged == pytest.approx(4 * 4000 + price)
 
 
@@ -119,7 +119,7 @@ def test_the_rows_of_a_batch_share_their_budget_by_what_they_carry() -> None:
     popular, rare = {0, 1, 2}, {20, 21, 22}
     windows = [packed([popular] * 900 + [rare] * 100), packed([{3, 4, 5}] * 1000)]
     choice = choose_by_content(Overlap(3), [whole(packed([popular, rare, {3, 4, 6}]), windows)], 0.4, 1)
-    assert choice.looks[0].tolist() == [[True, False], [True, False], [False, False]]
+    assert choice.probes[0].tolist() == [[True, False], [True, False], [False, False]]
 
 
 def drawn(random: np.random.Generator, rows: int, weighted: bool) -> ItemSets:
@@ -148,7 +148,7 @@ def test_the_best_cells_find_much_more_than_any_others_of_equal_cost(
         cost[:, column] = prepared.cost(new, *ranges)
         for rows, _ in prepared.find(new, *ranges, 10_000):
             found[:, column] += np.bincount(rows, minlength=300)
-    looks = choose_by_content(condition, [whole(new, windows, lists)], 0.3, 0).looks[0]
-    spent = float(cost[looks].sum() / cost.sum())
+    probes = choose_by_content(condition, [whole(new, windows, lists)], 0.3, 0).probes[0]
+    spent = float(cost[probes].sum() / cost.sum())
     assert 0.15 < spent < 0.33
-    assert found[looks].sum() / found.sum() > 1.6 * spent
+    assert found[probes].sum() / found.sum() > 1.6 * spent

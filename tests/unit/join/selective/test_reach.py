@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from tidegate.join.selective.reach import (
     Ages,
     Exploring,
-    Groups,
-    Look,
+    NewRowGroups,
     NewRows,
+    ProbeRange,
     Stored,
     ages_of,
+    candidate_pairs,
     chance_seen,
-    looks,
-    pairs_in_reach,
+    probe_ranges,
     shares_by_age,
 )
 from tidegate.join.within import Tumbling, Unbounded, Within
@@ -29,13 +29,13 @@ def rows_at(*times: int, within: Within = W10, side: int = 0) -> NewRows:
     return NewRows(at, low, high, int(at[0]), int(at[-1]))
 
 
-def seen(found: list[Look], row: int) -> set[int]:
+def seen(found: list[ProbeRange], row: int) -> set[int]:
     """The times that a row looks at, each named once."""
     times: list[int] = []
-    for look in found:
-        places = range(row, row + 1) if look.rows is None else np.flatnonzero(look.rows == row)
+    for probe_range in found:
+        places = range(row, row + 1) if probe_range.rows is None else np.flatnonzero(probe_range.rows == row)
         for place in places:
-            times += range(int(look.low[place]), int(look.high[place]) + 1)
+            times += range(int(probe_range.low[place]), int(probe_range.high[place]) + 1)
     assert len(times) == len(set(times)), "a row looks at the same time twice"
     return set(times)
 
@@ -57,29 +57,29 @@ def test_without_a_sliding_window_there_is_one_basic_window(within: Tumbling | U
 
 def test_a_share_of_one_everywhere_leaves_the_ranges_as_they_are() -> None:
     ages, new = ages_of(W10, 1), rows_at(203, 207)
-    (look,) = looks(ages, (1.0,) * ages.count, new, (150, 159))
-    assert look.rows is None
-    np.testing.assert_array_equal(look.low, new.low)
+    (probe_range,) = probe_ranges(ages, (1.0,) * ages.count, new, (150, 159))
+    assert probe_range.rows is None
+    np.testing.assert_array_equal(probe_range.low, new.low)
 
 
 def test_a_basic_window_without_a_share_is_not_looked_at() -> None:
     ages, new = ages_of(W10, 1), rows_at(203)
     shares = [1.0] * ages.count
     shares[ages.number(20, 15)] = 0.0
-    assert not list(looks(ages, shares, new, (150, 159)))
-    assert len(list(looks(ages, shares, new, (160, 169)))) == 1
+    assert not list(probe_ranges(ages, shares, new, (150, 159)))
+    assert len(list(probe_ranges(ages, shares, new, (160, 169)))) == 1
 
 
 def test_the_newest_part_of_a_basic_window_is_taken() -> None:
     ages, new = ages_of(W10, 1), rows_at(203)
-    found = list(looks(ages, (0.4,) * ages.count, new, (150, 159)))
+    found = list(probe_ranges(ages, (0.4,) * ages.count, new, (150, 159)))
     assert seen(found, 0) == {156, 157, 158, 159}
 
 
 def test_of_a_basic_window_that_is_still_filled_some_rows_look_at_all() -> None:
     ages, new = ages_of(W10, 1), rows_at(*range(200, 210))
     new = NewRows(new.times, new.low, new.high, 200, 209, np.linspace(0.05, 0.95, 10))
-    found = list(looks(ages, (0.5,) * ages.count, new, (200, 206), filled_us=206))
+    found = list(probe_ranges(ages, (0.5,) * ages.count, new, (200, 206), filled_us=206))
     looking = [row for row in range(10) if seen(found, row)]
     assert 0 < len(looking) < 10
     for row in looking:
@@ -88,26 +88,26 @@ def test_of_a_basic_window_that_is_still_filled_some_rows_look_at_all() -> None:
 
 def test_a_run_over_several_basic_windows_is_cut_at_each_of_them() -> None:
     ages, new = ages_of(W10, 1), rows_at(203)
-    found = list(looks(ages, (0.2,) * ages.count, new, (150, 179)))
+    found = list(probe_ranges(ages, (0.2,) * ages.count, new, (150, 179)))
     assert seen(found, 0) == {158, 159, 168, 169, 178, 179}
 
 
 def exploring(count: int, share: float, depth: float, seed: int = 0) -> NewRows:
     """New rows at one time, all of which explore."""
     new = rows_at(*[203] * count)
-    lots = np.random.default_rng(seed).random(count) * share
-    return NewRows(new.times, new.low, new.high, 203, 203, lots, Exploring(share, depth))
+    unit_hashes = np.random.default_rng(seed).random(count) * share
+    return NewRows(new.times, new.low, new.high, 203, 203, unit_hashes, Exploring(share, depth))
 
 
 def test_rows_that_explore_see_a_part_of_what_others_skip_each_elsewhere() -> None:
     ages, new = ages_of(W10, 1), exploring(200, 0.5, depth=0.3)
-    new.lots[0] = 0.9  # type: ignore[index]
-    found = list(looks(ages, (0.0,) * ages.count, new, (150, 159)))
+    new.unit_hashes[0] = 0.9  # type: ignore[index]
+    found = list(probe_ranges(ages, (0.0,) * ages.count, new, (150, 159)))
     assert seen(found, 0) == set()
     parts = {frozenset(seen(found, row)) for row in range(1, 200)}
     assert len(parts) > 5
     assert set().union(*parts) == set(range(150, 160))
-    assert all(look.exploring for look in found)
+    assert all(probe_range.exploring for probe_range in found)
 
 
 @pytest.mark.parametrize(("depth", "share"), [(0.1, 0.0), (0.3, 0.0), (0.1, 0.6), (0.5, 0.9), (1.0, 0.2)])
@@ -116,13 +116,13 @@ def test_every_stored_row_has_the_same_chance_to_be_seen_by_rows_that_explore(
 ) -> None:
     ages, count = ages_of(Within(1000, 1000), 1), 20_000
     new = rows_at(*[2030] * count, within=Within(1000, 1000))
-    lots = np.random.default_rng(3).random(count)
-    new = NewRows(new.times, new.low, new.high, 2030, 2030, lots, Exploring(1.0, depth))
+    unit_hashes = np.random.default_rng(3).random(count)
+    new = NewRows(new.times, new.low, new.high, 2030, 2030, unit_hashes, Exploring(1.0, depth))
     times = np.zeros(100)
-    for look in looks(ages, (share,) * ages.count, new, (1500, 1599)):
-        assert look.exploring
-        np.add.at(times, look.low - 1500, 1)
-        ends = look.high - 1500 + 1
+    for probe_range in probe_ranges(ages, (share,) * ages.count, new, (1500, 1599)):
+        assert probe_range.exploring
+        np.add.at(times, probe_range.low - 1500, 1)
+        ends = probe_range.high - 1500 + 1
         np.add.at(times, ends[ends < 100], -1)
     seen_by = np.cumsum(times) / count
     np.testing.assert_allclose(seen_by, chance_seen(share, depth), atol=0.02)
@@ -132,9 +132,9 @@ def test_over_the_full_history_some_rows_look_at_everything() -> None:
     times = np.arange(4, dtype=np.int64)
     low, high = Unbounded().partner_range(0, times)
     new = NewRows(times, low, high, 0, 3, np.array([0.1, 0.6, 0.2, 0.9]))
-    (look,) = looks(ages_of(Unbounded(), 1), (0.5,), new, (0, 100))
-    assert look.rows is not None
-    assert look.rows.tolist() == [0, 2]
+    (probe_range,) = probe_ranges(ages_of(Unbounded(), 1), (0.5,), new, (0, 100))
+    assert probe_range.rows is not None
+    assert probe_range.rows.tolist() == [0, 2]
 
 
 @given(st.data())
@@ -143,20 +143,20 @@ def test_ranges_of_one_basic_window_never_move_backwards_and_stay_in_reach(data:
     within = Within(data.draw(st.integers(1, 200)), data.draw(st.integers(1, 200)))
     times = data.draw(st.lists(st.integers(-300, 300), min_size=1, max_size=30))
     new = rows_at(*times, within=within)
-    lots = np.array(data.draw(st.lists(st.floats(0, 0.99), min_size=len(times), max_size=len(times))))
+    unit_hashes = np.array(data.draw(st.lists(st.floats(0, 0.99), min_size=len(times), max_size=len(times))))
     some = Exploring(0.5, data.draw(st.floats(0.01, 1)))
-    new = NewRows(new.times, new.low, new.high, new.first_us, new.last_us, lots, some)
+    new = NewRows(new.times, new.low, new.high, new.first_us, new.last_us, unit_hashes, some)
     ages = ages_of(within, 1)
     shares = data.draw(st.lists(st.floats(0, 1), min_size=ages.count, max_size=ages.count))
     stored = sorted(data.draw(st.tuples(st.integers(-400, 400), st.integers(-400, 400))))
-    found = list(looks(ages, shares, new, (stored[0], stored[1])))
-    for look in found:
-        rows = np.arange(len(times)) if look.rows is None else look.rows
-        assert look.exploring or (np.diff(look.low) >= 0).all()
-        assert look.exploring or (np.diff(look.high) >= 0).all()
-        assert (look.low >= new.low[rows]).all()
-        assert (look.high <= new.high[rows]).all()
-        assert (look.low <= look.high).all()
+    found = list(probe_ranges(ages, shares, new, (stored[0], stored[1])))
+    for probe_range in found:
+        rows = np.arange(len(times)) if probe_range.rows is None else probe_range.rows
+        assert probe_range.exploring or (np.diff(probe_range.low) >= 0).all()
+        assert probe_range.exploring or (np.diff(probe_range.high) >= 0).all()
+        assert (probe_range.low >= new.low[rows]).all()
+        assert (probe_range.high <= new.high[rows]).all()
+        assert (probe_range.low <= probe_range.high).all()
     for row in range(len(times)):
         seen(found, row)
 
@@ -180,7 +180,7 @@ def test_pairs_in_reach_are_counted_by_age(back: int, ahead: int, first: int, le
     rows = NewRows(times, times - back, times + ahead, int(times.min()), int(times.max()))
     # In two runs, of which one may be empty of what is in reach.
     runs = [Stored(first, first + length - 1, length), Stored(-1000, -999, 7)]
-    found = pairs_in_reach(ages, Groups.of(rows, ages.slot_us), runs)
+    found = candidate_pairs(ages, NewRowGroups.of(rows, ages.slot_us), runs)
     stored = np.arange(first, first + length)
     exact = np.zeros(ages.count)
     for at in times.tolist():
@@ -194,7 +194,7 @@ def test_pairs_in_reach_are_counted_by_age(back: int, ahead: int, first: int, le
 
 def test_rows_far_apart_are_grouped_as_well() -> None:
     times = np.array([0, 5, 10**15])
-    groups = Groups.of(NewRows(times, times - 4, times, 0, 10**15), 10)
+    groups = NewRowGroups.of(NewRows(times, times - 4, times, 0, 10**15), 10)
     assert groups.own.tolist() == [0, 10**14]
     assert groups.rows.tolist() == [2, 1]
     assert groups.low.tolist() == [-1.5, 10**15 - 4]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.join.selective.selection import lots, within_share
+from tidegate.join.selective.selection import unit_hashes, within_share
 from tidegate_lab.simulate.join.basic_windows import Ranges, explore, select, whole_or_nothing
 
 
@@ -95,6 +95,6 @@ def test_whole_or_nothing_keeps_the_budget_on_average_and_takes_nothing_that_was
     rows = 10_000
     whole = Ranges(np.tile([10, 0], (rows, 1)), np.tile([20, 10], (rows, 1)))
     chosen = Ranges(np.tile([17, 10], (rows, 1)), np.tile([20, 10], (rows, 1)))
-    taken = whole_or_nothing(whole, chosen, lots(np.arange(rows, dtype=np.uint64), 7)).sizes
+    taken = whole_or_nothing(whole, chosen, unit_hashes(np.arange(rows, dtype=np.uint64), 7)).sizes
     assert abs(taken[:, 0].mean() - 3) < 0.2
     assert not taken[:, 1].any()

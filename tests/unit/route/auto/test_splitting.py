@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.route.auto.splitting import best_grid, grid_needed
-from tidegate.route.auto.work_costs import Grid, UnitCosts
+from tidegate.route.auto.work_costs import SplitGrid, UnitCosts
 
 COST = st.floats(0, 50)
 
@@ -36,7 +36,7 @@ def test_no_other_grid_is_better(
         return
 
     def burden(r: int, c: int) -> float:
-        weight = costs.piece(0, Grid(tuple(range(r * c)), c))
+        weight = costs.piece(0, SplitGrid(tuple(range(r * c)), c))
         return max(weight, piece) + (left * c + right * r) / instances
 
     every = [(r, c) for r in range(1, instances + 1) for c in range(1, instances // r + 1)]
@@ -56,8 +56,8 @@ def test_a_key_that_is_hot_on_one_side_stands_in_one_line() -> None:
     """Its many rows are divided, the few of the other side are seen by all."""
     assert needed(key(2.0, 8.0, 0.01), 1.0, 16) == (11, 1)
     assert needed(key(2.0, 0.01, 8.0), 1.0, 16) == (1, 11)
-    assert best_grid(key(2.0, 8.0, 0.01), 0, (3, 1, 2)) == Grid((3, 1, 2), 1)
-    assert best_grid(key(2.0, 0.01, 8.0), 0, (3, 1, 2)) == Grid((3, 1, 2), 3)
+    assert best_grid(key(2.0, 8.0, 0.01), 0, (3, 1, 2)) == SplitGrid((3, 1, 2), 1)
+    assert best_grid(key(2.0, 0.01, 8.0), 0, (3, 1, 2)) == SplitGrid((3, 1, 2), 3)
 
 
 def test_a_key_that_is_hot_on_both_sides_stands_in_a_square() -> None:

@@ -16,7 +16,7 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.auto.work_costs import COUNTED, counts_per_instance
 from tidegate.route.hash_routing import partition_of
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 from tidegate.route.strategy import Memory
 
 PARTITIONS, INSTANCES = 32, 4
@@ -27,7 +27,7 @@ CODES = (np.arange(2 * PARTITIONS, dtype=np.uint64) << np.uint64(58)) + np.uint6
 def load_of(rows: NDArray[np.int64], current: Assignment, codes: NDArray[np.uint64] = CODES) -> Load:
     """As many new rows of each key on both sides; ten batches of them are stored."""
     stored, new = np.stack([10 * rows, 10 * rows]), np.stack([rows, rows])
-    keys = Work(stored, new, 20 * rows * rows)
+    keys = LoadWork(stored, new, 20 * rows * rows)
     partitions = len(current.table)
     homes = partition_of(codes, partitions)
     base = ~np.isin(codes, np.array(list(current.keys), np.uint64))
@@ -35,7 +35,7 @@ def load_of(rows: NDArray[np.int64], current: Assignment, codes: NDArray[np.uint
     def sums(of_keys: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.bincount(homes[base], of_keys[base], partitions).astype(np.int64)
 
-    both = Work(
+    both = LoadWork(
         np.stack([sums(side) for side in stored]), np.stack([sums(side) for side in new]), sums(keys.matches)
     )
     return Load(0, both, codes=codes, homes=homes, keys=keys)

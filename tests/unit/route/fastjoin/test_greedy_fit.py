@@ -15,28 +15,28 @@ from tests.unit.route.loads import one_sided, zipf_counts
 
 from tidegate.route.fastjoin.greedy_fit import Candidates, candidates, greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork
-from tidegate.route.load import Work
+from tidegate.route.load import LoadWork
 
 COUNTS = st.lists(st.tuples(*[st.integers(0, 50)] * 4), min_size=1, max_size=12)
 
 
-def work_of(counts: NDArray[np.int64]) -> Work:
+def work_of(counts: NDArray[np.int64]) -> LoadWork:
     """Rows (stored left, stored right, probes of left, probes of right) of each key."""
-    return Work(counts[:, :2].T.copy(), counts[:, 2:].T.copy(), np.zeros(len(counts), np.int64))
+    return LoadWork(counts[:, :2].T.copy(), counts[:, 2:].T.copy(), np.zeros(len(counts), np.int64))
 
 
-def two_instances(giver: Work, taker: Work) -> InstanceWork:
+def two_instances(giver: LoadWork, taker: LoadWork) -> InstanceWork:
     stored = np.stack([giver.stored.sum(axis=1), taker.stored.sum(axis=1)], axis=1).astype(np.float64)
     probes = np.stack([giver.probes.sum(axis=1), taker.probes.sum(axis=1)], axis=1).astype(np.float64)
     return InstanceWork(stored, probes)
 
 
-def after(giver: Work, taker: Work, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+def after(giver: LoadWork, taker: LoadWork, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
     """Loads of both instances, counted anew with the keys moved."""
     stays = np.setdiff1d(np.arange(len(giver)), chosen)
     moved = giver.at(chosen)
     left = giver.at(stays)
-    right = Work(
+    right = LoadWork(
         np.concatenate([taker.stored, moved.stored], axis=1),
         np.concatenate([taker.probes, moved.probes], axis=1),
         np.concatenate([taker.matches, moved.matches]),
@@ -130,7 +130,7 @@ def test_one_key_that_is_all_the_load_stays() -> None:
 def test_a_hundred_thousand_keys_take_little_time() -> None:
     """The bar is 50 ms for a whole plan; ten times that here, for busy machines."""
     stored, probes = (one_sided(zipf_counts(100_000, 1.0, 10_000_000, s).tolist()) for s in (1, 2))
-    giver = Work(stored, probes, np.zeros(100_000, np.int64))
+    giver = LoadWork(stored, probes, np.zeros(100_000, np.int64))
     keys = candidates(two_instances(giver, giver.at(np.arange(30_000))), 0, 1, giver)
     greedy_fit(keys)  # compiles
     began = perf_counter()

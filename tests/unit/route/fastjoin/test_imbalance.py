@@ -7,7 +7,7 @@ from tests.unit.route.loads import load_of, mixed_codes, one_sided
 from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.imbalance import SPLIT, imbalance, instance_work, key_places
 from tidegate.route.hash_routing import partition_of
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 
 CODES = np.array([0, 2**62, 2**63, 3 * 2**62], np.uint64)  # one in each of four partitions
 TWO = Assignment(2, (0, 0, 1, 1))
@@ -74,5 +74,5 @@ def test_probes_that_never_came_make_no_load() -> None:
 
 
 def test_without_watched_keys_partitions_are_all_that_counts() -> None:
-    base = Work(one_sided([1, 2, 3, 4]), one_sided([1, 1, 1, 1]), np.zeros(4, np.int64))
+    base = LoadWork(one_sided([1, 2, 3, 4]), one_sided([1, 1, 1, 1]), np.zeros(4, np.int64))
     assert instance_work(Load(0, base), TWO).loads.tolist() == [6, 14]

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
 from tidegate.route.fastjoin.greedy_fit import Candidates, greedy_fit
-from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, Annealing, sa_fit
+from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, KeyAnnealing, sa_fit
 
-BY_BENEFIT = Annealing(value=BENEFIT)
+BY_BENEFIT = KeyAnnealing(value=BENEFIT)
 
 
 def random_keys(count: int, seed: int, fill: float = 0.5) -> Candidates:
@@ -22,14 +22,14 @@ def random_keys(count: int, seed: int, fill: float = 0.5) -> Candidates:
 @settings(max_examples=50)
 def test_the_benefits_chosen_fit_into_the_gap(seed: int, count: int, fill: float, value: str) -> None:
     keys = random_keys(count, seed, fill)
-    chosen = sa_fit(keys, Annealing(value=value), np.random.default_rng(seed))
+    chosen = sa_fit(keys, KeyAnnealing(value=value), np.random.default_rng(seed))
     assert (np.diff(chosen) > 0).all()
     assert keys.benefits[chosen].sum() <= keys.gap * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("value", [FACTOR, BENEFIT])
 def test_the_same_generator_gives_the_same_choice(value: str) -> None:
-    keys, settings_ = random_keys(50, 3), Annealing(value=value)
+    keys, settings_ = random_keys(50, 3), KeyAnnealing(value=value)
     one, other = (sa_fit(keys, settings_, np.random.default_rng(5)).tolist() for _ in range(2))
     assert one == other
 
@@ -43,12 +43,12 @@ def test_on_the_sum_of_benefits_it_fills_the_gap_as_well_as_greedy_fit() -> None
 
 def test_on_the_papers_value_it_finds_the_best_key_and_leaves_the_gap_open() -> None:
     keys = Candidates(np.array([50.0, 10.0, 10.0, 10.0]), np.array([1.0, 5.0, 5.0, 5.0]), 75.0)
-    assert sa_fit(keys, Annealing(), np.random.default_rng(0)).tolist() == [0]
+    assert sa_fit(keys, KeyAnnealing(), np.random.default_rng(0)).tolist() == [0]
 
 
 def test_keys_without_rows_have_a_finite_value() -> None:
     keys = Candidates(np.array([5.0, 7.0]), np.array([0.0, 0.0]), 100.0)
-    assert sa_fit(keys, Annealing(), np.random.default_rng(0)).tolist() == [0, 1]
+    assert sa_fit(keys, KeyAnnealing(), np.random.default_rng(0)).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("gap", [0.0, -1.0])
@@ -63,4 +63,4 @@ def test_without_a_gap_or_without_benefits_nothing_is_chosen(gap: float) -> None
 @pytest.mark.parametrize("wrong", [{"end": 2.0}, {"cooling": 1.0}, {"flips": 0}, {"value": "speed"}])
 def test_an_annealing_that_would_never_end_or_never_search_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(FlowError, match=r"start warmer.*0 < cooling < 1"):
-        Annealing(**wrong)  # type: ignore[arg-type]
+        KeyAnnealing(**wrong)  # type: ignore[arg-type]

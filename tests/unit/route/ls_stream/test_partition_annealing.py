@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.route.ls_stream.partition_annealing import (
-    Annealing,
     Ends,
+    PartitionAnnealing,
     _impact,
     choose_partitions,
     fill,
 )
 from tidegate_lab.simulate.balance.sojourn import service_rate, sojourn_time
 
-LONG = Annealing(cooling=0.9, steps=60, seed=1)
+LONG = PartitionAnnealing(cooling=0.9, steps=60, seed=1)
 Partition = tuple[int, int, int]
 PARTITIONS = st.lists(
     st.tuples(st.integers(0, 50), st.integers(0, 20), st.integers(0, 30)), min_size=1, max_size=8
@@ -64,7 +64,7 @@ def test_what_is_chosen_relieves_enough_where_the_start_does_and_never_too_much(
 ) -> None:
     loads, rates, rows = columns(partitions)
     both = ends((float(loads.sum()) + 1, 0.0), (float(rates.sum()) + 1, 1.0))
-    chosen = choose_partitions(loads, rates, rows, both, least, most, Annealing(steps=5))
+    chosen = choose_partitions(loads, rates, rows, both, least, most, PartitionAnnealing(steps=5))
     assert loads[chosen].sum() < most
     fits = loads[(loads > 0) & (loads < most)]
     if least > 0:
@@ -81,7 +81,7 @@ def test_a_long_search_comes_close_to_the_best_of_all_subsets(partitions: list[P
     total = float(loads.sum())
     both = ends((total + 1, 0.0), (float(rates.sum()) + 1, 1.0))
     least, most = 0.2 * total, 0.5 * total
-    chosen = choose_partitions(loads, rates, rows, both, least, most, Annealing(0.9, 60, seed))
+    chosen = choose_partitions(loads, rates, rows, both, least, most, PartitionAnnealing(0.9, 60, seed))
 
     def value(flags: np.ndarray) -> float:
         share = max(rows[flags].sum(), 1.0) / max(rows.sum(), 1.0)
@@ -105,7 +105,7 @@ def test_the_answer_is_never_worse_than_the_greedy_start(partitions: list[Partit
     start = fill(loads, np.argsort(-loads / np.maximum(rows, 1.0), kind="stable"), least, most)
     if not (start.any() and loads[start].sum() >= least):
         return
-    chosen = choose_partitions(loads, rates, rows, both, least, most, Annealing(steps=2, seed=seed))
+    chosen = choose_partitions(loads, rates, rows, both, least, most, PartitionAnnealing(steps=2, seed=seed))
     values = [
         migration_impact(
             both,
@@ -157,7 +157,7 @@ def test_the_same_seed_gives_the_same_set_and_draws_differ() -> None:
 
     def chosen(draw: int) -> list[bool]:
         flags: list[bool] = choose_partitions(
-            loads, rates, rows, both, 10.0, 40.0, Annealing(steps=3), draw
+            loads, rates, rows, both, 10.0, 40.0, PartitionAnnealing(steps=3), draw
         ).tolist()
         return flags
 

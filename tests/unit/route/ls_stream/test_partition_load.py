@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.route.load import Work
+from tidegate.route.load import LoadWork
 from tidegate.route.ls_stream.deviation import deviation
 from tidegate.route.ls_stream.partition_load import compute, memory, partition_loads, per_instance
 
 TABLE = np.array([0, 0, 1, 1])
 
 
-def example() -> Work:
+def example() -> LoadWork:
     """S rows of partitions p0 … p3 are stored, R rows come; the other direction has nothing to do."""
     nothing = [0, 0, 0, 0]
-    return Work(np.array([[4, 4, 2, 1], nothing]), np.array([[3, 4, 2, 3], nothing]), np.zeros(4, np.int64))
+    return LoadWork(
+        np.array([[4, 4, 2, 1], nothing]), np.array([[3, 4, 2, 3], nothing]), np.zeros(4, np.int64)
+    )
 
 
 def test_memory_and_compute_of_the_papers_example_are_15_and_8_and_28_and_7() -> None:
@@ -38,14 +40,14 @@ def test_gamma_weighs_memory_against_compute(gamma: float, expected: list[float]
 
 
 def test_both_directions_of_a_join_count() -> None:
-    work = Work(np.array([[5], [7]]), np.array([[2], [3]]), np.zeros(1, np.int64))
+    work = LoadWork(np.array([[5], [7]]), np.array([[2], [3]]), np.zeros(1, np.int64))
     assert partition_loads(work, 0.0).tolist() == [5 * 2 + 7 * 3]
     assert partition_loads(work, 1.0).tolist() == [5 + 2 + 7 + 3]
 
 
 def test_comparisons_beyond_32_bits_do_not_overflow() -> None:
     many = np.array([[4_000_000_000], [0]])
-    assert partition_loads(Work(many, many, np.zeros(1, np.int64)), 0.0).tolist() == [1.6e19]
+    assert partition_loads(LoadWork(many, many, np.zeros(1, np.int64)), 0.0).tolist() == [1.6e19]
 
 
 def test_an_instance_without_partitions_has_no_load() -> None:

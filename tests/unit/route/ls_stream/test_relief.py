@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.route.ls_stream.deviation import deviation, fair_load
-from tidegate.route.ls_stream.partition_annealing import Annealing
+from tidegate.route.ls_stream.partition_annealing import PartitionAnnealing
 from tidegate.route.ls_stream.partition_load import per_instance
 from tidegate.route.ls_stream.relief import Partitions, relieved
 
-SHORT = Annealing(steps=4)
+SHORT = PartitionAnnealing(steps=4)
 
 
 @st.composite

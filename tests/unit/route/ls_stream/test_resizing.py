@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 from tidegate.route.ls_stream.deviation import deviation
 from tidegate.route.ls_stream.partition_load import partition_loads, per_instance
 from tidegate.route.ls_stream.strategy import LsStream
@@ -14,7 +14,7 @@ from tidegate.route.ls_stream.strategy import LsStream
 
 def load_of(rows: list[int]) -> Load:
     counts = np.array([rows, rows], np.int64)
-    return Load(0, Work(10 * counts, counts, np.array(rows, np.int64)))
+    return Load(0, LoadWork(10 * counts, counts, np.array(rows, np.int64)))
 
 
 @given(st.lists(st.integers(0, 300), min_size=8, max_size=40), st.integers(1, 8), st.integers(1, 8))

@@ -14,7 +14,7 @@ from tidegate.errors import FlowError
 from tidegate.model.codec import decode, encode_exactly
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table, partition_of
-from tidegate.route.load import Load, Work
+from tidegate.route.load import Load, LoadWork
 from tidegate.route.ls_stream.deviation import deviation
 from tidegate.route.ls_stream.partition_load import partition_loads, per_instance
 from tidegate.route.ls_stream.strategy import LsStream
@@ -24,7 +24,7 @@ from tidegate.route.strategy import Memory, Strategy
 def load_of(rows: list[int], batch: int = 1) -> Load:
     """Both sides alike: so many rows come in each partition, ten times as many are stored."""
     counts = np.array([rows, rows], np.int64)
-    return Load(batch, Work(10 * counts, counts, np.array(rows, np.int64)))
+    return Load(batch, LoadWork(10 * counts, counts, np.array(rows, np.int64)))
 
 
 def imbalance(load: Load, assignment: Assignment) -> float:
@@ -126,7 +126,7 @@ def test_one_burst_moves_nothing_and_a_lasting_one_does() -> None:
     for batch, rows in enumerate([calm] * 4 + [burst] + [calm] * 2 + [burst] * 4):
         # The burst comes in new rows alone: what is stored stays as it is.
         coming = np.array([rows, rows], np.int64)
-        work = Work(np.full((2, 30), 100, np.int64), coming, np.zeros(30, np.int64))
+        work = LoadWork(np.full((2, 30), 100, np.int64), coming, np.zeros(30, np.int64))
         after, memory = strategy.decide(Load(batch, work), current, memory)
         moved.append(after is not current)
     assert moved[:7] == [False] * 7
@@ -177,7 +177,7 @@ def test_partitions_cover_every_row_once_and_every_pair_that_may_match(
     strategy = LsStream(alpha=0.0, steps=3)
     current = strategy.first(partitions, min(partitions, 3))
     stored = np.bincount(right, minlength=partitions)
-    work = Work(np.stack([stored, stored]), np.stack([stored, stored]), stored)
+    work = LoadWork(np.stack([stored, stored]), np.stack([stored, stored]), stored)
     for batch in range(moves):
         current, _ = strategy.decide(Load(batch, work), current, {})
     for labels in (left, right):

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tidegate.sift.partition.flexible import Divide, Division, Part, flexible
+from tidegate.sift.partition.flexible import Divide, Division, FlexiblePart, flexible
 from tidegate.sift.regions import Domain
 
 UNIT = Domain(np.zeros(1), np.ones(1))
 
 
-def _halved(benefit: Callable[[Part], float]) -> Divide:
+def _halved(benefit: Callable[[FlexiblePart], float]) -> Divide:
     """Cuts every part at its middle."""
     return lambda part: Division(benefit(part), 0, float(part.low[0] + part.high[0]) / 2)
 
@@ -34,7 +34,7 @@ def test_among_equal_parts_the_lower_number_is_cut_first() -> None:
 def test_parts_that_cannot_be_cut_stay_whole() -> None:
     halved = _halved(lambda part: 1.0)
 
-    def divide(part: Part) -> Division | None:
+    def divide(part: FlexiblePart) -> Division | None:
         return halved(part) if part.high[0] - part.low[0] > 0.4 else None
 
     found = flexible(UNIT, np.zeros((0, 1)), divide, 9)
@@ -43,9 +43,9 @@ def test_parts_that_cannot_be_cut_stay_whole() -> None:
 
 def test_rows_keep_the_order_of_every_axis_through_cuts() -> None:
     points = np.random.default_rng(4).random((50, 3))
-    seen: list[Part] = []
+    seen: list[FlexiblePart] = []
 
-    def divide(part: Part) -> Division:
+    def divide(part: FlexiblePart) -> Division:
         seen.append(part)
         axis = len(seen) % 3
         return Division(float(part.rows), axis, float(part.low[axis] + part.high[axis]) / 2)

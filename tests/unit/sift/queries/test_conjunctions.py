@@ -6,21 +6,21 @@ from tidegate.api.range_queries import Query
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.conjunctions import Single, single_boxes
 from tidegate.sift.queries.slices import EVERYTHING
-from tidegate.sift.queries.space import Line, Space
-from tidegate.sift.queries.templates import Group, grouped
+from tidegate.sift.queries.space import AxisCells, Space
+from tidegate.sift.queries.templates import TemplateGroup, grouped
 from tidegate.sift.queries.truth import true_boxes
 
 SPACE = Space(
     (
-        Line(Axis("x"), {}),
-        Line(Axis("i", "integer"), {}),
-        Line(Axis("s", "category", ("a", "b")), {"a": 0, "b": 1}),
+        AxisCells(Axis("x"), {}),
+        AxisCells(Axis("i", "integer"), {}),
+        AxisCells(Axis("s", "category", ("a", "b")), {"a": 0, "b": 1}),
     ),
     {"x": 0, "i": 1, "s": 2},
 )
 
 
-def made(*wheres: str) -> tuple[Group, Single]:
+def made(*wheres: str) -> tuple[TemplateGroup, Single]:
     (group,) = grouped([Query(str(n), where) for n, where in enumerate(wheres)])
     return group, single_boxes(group, SPACE)
 

@@ -6,15 +6,15 @@ import pytest
 from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import END, FIRST, NAN, NULL, Axis, places
 from tidegate.sift.queries.ranges import edges, place_of
-from tidegate.sift.queries.space import Line
+from tidegate.sift.queries.space import AxisCells
 from tidegate.sift.queries.sql import parse
 
-NUMBER = Line(Axis("x"), {})
-INTEGER = Line(Axis("x", "integer"), {})
-CATEGORY = Line(Axis("x", "category", ("bus", "car")), {"bus": 0, "car": 1})
+NUMBER = AxisCells(Axis("x"), {})
+INTEGER = AxisCells(Axis("x", "integer"), {})
+CATEGORY = AxisCells(Axis("x", "category", ("bus", "car")), {"bus": 0, "car": 1})
 
 
-def edges_of(line: Line, where: str, wanted: bool = True) -> list[int]:
+def edges_of(line: AxisCells, where: str, wanted: bool = True) -> list[int]:
     comparison = parse(where)
     return edges(line, comparison, wanted)  # type: ignore[arg-type]
 
@@ -73,7 +73,7 @@ def test_null_equals_nothing_but_itself_and_only_when_asked_so() -> None:
         (NUMBER, "x < 1e999", "too large. Got: inf"),
     ],
 )
-def test_a_literal_that_does_not_fit_its_column_is_refused(line: Line, where: str, said: str) -> None:
+def test_a_literal_that_does_not_fit_its_column_is_refused(line: AxisCells, where: str, said: str) -> None:
     with pytest.raises(FlowError, match=said):
         edges_of(line, where)
 

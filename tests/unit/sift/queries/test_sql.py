@@ -5,7 +5,16 @@ from decimal import Decimal
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sift.queries.predicates import And, Compare, Constant, Not, Number, Or, Predicate, comparisons
+from tidegate.sift.queries.predicates import (
+    And,
+    Compare,
+    ConstantTruth,
+    Not,
+    Number,
+    Or,
+    Predicate,
+    comparisons,
+)
 from tidegate.sift.queries.sql import parse
 
 
@@ -39,8 +48,8 @@ def less(column: str, number: Number) -> Compare:
         ("x in (1, -2, null)", Compare("x", "=", (1, -2, None))),
         ("x not in ('a')", Not(Compare("x", "=", ("a",)))),
         ("x between 1 and 2", And((Compare("x", ">=", (1,)), Compare("x", "<=", (2,))))),
-        ("true", Constant(True)),
-        ("null", Constant(None)),
+        ("true", ConstantTruth(True)),
+        ("null", ConstantTruth(None)),
         ("x < 1 or y < 2 and z < 3", Or((less("x", 1), And((less("y", 2), less("z", 3)))))),
         ("not x < 1 and y < 2", And((Not(less("x", 1)), less("y", 2)))),
         # The example of the paper, section II-B.

@@ -7,10 +7,10 @@ from tidegate.errors import FlowError
 from tidegate.sift.queries import templates
 from tidegate.sift.queries.predicates import Predicate
 from tidegate.sift.queries.sql import parse
-from tidegate.sift.queries.templates import Group, grouped
+from tidegate.sift.queries.templates import TemplateGroup, grouped
 
 
-def groups_of(*wheres: str) -> list[Group]:
+def groups_of(*wheres: str) -> list[TemplateGroup]:
     return grouped([Query(str(i), where) for i, where in enumerate(wheres)])
 
 

@@ -9,7 +9,7 @@ from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
 from tidegate.window.aggregate.finals import finish
-from tidegate.window.aggregate.merge_runs import Run, merge_runs
+from tidegate.window.aggregate.merge_runs import PartialRun, merge_runs
 from tidegate.window.aggregate.sums import decimal_words, unscaled
 from tidegate_lab.simulate.windows.run_columns import in_order
 
@@ -104,14 +104,14 @@ def test_other_types_are_refused_as_columns() -> None:
 
 
 def test_runs_with_and_without_check_codes_do_not_mix() -> None:
-    with_check = Run(codes(1), np.array([0]), codes(2))
+    with_check = PartialRun(codes(1), np.array([0]), codes(2))
     with pytest.raises(StateError, match="Either all runs have check codes"):
-        merge_runs([with_check, Run(codes(1), np.array([0]))])
+        merge_runs([with_check, PartialRun(codes(1), np.array([0]))])
 
 
 def test_key_columns_of_a_run_have_one_length() -> None:
     with pytest.raises(StateError, match=r"differ in length.*\[2, 1\]"):
-        Run(codes(1, 2), np.array([0]))
+        PartialRun(codes(1, 2), np.array([0]))
 
 
 def test_without_runs_there_are_no_rows() -> None:
@@ -120,8 +120,8 @@ def test_without_runs_there_are_no_rows() -> None:
 
 
 def test_rows_of_equal_time_are_ordered_by_their_tie_and_stay_in_the_order_of_runs() -> None:
-    one = Run(codes(1, 1), np.array([-5, 3]), tie=np.array([0, 9]))
-    two = Run(codes(1, 1, 1), np.array([-5, 3, 3]), tie=np.array([0, -9, 9]))
+    one = PartialRun(codes(1, 1), np.array([-5, 3]), tie=np.array([0, 9]))
+    two = PartialRun(codes(1, 1, 1), np.array([-5, 3, 3]), tie=np.array([0, -9, 9]))
     merged = merge_runs([one, two])
     assert merged.order.tolist() == [0, 2, 3, 1, 4]
     assert merged.groups == 1

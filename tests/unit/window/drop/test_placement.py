@@ -4,27 +4,35 @@ import pytest
 
 from tidegate.errors import FlowError
 from tidegate.window.drop.drop_window import DropWindow
-from tidegate.window.drop.network import Box, Join, Network, Node, Output, Source, Window
-from tidegate.window.drop.placement import Placement, place
+from tidegate.window.drop.network import (
+    DropJoinNode,
+    DropOutputNode,
+    DropSourceNode,
+    DropStepNode,
+    DropWindowNode,
+    Network,
+    Node,
+)
+from tidegate.window.drop.placement import DropPlacement, place
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 TEN, HUNDRED = WindowSpec(10, 10), WindowSpec(100, 100)
 
 
-def arrows(drop: Placement) -> list[tuple[str, str]]:
+def arrows(drop: DropPlacement) -> list[tuple[str, str]]:
     return [(point.parent, point.child) for point in drop.points]
 
 
 def nested(inner: WindowSpec, outer: WindowSpec, gap: int) -> Network:
     return Network(
         (
-            Source("rows"),
-            Box("before", "rows"),
-            Window("inner", "before", inner),
-            Box("between", "inner"),
-            Window("outer", "between", outer),
-            Box("behind", "outer"),
-            Output("out", "behind", gap),
+            DropSourceNode("rows"),
+            DropStepNode("before", "rows"),
+            DropWindowNode("inner", "before", inner),
+            DropStepNode("between", "inner"),
+            DropWindowNode("outer", "between", outer),
+            DropStepNode("behind", "outer"),
+            DropOutputNode("out", "behind", gap),
         )
     )
 
@@ -47,16 +55,16 @@ def test_a_gap_too_short_for_rows_to_go_ends_in_front_of_the_first_window_that_h
 
 
 def split(*branches: Node) -> Network:
-    return Network((Source("rows"), Box("shared", "rows"), *branches))
+    return Network((DropSourceNode("rows"), DropStepNode("shared", "rows"), *branches))
 
 
 def test_outputs_of_a_split_decide_together_where_rows_can_go_in_front_of_it() -> None:
     (drop,) = place(
         split(
-            Window("a", "shared", WindowSpec(3, 2)),
-            Output("out a", "a", 9),
-            Window("b", "shared", WindowSpec(3, 3)),
-            Output("out b", "b", 9),
+            DropWindowNode("a", "shared", WindowSpec(3, 2)),
+            DropOutputNode("out a", "a", 9),
+            DropWindowNode("b", "shared", WindowSpec(3, 3)),
+            DropOutputNode("out b", "b", 9),
         )
     )
     assert drop.outputs == ("out a", "out b")
@@ -68,10 +76,10 @@ def test_outputs_of_a_split_decide_together_where_rows_can_go_in_front_of_it() -
 def test_outputs_of_a_split_decide_apart_where_their_common_windows_are_too_long_for_a_gap() -> None:
     drops = place(
         split(
-            Window("a", "shared", WindowSpec(7, 7)),
-            Output("out a", "a", 2),
-            Window("b", "shared", WindowSpec(5, 5)),
-            Output("out b", "b", 20),
+            DropWindowNode("a", "shared", WindowSpec(7, 7)),
+            DropOutputNode("out a", "a", 2),
+            DropWindowNode("b", "shared", WindowSpec(5, 5)),
+            DropOutputNode("out b", "b", 20),
         )
     )
     assert [drop.outputs for drop in drops] == [("out a",), ("out b",)]
@@ -81,10 +89,10 @@ def test_outputs_of_a_split_decide_apart_where_their_common_windows_are_too_long
 def test_a_window_whose_rows_also_go_out_decides_with_those_above_it() -> None:
     (drop,) = place(
         split(
-            Window("a", "shared", TEN),
-            Output("out a", "a", 100),
-            Window("b", "a", HUNDRED),
-            Output("out b", "b", 10),
+            DropWindowNode("a", "shared", TEN),
+            DropOutputNode("out a", "a", 100),
+            DropWindowNode("b", "a", HUNDRED),
+            DropOutputNode("out b", "b", 10),
         )
     )
     assert (drop.outputs, drop.slide_us, drop.max_gap) == (("out a", "out b"), 100, 10)
@@ -92,27 +100,38 @@ def test_a_window_whose_rows_also_go_out_decides_with_those_above_it() -> None:
 
 
 def test_nothing_goes_in_front_of_a_split_to_somebody_who_needs_all_rows() -> None:
-    (drop,) = place(split(Window("a", "shared", TEN), Output("out a", "a", 10), Output("raw", "shared")))
+    (drop,) = place(
+        split(
+            DropWindowNode("a", "shared", TEN),
+            DropOutputNode("out a", "a", 10),
+            DropOutputNode("raw", "shared"),
+        )
+    )
     assert arrows(drop) == [("shared", "a")]
 
 
 def test_a_drop_does_not_cross_windows_of_so_many_rows() -> None:
     (drop,) = place(
         split(
-            Window("by count", "shared", RowsSpec(100, 10)),
-            Window("a", "by count", TEN),
-            Output("out a", "a", 10),
+            DropWindowNode("by count", "shared", RowsSpec(100, 10)),
+            DropWindowNode("a", "by count", TEN),
+            DropOutputNode("out a", "a", 10),
         )
     )
     assert arrows(drop) == [("by count", "a")]
-    assert place(split(Window("by count", "shared", RowsSpec(9, 9)), Output("out", "by count", 5))) == ()
+    assert (
+        place(
+            split(DropWindowNode("by count", "shared", RowsSpec(9, 9)), DropOutputNode("out", "by count", 5))
+        )
+        == ()
+    )
 
 
 def test_windows_that_group_differently_are_crossed() -> None:
     network = split(
-        Window("a", "shared", TEN, by=("cell", "kind")),
-        Window("b", "a", HUNDRED, by=("cell",)),
-        Output("out", "b", 10),
+        DropWindowNode("a", "shared", TEN, by=("cell", "kind")),
+        DropWindowNode("b", "a", HUNDRED, by=("cell",)),
+        DropOutputNode("out", "b", 10),
     )
     assert arrows(place(network)[0]) == [("rows", "shared")]
 
@@ -120,11 +139,11 @@ def test_windows_that_group_differently_are_crossed() -> None:
 def joined(inner: bool = True) -> Network:
     return Network(
         (
-            Source("left"),
-            Source("right"),
-            Join("join", "left", "right", 20, 30, inner),
-            Window("a", "join", TEN),
-            Output("out", "a", 20),
+            DropSourceNode("left"),
+            DropSourceNode("right"),
+            DropJoinNode("join", "left", "right", 20, 30, inner),
+            DropWindowNode("a", "join", TEN),
+            DropOutputNode("out", "a", 20),
         )
     )
 
@@ -146,28 +165,28 @@ def test_a_join_that_shows_lonely_rows_needs_all_partners() -> None:
 
 
 def test_outputs_joined_over_one_source_decide_together_on_both_of_theirs() -> None:
-    network = Network((*joined().nodes, Window("b", "left", TEN), Output("out b", "b", 20)))
+    network = Network((*joined().nodes, DropWindowNode("b", "left", TEN), DropOutputNode("out b", "b", 20)))
     (drop,) = place(network)
     assert drop.outputs == ("out", "out b")
     assert sorted(arrows(drop)) == [("left", "b"), ("left", "join"), ("right", "join")]
 
 
 def test_an_output_without_windows_of_its_own_has_no_drop() -> None:
-    assert place(split(Output("raw", "shared", 10))) == ()
-    assert place(Network((*joined().nodes[:3], Output("pairs", "join", 10)))) == ()
+    assert place(split(DropOutputNode("raw", "shared", 10))) == ()
+    assert place(Network((*joined().nodes[:3], DropOutputNode("pairs", "join", 10)))) == ()
 
 
 def test_a_join_with_a_negative_window_is_refused() -> None:
     with pytest.raises(FlowError, match="windows of the join 'join' must be zero or more"):
-        Join("join", "left", "right", -1, 0)
+        DropJoinNode("join", "left", "right", -1, 0)
 
 
 def test_a_network_with_a_name_twice_or_an_unknown_parent_is_refused() -> None:
-    for nodes in ((Source("a"), Source("a")), (Box("b", "nobody"),)):
+    for nodes in ((DropSourceNode("a"), DropSourceNode("a")), (DropStepNode("b", "nobody"),)):
         with pytest.raises(FlowError, match="nodes of different names, each behind its parents"):
             Network(nodes)
 
 
 def test_a_gap_of_less_than_a_window_is_refused_by_name() -> None:
     with pytest.raises(FlowError, match="longest gap of the output 'out' is less than a window"):
-        Output("out", "a", 0)
+        DropOutputNode("out", "a", 0)

@@ -53,11 +53,11 @@ def test_at_the_largest_share_one_window_of_each_gap_and_one_more_is_left() -> N
 
 def test_with_p_of_nothing_nothing_is_dropped_and_debts_are_forgiven() -> None:
     drop = WindowDrop(10, 4, seed_with("ddd", 0.5))
-    owing = drop.decide(drop.begin(0), 110, 0.5)
-    assert owing.owed > 0
-    calm = drop.decide(owing, 1_000, 0.0)
-    assert calm.decisions.dropped == owing.decisions.dropped
-    assert (calm.gap, calm.owed) == (0, 0)
+    in_debt = drop.decide(drop.begin(0), 110, 0.5)
+    assert in_debt.drop_debt > 0
+    steady = drop.decide(in_debt, 1_000, 0.0)
+    assert steady.decisions.dropped == in_debt.decisions.dropped
+    assert (steady.gap, steady.drop_debt) == (0, 0)
 
 
 def test_windows_from_before_the_first_decision_and_beyond_the_last_are_kept() -> None:

@@ -6,17 +6,17 @@ import pytest
 
 from tidegate.api.goal import Shed
 from tidegate.driver.goal_settings import joins_that_may_lose_rows
-from tidegate.window.drop.network import Join, Network, Output, Source
+from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
 NETWORK = Network(
     (
-        Source("a"),
-        Source("b"),
-        Join("near", "a", "b", 10, 10),
-        Join("far", "near", "b", 100, 100),
-        Join("other", "a", "b", 10, 10),
-        Output("pairs", "far"),
-        Output("others", "other"),
+        DropSourceNode("a"),
+        DropSourceNode("b"),
+        DropJoinNode("near", "a", "b", 10, 10),
+        DropJoinNode("far", "near", "b", 100, 100),
+        DropJoinNode("other", "a", "b", 10, 10),
+        DropOutputNode("pairs", "far"),
+        DropOutputNode("others", "other"),
     )
 )
 JOINS = ("near", "far", "other")

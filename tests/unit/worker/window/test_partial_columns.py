@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.window.aggregate.aggregates import Merge, Part
+from tidegate.window.aggregate.aggregates import AggregatePart, Merge
 from tidegate.window.aggregate.closing import Stretches
 from tidegate.worker.window.partial_columns import as_arrow, as_column, merged_partials
 
@@ -74,7 +74,7 @@ def stretches(*bounds: tuple[int, int]) -> Stretches:
 
 
 def merged(merge: Merge, column: pa.Array, *bounds: tuple[int, int]) -> list[Any]:
-    (result,) = merged_partials(Part(merge, ("x",), ("x",)), [column], stretches(*bounds))
+    (result,) = merged_partials(AggregatePart(merge, ("x",), ("x",)), [column], stretches(*bounds))
     assert result.type == column.type
     values: list[Any] = result.to_pylist()
     return values

@@ -1,17 +1,17 @@
-"""The best cut of a part: where data and worth come apart most.
+"""The best cut of a part: where the distributions of data and worth differ most.
 
-Data and worth are two distributions over the same space, each with a total of 1. A sifter can gain from a cut
-exactly if their ratio differs between its two sides, so a part is cut where this grows most,
+Data and worth are two distributions over the same space, each with a total of 1. A sifter gains from a cut
+if and only if their ratio differs between its two sides, so a part is cut where this grows most,
 
     (data − worth)² / (data + worth),      summed over parts (triangular discrimination)
 
-a bounded divergence that is zero where data and worth go together and, over the whole space, 2 where they
-are apart. Unlike the gain of the finished sifter it rewards every step in the right direction, also those
-that pay only with the next cut.
+a bounded divergence that is zero where data and worth are proportional and, over the whole space, 2 where
+they are disjoint. Unlike the gain of the finished sifter it rewards every step in the right direction,
+including those that gain only with the next cut.
 
-A part that no query meets is dropped entirely, beyond what fairness allows elsewhere: it counts more by half
-of its data. Such a cut lies exactly at the outermost edge of the boxes within its part. All others lie
-halfway between two points, on whole axes at a whole number, and leave enough data on both sides.
+A part that no query intersects is dropped entirely, beyond what fairness allows elsewhere: it gets a bonus
+of half of its data. Such a cut lies exactly at the outermost edge of the boxes within its part. All others
+lie halfway between two points, on integer axes at an integer, and leave enough data on both sides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidegate.sift.construct.covering import Bounds
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: What the data of a part that no query meets counts more; between a quarter and 1 it hardly matters.
+#: Bonus for the data of a part that no query intersects; any value from a quarter to 1 works about as well.
 UNASKED = 0.5
 
 
@@ -42,8 +42,8 @@ def best_cut(
     """Gain, axis and place of the best cut; gain 0 where there is none.
 
     `points` are places, data and worth of all points; `orders` those of the part, sorted along each axis;
-    `totals` its data and worth; `reach` how far down and up its boxes reach; `least` the data that a side
-    needs.
+    `totals` its data and worth; `reach` the lowest and highest bounds of its boxes; `least` the data that a
+    side needs.
     """
     at, data, worth = points
     all_data, all_worth = totals
@@ -81,7 +81,7 @@ def best_cut(
 
 @compiled
 def _between(below: float, above: float, whole: bool) -> float:
-    """As `cut_points.between`: halfway, above the one and at most the other."""
+    """As `cut_tree.between`: halfway, greater than `below` and at most `above`."""
     middle = below + (above - below) / 2
     if whole:
         return float(np.ceil(middle))

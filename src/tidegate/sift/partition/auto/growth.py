@@ -1,11 +1,12 @@
-"""Growth: a tree of many cuts, each of which parts much data from much worth.
+"""Growth: a tree of many cuts, each of which separates much data from much worth.
 
-Where a part is cut, and what that gains, says `best_cut.py`. Parts are cut in the order of their gain, until
-there are enough or none is left that gains; which cuts pay is decided afterwards (`pruning.py`). Points are
-sorted once per axis, and cutting keeps the order, so that a level of the tree costs one scan per axis.
+`best_cut.py` chooses the cut of a part and computes its gain. Parts are cut in the order of their gain,
+until there are enough or no cut gains. `pruning.py` decides afterwards which cuts to keep. Points are
+sorted once per axis, and cutting preserves the order, so that a level of the tree costs one scan per axis.
 
-Boxes are followed down the tree, to know how far queries reach within each part. Where one covers all of a
-part there is nothing more to know, and the part forgets its boxes: wide queries do not pile up in it.
+Boxes are followed down the tree, to know the bounds of queries within each part. Where one box covers all
+of a part, the part discards its boxes, because no cut can separate unasked space any more: wide queries do
+not accumulate in it.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from tidegate.sift.partition.auto.best_cut import best_cut
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Gains up to here are rounding.
+#: Gains up to this are rounding errors.
 NO_GAIN = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Where data and worth lie; both add up to 1 (or to 0, where there is none)."""
+    """The positions of data and worth; both add up to 1 (or to 0, where there is none)."""
 
     at: NDArray[np.float64]
     data: NDArray[np.float64]
@@ -44,18 +45,18 @@ class Grown:
     children: NDArray[np.int32]
     data: NDArray[np.float64]
     worth: NDArray[np.float64]
-    #: Whether some query meets the part.
+    #: Whether some query intersects the part.
     asked: NDArray[np.bool_]
 
 
 def grow(
     points: Points, extents: Bounds, walls: Bounds, whole: NDArray[np.bool_], parts: int, least: float
 ) -> Grown:
-    """At most so many parts, each with at least this much data unless no query meets one of its halves.
+    """At most `parts` parts, each with at least `least` data unless no query intersects one of its halves.
 
-    `extents` are the boxes of queries within the `walls` of the domain; `whole` tells axes of whole numbers.
+    `extents` are the boxes of queries within the `walls` of the domain; `whole` marks integer axes.
     """
-    # One layout of arrays: another would be compiled apart.
+    # One array layout: another one would be compiled separately.
     at, low, high = (np.ascontiguousarray(array) for array in (points.at, *extents))
     orders = np.argsort(at.T, axis=1, kind="stable")
     return Grown(
@@ -90,21 +91,25 @@ def _grow(
     span = np.zeros((nodes, 2), np.int64)
     low, high = np.empty((nodes, len(whole))), np.empty((nodes, len(whole)))
     buffer = np.empty(len(at), np.int64)
-    # The boxes that meet each node; none where one of them covers it, as no part of it is unasked then.
-    met = [np.arange(len(extents[0]))]
+    # The boxes that intersect each node; none where one of them covers it, as no part of it is unasked then.
+    touched = [np.arange(len(extents[0]))]
     low[0], high[0], span[0, 1] = walls[0], walls[1], len(at)
     count, parent = 1, -1
     while True:
-        # The root at first, then the two halves of what was cut.
+        # The root first, then the two halves of the last cut.
         for node in range(max(0, count - 2), count):
             if parent >= 0:
-                met.append(_met(extents, met[parent], axis[parent], cut[parent], node == count - 1))
+                touched.append(
+                    _touched(extents, touched[parent], axis[parent], cut[parent], node == count - 1)
+                )
             inside = orders[:, span[node, 0] : span[node, 1]]
             for point in inside[0]:
                 node_data[node] += data[point]
                 node_worth[node] += worth[point]
-            asked[node] = len(met[node]) > 0 or (parent >= 0 and asked[parent] and len(met[parent]) == 0)
-            met[node], reach = _reach(extents, met[node], low[node], high[node])
+            asked[node] = len(touched[node]) > 0 or (
+                parent >= 0 and asked[parent] and len(touched[parent]) == 0
+            )
+            touched[node], reach = _reach(extents, touched[node], low[node], high[node])
             gain[node], axis[node], cut[node] = best_cut(
                 (at, data, worth),
                 inside,
@@ -129,8 +134,10 @@ def _grow(
 
 
 @compiled
-def _met(extents: Bounds, boxes: NDArray[np.int64], axis: int, cut: float, above: bool) -> NDArray[np.int64]:
-    """Which of these boxes meet one half of what was cut."""
+def _touched(
+    extents: Bounds, boxes: NDArray[np.int64], axis: int, cut: float, above: bool
+) -> NDArray[np.int64]:
+    """The boxes that intersect one half of a part that was cut."""
     found, count = np.empty(len(boxes), np.int64), 0
     for box in boxes:
         if extents[1][box, axis] > cut if above else extents[0][box, axis] < cut:
@@ -143,7 +150,7 @@ def _met(extents: Bounds, boxes: NDArray[np.int64], axis: int, cut: float, above
 def _reach(
     extents: Bounds, boxes: NDArray[np.int64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], Bounds]:
-    """The boxes, and how far down and up they reach; no box, and no reach, if one covers the whole part."""
+    """The boxes and their lowest and highest bounds; no box and no bounds if one covers the whole part."""
     axes = len(low)
     lowest, highest = np.full(axes, np.inf), np.full(axes, -np.inf)
     for box in boxes:
@@ -164,7 +171,7 @@ def _part(
     cut: float,
     buffer: NDArray[np.int64],
 ) -> int:
-    """Bring what lies below the cut to the front, in the same order; where the rest begins."""
+    """Move the points below the cut to the front, preserving the order; return where the rest begins."""
     front, behind = span[0], 0
     for place in range(span[0], span[1]):
         point = order[place]

@@ -1,27 +1,28 @@
-"""`auto`: regions in which data and queries are as unlike as they can be, for any data and queries.
+"""`auto`: regions in which the distributions of data and queries differ as much as possible.
 
 Paper: sifters, section VI-B: "none of the partitioning schemes we included in our study consistently perform
 the best under all workloads. We leave it as a future work to come up with a partitioning algorithm that might
 achieve this." This is one.
 
-The paper's partitioners divide the space so that something (volume, rows, queries, hits) is even or alike,
-and hope for good thresholds. Here the overall QoS of the configured sifter (equation 10) is itself what is
-maximised. Whatever the regions are, the best thresholds are high where a row is worth less than its price
-and low elsewhere (`configuration.py`), so regions are good if they part data of low worth from data of high
-worth, and if they part both from space that no query asks about, where all may be dropped whatever fairness
-says. A tree is grown along the difference of the two distributions, data and worth, to several times the
-size, and pruned exactly to the l regions that keep most QoS at this throttler z and fairness bound Δ. QDPart
-comes nearest to it, but hits count queries without their share of data, and most sample rows have none.
+The paper's partitioners divide the space so that something (volume, rows, queries, hits) is even or
+similar, without regard to the thresholds. Here the overall QoS of the configured sifter (equation 10) is
+itself maximised. For any regions, the best thresholds are high where a row is worth less than its price and
+low elsewhere (`configuration.py`). So regions are good if they separate data of low worth from data of high
+worth, and both from space that no query intersects, where everything may be dropped regardless of fairness.
+A tree is grown along the difference of the two distributions, data and worth, to several times the needed
+size, and pruned exactly to the l regions that keep most QoS at this throttler z and fairness bound Δ.
+QDPart comes nearest to it, but hits count queries without their share of data, and most sample rows have
+none.
 
-Worth is known from the boxes themselves, not only from sample rows that happen to be in them. Data is known
-from the sample alone, and adapting to it by chance is the enemy: it is spread first (`spread.py`).
+Worth is known from the boxes themselves, not only from sample rows inside them. Data is known from the
+sample alone. To avoid overfitting to it, the sample is spread first (`spread.py`).
 
-Guarantee: at most l regions; they tile the space; same input, same regions. By the sample, a sifter of these
-regions is no worse than random dropping (equal thresholds are always possible), and no worse than with any
-other l regions of the tree that was grown, at the prices it was pruned for. Fresh data differs from the
-sample as samples do.
+Guarantee: at most l regions; they tile the space; same input, same regions. By the sample, a sifter of
+these regions is no worse than random dropping (equal thresholds are always possible), and no worse than
+with any other l regions of the tree that was grown, at the prices it was pruned for. Fresh data differs
+from the sample by sampling error.
 
-Where it is built for another z or Δ than it is used with, it loses a little, and is still a partitioning.
+A sifter built for another z or Δ than it is used with loses a little QoS, but is still a valid partitioning.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ from tidegate.sift.regions import Domain, Regions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: How many times more regions are grown than kept. More than this was never seen to help.
+#: Ratio of grown to kept regions. More than this never helped.
 OVERGROWN = 8
-#: Sample rows that make a region worth while, where the sample has enough of them for all regions. So many
-#: tell its share to about a quarter; of regions with fewer, those are found that lack sample rows by luck.
+#: Least sample rows of a region, where the sample has enough for all regions. They give its share to about a
+#: quarter; with fewer, the search would find regions that lack sample rows by chance.
 ROWS_LEAST = 15
 
 
@@ -62,9 +63,9 @@ def auto_partition(
     z: float = 0.5,
     fairness: float = 0.5,
 ) -> Regions:
-    """At most so many regions. Hits play no part: what rows are worth is told by boxes, weights and alphas.
+    """At most this many regions. Hits are not used: boxes, weights and alphas determine the worth of rows.
 
-    Without weights and alphas all queries are alike. `z` and `fairness` are those of the configuration.
+    Without weights and alphas all queries count equally. `z` and `fairness` are those of the configuration.
     """
     check(domain, sample, boxes, regions)
     whole = whole_axes(boxes)
@@ -82,7 +83,7 @@ def auto_partition(
 
 
 def _within(domain: Domain, boxes: Boxes) -> tuple[Bounds, NDArray[np.int32]]:
-    """The boxes as far as they lie in the domain, and whose they are."""
+    """The boxes clipped to the domain, and their owners."""
     low, high = (np.clip(bound, domain.low, domain.high) for bound in boxes.extents)
     there = (low < high).all(axis=1)
     return (low[there], high[there]), boxes.owner[there]
@@ -96,10 +97,10 @@ def _points(
     gain: NDArray[np.float64],
     boxes: Boxes,
 ) -> Points:
-    """Data as a cloud around the rows, worth where the queries are."""
+    """Data as a cloud around the rows, worth at the queries."""
     whole, widths = whole_axes(boxes), domain.high - domain.low
     fixed = np.array([axis.kind == "category" for axis in boxes.axes], np.bool_)
-    # A whole number fills its cell: what is spread around it begins in the middle.
+    # An integer fills its cell: points are spread around the middle of the cell.
     spread_out = spread(rows + 0.5 * (whole & ~fixed), fixed)
     cloud = inside(domain, whole, spread_out.points)
     carriers, worth = worth_points(rows, extents, owner, gain, widths, spread_out.reach)

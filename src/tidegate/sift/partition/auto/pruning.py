@@ -1,16 +1,17 @@
-"""Pruning: of all the cuts that were grown, those at most l − 1 that are worth most at this load.
+"""Pruning: of all cuts that were grown, the at most l − 1 with the highest value at this load.
 
-What a region adds to the finished sifter follows from the optimum of equation 10 (`configuration.py`): with
-the lowest threshold t, the fairness bound Δ and the price λ of a row (what it costs queries to drop one more
-row elsewhere), a region with the share f of the data and the worth A adds
+The contribution of a region to the finished sifter follows from the optimum of equation 10
+(`configuration.py`): with the lowest threshold t, the fairness bound Δ and the price λ of a row (the cost
+to queries of dropping one more row elsewhere), a region with the share f of the data and the worth A
+contributes
 
-    t·(λf − A) + Δ·max(0, λf − A)      where some query asks about it: threshold t, or t + Δ if cheaper
+    t·(λf − A) + Δ·max(0, λf − A)      where some query intersects it: threshold t, or t + Δ if cheaper
     λf                                 where none does: everything is dropped
 
-The sum over regions is largest for one subtree of each size, and a pass from the leaves to the root finds it
-exactly: the best way to use j regions below a node is the best way to share them between its two children.
-The price and t depend on the regions, which depend on them: beginning with the mean worth of a row, they are
-set and the tree is pruned a few times, and the regions that lose least are kept.
+The sum over regions is largest for one subtree of each size, and a pass from the leaves to the root finds
+it exactly: the best use of j regions below a node is the best division of them between its two children.
+The price and t depend on the regions, which depend on them. So, starting with the mean worth of a row, they
+are set and the tree is pruned a few times, and the regions with the least loss are kept.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ from tidegate.sift.partition.auto.growth import Grown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: How often price and lowest threshold are set anew; they settle after two or three times.
+#: Rounds of setting price and lowest threshold; they converge after two or three.
 ROUNDS = 3
-#: Thresholds nearer than this are the same.
+#: Thresholds closer than this are equal.
 SAME = 1e-9
 
 
 @dataclass(frozen=True)
 class Price:
-    """λ, what one more row costs that must be dropped elsewhere, and t, the lowest threshold."""
+    """λ, the cost of dropping one more row elsewhere, and t, the lowest threshold."""
 
     row: float
     lowest: float
 
 
 def prune(grown: Grown, regions: int, z: float, fairness: float) -> NDArray[np.bool_]:
-    """Which nodes are cut; the others that are reached are the regions, at most so many."""
+    """The nodes that are cut; the other reachable nodes are the regions, at most this many."""
     best, least = np.zeros(len(grown.axis), np.bool_), np.inf
     # Data and worth add up to 1, so on average a row is worth 1.
     price = Price(1.0, max(0.0, 1 - z - fairness / 2))
@@ -54,19 +55,19 @@ def prune(grown: Grown, regions: int, z: float, fairness: float) -> NDArray[np.b
             best, least = cut, lost
         price = _price(grown, leaves, thresholds, fairness)
         if price.row <= 0:
-            # What no query asks for is enough to drop, and nothing is lost.
+            # Dropping rows that no query contains is enough, and nothing is lost.
             break
     return best
 
 
 def _shares(grown: Grown, leaves: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Data of the leaves, without the rounding that adding it up has brought."""
+    """Data of the leaves, normalised to remove the rounding of sums."""
     data = np.maximum(grown.data[leaves], 0.0)
     return np.asarray(data / data.sum())
 
 
 def _added(grown: Grown, price: Price, fairness: float) -> NDArray[np.float64]:
-    """What each node would add to the sifter as a region."""
+    """The contribution of each node to the sifter as a region."""
     gained = price.row * grown.data - grown.worth
     asked = price.lowest * gained + fairness * np.maximum(0.0, gained)
     return np.where(grown.asked, asked, price.row * grown.data)
@@ -75,7 +76,7 @@ def _added(grown: Grown, price: Price, fairness: float) -> NDArray[np.float64]:
 def _price(
     grown: Grown, leaves: NDArray[np.int64], thresholds: NDArray[np.float64], fairness: float
 ) -> Price:
-    """The price at which these thresholds are the best."""
+    """The price at which these thresholds are optimal."""
     asked = grown.asked[leaves]
     data, worth, d = grown.data[leaves][asked], grown.worth[leaves][asked], thresholds[asked]
     if not data.sum() > 0 or d.max() <= 0:
@@ -84,7 +85,7 @@ def _price(
     raised = (d > lowest + SAME) & (data > 0)
     at_a_wall = lowest <= SAME or lowest + fairness >= 1 - SAME
     if at_a_wall and raised.any():
-        # The dearest region that had to be raised: the next row comes out of it.
+        # The most expensive raised region: the next row to drop comes from it.
         return Price(float((worth[raised] / data[raised]).max()), lowest)
     return Price(float(worth.sum() / data.sum()), lowest)
 
@@ -92,7 +93,7 @@ def _price(
 def _best_subtree(
     children: NDArray[np.int32], added: NDArray[np.float64], regions: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """The nodes to cut, and the leaves that this leaves."""
+    """The nodes to cut, and the resulting leaves."""
     value, left = _share_out(children, added, regions)
     cut, leaves = np.zeros(len(children), np.bool_), []
     waiting = [(0, int(np.argmax(value[0])))]
@@ -111,7 +112,7 @@ def _best_subtree(
 def _share_out(
     children: NDArray[np.int32], added: NDArray[np.float64], regions: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """For each node and number of regions: the most they add, and how many of them go below the cut."""
+    """For each node and number of regions: the largest contribution, and the regions below its cut."""
     nodes = len(children)
     value, left = np.full((nodes, regions + 1), -np.inf), np.zeros((nodes, regions + 1), np.int32)
     most = np.ones(nodes, np.int64)

@@ -1,15 +1,16 @@
-"""Spreading: a sample as the cloud of places where rows of the same stream would also have been.
+"""Spreading: turns a sample into a cloud of points where rows of the same stream could lie.
 
-A partitioner that looks for the best of thousands of cuts finds those that happen to leave out a few sample
-rows, and the rows that come later are not left out: the sifter passes more than it promised. So no cut is
-judged by the sample rows themselves. The sample is parted along its widest axis (measured by the deviation of
-the whole sample there), at the widest gap in its middle third, until about as many rows are left together as
-the cube root of their number. Each row then becomes several points, spread evenly around it with the
-deviation that its neighbours have on each axis. Where data is dense the cloud is sharp, where it is thin the
-cloud is wide, and between heaps of data there is none, whatever the units of the axes.
+A partitioner that searches for the best of thousands of cuts finds those that happen to exclude a few
+sample rows. Later rows are not excluded, and the sifter passes more than planned. So no cut is judged by
+the sample rows themselves. The sample is divided along its widest axis (measured by the deviation of the
+whole sample there), at the widest gap in its middle third, until about the cube root of the number of rows
+is left together. Each row then becomes several points, spread evenly around it with the deviation of its
+neighbours on each axis. The cloud is sharp where data is dense, wide where it is sparse, and empty between
+clusters, for any units of the axes.
 
 The points follow a low-discrepancy sequence (multiples of irrational numbers), so the same sample gives the
-same cloud, without random numbers. Cells of a category have no neighbours: on those axes nothing moves.
+same cloud, without random numbers. Cells of a category have no neighbours: on those axes points do not
+move.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ from tidegate.sift.construct.covering import Bounds
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Points of a cloud, if the sample is not larger; four times as many cut no better and cost more.
+#: Points of a cloud, unless the sample is larger; four times as many cut no better and cost more.
 CLOUD = 2000
-#: Points that one row may become. More would only draw the shape of the neighbourhood more sharply.
+#: Most points per row. More would only sharpen the shape of the neighbourhood.
 PER_ROW_MOST = 16
-#: Twice as many neighbours are parted once more; fewer tell nothing about a deviation.
+#: Twice as many neighbours are divided once more; fewer do not determine a deviation.
 NEIGHBOURS_LEAST = 4
-#: How far from its row a point may be, in deviations: a uniform distribution has the width √12.
+#: Largest distance of a point from its row, in deviations: a uniform distribution has the width √12.
 REACH = np.sqrt(3.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points (rows · points per row, axes), and corners of the boxes that hold all such points there are."""
+    """Points (rows · points per row, axes), and corners of the boxes that contain all possible points."""
 
     points: NDArray[np.float64]
     reach: Bounds
 
 
 def spread(points: NDArray[np.float64], fixed: NDArray[np.bool_]) -> Cloud:
-    """The cloud around these rows; nothing moves along `fixed` axes."""
+    """The cloud around these rows; points do not move along `fixed` axes."""
     rows, axes = points.shape
     per_row = max(1, min(PER_ROW_MOST, CLOUD // rows))
     together = max(NEIGHBOURS_LEAST, round(rows ** (1 / 3)))
@@ -55,7 +56,7 @@ def spread(points: NDArray[np.float64], fixed: NDArray[np.bool_]) -> Cloud:
 
 
 def _even(count: int, axes: int) -> NDArray[np.float64]:
-    """So many points in [0, 1)ⁿ, any run of which fills it evenly: the golden ratio, for n axes."""
+    """Points in [0, 1)ⁿ, any run of which fills it evenly: the golden ratio, generalised to n axes."""
     ratio = 2.0
     for _ in range(50):
         ratio = (1 + ratio) ** (1 / (axes + 1))
@@ -67,12 +68,12 @@ def _even(count: int, axes: int) -> NDArray[np.float64]:
 def neighbourhoods(
     points: NDArray[np.float64], fixed: NDArray[np.bool_], together: int
 ) -> tuple[NDArray[np.float64], Bounds]:
-    """The deviation of each row and axis among neighbours; corners of each neighbourhood, with its cloud."""
+    """The deviation of each row and axis among neighbours; corners of each neighbourhood with its cloud."""
     rows, axes = points.shape
     most = rows // max(1, 2 * together // 3) + 1
     low, high, count = np.empty((most, axes)), np.empty((most, axes)), 0
     deviation, order = np.zeros((rows, axes)), np.arange(rows)
-    # Parts that wait, by where they begin and end in `order`.
+    # A stack of parts, by their begin and end in `order`.
     waiting, depth = np.empty((most, 2), np.int64), 1
     waiting[0] = 0, rows
     whole = np.array([_extent(points, order, k)[2] for k in range(axes)])
@@ -103,7 +104,7 @@ def _extent(points: NDArray[np.float64], part: NDArray[np.int64], k: int) -> tup
     for i in range(len(part)):
         value = points[part[i], k]
         least, greatest = min(least, value), max(greatest, value)
-        # Welford's update: no large sums to subtract.
+        # Welford's update avoids subtracting large sums.
         off = value - mean
         mean += off / (i + 1)
         squares += off * (value - mean)
@@ -112,7 +113,7 @@ def _extent(points: NDArray[np.float64], part: NDArray[np.int64], k: int) -> tup
 
 @compiled
 def _parted(points: NDArray[np.float64], part: NDArray[np.int64], whole: NDArray[np.float64]) -> int:
-    """Sort these rows along their widest axis; where the widest gap in the middle third is."""
+    """Sort these rows along their widest axis; return the widest gap in the middle third."""
     widest, width = 0, -1.0
     for k in range(len(whole)):
         least, greatest, _ = _extent(points, part, k)

@@ -1,13 +1,13 @@
-"""Worth: what the rows at a place mean to all queries together, as weighted points.
+"""Worth: the value of rows at a place to all queries together, as weighted points.
 
 Dropping all rows of a query costs α·w, wherever in the query they lie, so each row costs its part of that:
 
     worth of a row = Σ over the queries that contain it of α·w / (rows in that query)
 
-Where sample rows lie in a query, they carry its worth in equal parts. A query that no sample row is in is
-small (or unlucky), and its place is known exactly: its centre carries its worth, and several boxes of such a
-query share it by volume. But a box that is also out of reach of the cloud around the sample (`spread.py`) has
-no data, as far as anyone can tell: what it asks for is complete whatever is dropped, and nothing is lost.
+Sample rows inside a query carry its worth in equal parts. A query without sample rows is small (or missed
+by chance), and its place is known exactly: its centre carries its worth, and several boxes of such a query
+share it by volume. A box that is also outside of the cloud around the sample (`spread.py`) has no data, as
+far as the sample shows. Such a query is complete whatever is dropped, so its worth is zero.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def worth_points(
     """Points and their worth. `gain` is α·w per query; boxes and rows lie within the domain of `widths`."""
     low, high = extents
     sides = (high - low) / widths
-    # Rows are searched along the axis on which queries are narrowest: few are left to look at.
+    # Rows are searched along the axis on which queries are narrowest: few candidates are left.
     axis = int(np.argmin(sides.mean(axis=0)))
     rows = rows[np.argsort(rows[:, axis], kind="stable")]
     by_owner = np.argsort(owner, kind="stable")
@@ -95,7 +95,7 @@ def _contains(
 
 @compiled
 def _near(extents: Bounds, boxes: NDArray[np.int64], reach: Bounds) -> NDArray[np.bool_]:
-    """Which boxes meet one of those that the cloud reaches."""
+    """The boxes that intersect a box of the cloud."""
     near = np.zeros(len(boxes), np.bool_)
     for i, box in enumerate(boxes):
         for other in range(len(reach[0])):
