@@ -20,7 +20,7 @@ from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
-from tidegate.window.drop.network import Network
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode, Network
 from tidegate.window.estimate.strata import STRATA
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec

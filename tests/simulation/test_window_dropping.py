@@ -21,7 +21,7 @@ from tidegate.model.plan import Plan, ShedPlan
 from tidegate.model.reports import TaskReport
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import always
-from tidegate.window.drop.network import Network
+from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode, Network
 from tidegate.window.spec import WindowSpec
 
 SECOND = 1_000_000

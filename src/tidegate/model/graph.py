@@ -1,6 +1,6 @@
 """The flow as checks, planning and receipts see it: names and traits, no kinds of operators, no Spark.
 
-FlowGraph        what reads what, and what each operator may lose, repair or estimate (made when a query starts)
+FlowGraph        what reads what, and what each operator may lose, repair or estimate
 OperatorTraits   what planning knows of an operator with state
 Lineage          which reader takes which rows, and what each output writes, for the receipts
 """
@@ -53,7 +53,7 @@ class FlowGraph:
     outputs: Mapping[str, str]
 
     def may_lose(self, sheds: str) -> frozenset[str]:
-        """Operators that may leave out results: fewer of them are fewer, still correct, rows in every output."""
+        """Operators that may leave out results: every output stays correct, with fewer rows."""
         allowed = self._against_the_flow(True, lambda traits, below: below and traits.fewer_in_fewer_out)
         return frozenset(
             name
@@ -110,7 +110,7 @@ class FlowGraph:
         return start == name or any(self._reaches(one, name) for one in self.inputs.get(start, ()))
 
     def _against_the_flow(self, at_output: V, through: Callable[[FlowTraits, V], V]) -> dict[str, list[V]]:
-        """By operator: a value for each way from it to an output, carried from the output through operators."""
+        """By operator: a value for each path from it to an output, carried from the output back to it."""
         found: dict[str, list[V]] = {name: [] for name in self.operators}
 
         def visit(name: str, value: V) -> None:
@@ -126,7 +126,7 @@ class FlowGraph:
 
 @dataclass(frozen=True)
 class OperatorTraits:
-    """What planning needs to know of an operator with state; one without a second side is a join with one."""
+    """What planning needs to know of an operator with state; a window is a join with one side."""
 
     name: str
     #: Names of the streams or operators that give it time, left and right.
@@ -146,7 +146,9 @@ class OperatorTraits:
 
 @dataclass(frozen=True)
 class Reader:
-    """An input of an operator: a side of a join, a window aggregate, a match; see `control/receipts/ledger.py`."""
+    """An input of an operator: a side of a join, a window aggregate, a match; see
+    `control/receipts/ledger.py`.
+    """
 
     operator: str
     side: int

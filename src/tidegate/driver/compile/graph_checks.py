@@ -135,7 +135,7 @@ def check_estimates(graph: FlowGraph) -> None:
     if reader is not None:
         raise FlowError(
             f"A {reader} takes the results of an approximate window",
-            why="An estimate of estimates has no valid interval, and groups that were not seen would be missing",
+            why="An estimate of estimates has no valid interval, and groups without a row would be missing",
             do="Write the results out, or leave out approximate=True: exact windows may feed others",
         )
 

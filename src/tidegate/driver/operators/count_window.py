@@ -1,4 +1,4 @@
-"""Windows of a number of rows behind the operator protocol: as windows of time, but for what they wait for."""
+"""Windows of a number of rows behind the operator protocol: windows of time that wait for rows."""
 
 from __future__ import annotations
 

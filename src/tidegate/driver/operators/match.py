@@ -1,4 +1,6 @@
-"""Matches behind the operator protocol: rows tried against range queries, without state and without a shuffle."""
+"""Matches behind the operator protocol: rows tried against range queries, without state and without a
+shuffle.
+"""
 
 from __future__ import annotations
 

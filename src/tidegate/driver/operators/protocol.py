@@ -147,7 +147,7 @@ class Operator(ABC):
         """The column whose values stand in lists in staged files."""
         return None
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most operators send nothing
         """Give back what was sent to the workers for the life of the query."""
 
     # -- what sinks ask ------------------------------------------------------------------------------

@@ -1,4 +1,6 @@
-"""Window aggregates behind the operator protocol: partials by Spark, one shuffle by instance, then the kernels."""
+"""Window aggregates behind the operator protocol: partials by Spark, one shuffle by instance, then the
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,8 @@ class WindowOperator(Operator):
         return window_fingerprint(self.layout, self.taken, self.schema)
 
     def traits(self, time_from: Sequence[str]) -> OperatorTraits:
-        # Windows wait in the state, and time sets them free, as it does unmatched rows. There is no other side.
+        # Windows wait in the state, and time sets them free, as it does unmatched rows. There is no other
+        # side.
         (name,) = time_from
         return OperatorTraits(self.name, (name, name), self._lifetime(), (True, False), (True, False))
 

@@ -2,8 +2,8 @@
 
     driver ──▶ mapInArrow(by_instance(…)) ──▶ [worker] batches ──▶ Task.run ──▶ batches, the report last
 
-The driver hands in `TaskContext.get`, so that nothing here imports pyspark. Each attempt of a task gets a name
-that no other attempt has: retries and speculation never write to one file.
+The driver hands in `TaskContext.get`, so that nothing here imports pyspark. Each attempt of a task gets a
+name that no other attempt has: retries and speculation never write to one file.
 """
 
 from __future__ import annotations
