@@ -117,11 +117,11 @@ def played(
         engine.run(batch, attempts=data.draw(st.sampled_from([1, 1, 2])), skipping=skipping)
     if plans is None:
         engine.run({}, flush=True)
-    for look in (look for report in engine.reports for look in report.looks):
+    for look in (look for report in engine.reports for look in report.probes):
         seen = np.add(look.chosen, look.explored)
-        assert (seen <= look.in_reach).all()
+        assert (seen <= look.candidates).all()
         assert (np.add(look.chosen_matches, look.explored_matches) <= seen).all() or not join.spread
-    offered = sum(sum(report.offered) for report in engine.reports)
+    offered = sum(sum(report.rows.offered) for report in engine.reports)
     assert offered == sum(len(rows) for batch in story.batches for rows in batch.values())
     emitted = engine.emitted["join1"]
     engine.close()

@@ -65,7 +65,7 @@ def played(data: st.DataObject, join: PlainJoin, story: Story) -> tuple[Counter[
         attempts = 2 if data.draw(st.integers(0, 9), label="again") == 0 else 1
         engine.run(batch, settle_after=settle_after, attempts=attempts)
     finish(engine, flush=data.draw(st.booleans(), label="flush"))
-    late = sum(sum(report.late) for report in engine.reports)
+    late = sum(sum(report.rows.late) for report in engine.reports)
     joined = engine.emitted["join1"]
     engine.close()
     return joined, late
@@ -140,8 +140,8 @@ def test_rows_without_a_time_are_rejected_and_counted(data: st.DataObject) -> No
     engine = PlainEngine([join_of(data.draw(hows(within)), within)], story.lateness)
     for batch in story.batches:
         engine.run(batch)
-    rejected = [sum(report.rejected[side] for report in engine.reports) for side in (0, 1)]
-    offered = [sum(report.offered[side] for report in engine.reports) for side in (0, 1)]
+    rejected = [sum(report.rows.rejected[side] for report in engine.reports) for side in (0, 1)]
+    offered = [sum(report.rows.offered[side] for report in engine.reports) for side in (0, 1)]
     engine.close()
     rows = [story.all_rows(stream) for stream in "ab"]
     assert rejected == [sum(row[0] is None for row in side) for side in rows]

@@ -103,9 +103,9 @@ def test_a_plan_that_skips_nothing_changes_nothing(data: st.DataObject) -> None:
     plans = [nothing_skipped(within)] * len(story.batches)
     joined, reports = played(data, join_of("inner", within), story, plans)
     assert joined == exact(story, within, "inner")
-    assert sum(joined.values()) == sum(sum(look.chosen_matches) for r in reports for look in r.looks)
-    for look in (look for report in reports for look in report.looks):
-        assert look.chosen == look.in_reach
+    assert sum(joined.values()) == sum(sum(look.chosen_matches) for r in reports for look in r.probes)
+    for look in (look for report in reports for look in report.probes):
+        assert look.chosen == look.candidates
         assert not any(look.explored)
 
 
@@ -129,7 +129,7 @@ def test_rows_that_look_together_find_what_they_do_slot_by_slot(data: st.DataObj
                 done = len(engine.reports)
                 engine.run(batch, skipping={"join1": nothing_skipped(within)})
                 ages.append(matches_by_age(engine.reports[done:]))
-            found.append((engine.emitted["join1"], ages, [report.matches for report in engine.reports]))
+            found.append((engine.emitted["join1"], ages, [report.work.matches for report in engine.reports]))
             engine.close()
     assert found[0] == found[1]
 
@@ -138,7 +138,7 @@ def matches_by_age(reports: list[TaskReport]) -> list[list[int]]:
     """Per window: what was found at each age, by all instances."""
     sums = [Counter[int](), Counter[int]()]
     for report in reports:
-        for window, look in enumerate(report.looks):
+        for window, look in enumerate(report.probes):
             sums[window].update({age: int(found) for age, found in enumerate(look.chosen_matches)})
     return [[one[age] for age in sorted(one)] for one in sums]
 
@@ -162,7 +162,7 @@ def test_without_the_stale_rows_it_is_the_join_of_the_others(data: st.DataObject
     )
     assert joined == naive(left, right, within, how, (2, 2))
     told = sum(len(story.all_rows(stream)) for stream in "ab") - len(left) - len(right)
-    assert sum(sum(report.stale) for report in reports) == told
+    assert sum(sum(report.rows.stale) for report in reports) == told
 
 
 @given(st.data())
@@ -175,4 +175,4 @@ def test_rows_that_look_at_nothing_are_still_stored(data: st.DataObject) -> None
     joined, reports = played(data, join_of("inner", within), story, [blind] * len(story.batches))
     assert not joined
     keyed = [row for stream in "ab" for row in story.all_rows(stream) if row[1] is not None]
-    assert sum(report.stored for report in reports) == len(keyed)
+    assert sum(report.work.stored for report in reports) == len(keyed)

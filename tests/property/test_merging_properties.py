@@ -18,7 +18,7 @@ from tests.unit.state.samples import a_piece
 from tidegate.control.merging import CLOSED_MIN, TIER, choose_merges
 from tidegate.control.outcome import after_batch
 from tidegate.model.pieces import Piece
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import StateChange, TaskReport
 from tidegate.model.routing import Routing, together
 from tidegate.model.times import BEGINNING_US, END_US
 
@@ -94,28 +94,7 @@ class TinyEngine:
 
 
 def _report(instance: int, added: tuple[Piece, ...], merged: tuple[str, ...]) -> TaskReport:
-    none = (0, 0)
-    return TaskReport(
-        "near",
-        instance,
-        none,
-        none,
-        none,
-        none,
-        (None, None),
-        0,
-        0,
-        0,
-        0,
-        0,
-        0.0,
-        0,
-        0,
-        (),
-        added,
-        merged,
-        {},
-    )
+    return TaskReport("near", instance, state=StateChange(added=added, merged=merged))
 
 
 def levels_of(pieces: int) -> int:

@@ -156,9 +156,9 @@ def check_counts(engine: PlainWindows, name: str, story: Story) -> None:
     mine = [report for report in engine.reports if report.operator == name]
     rows = [row for batch in story.batches for row in batch]
     rejected = sum(row["time"] is None for row in rows)
-    assert sum(report.offered[LEFT] for report in mine) == len(rows)
-    assert sum(report.rejected[LEFT] for report in mine) == rejected
-    assert sum(report.late[LEFT] for report in mine) == len(rows) - rejected - len(story.accepted())
+    assert sum(report.rows.offered[LEFT] for report in mine) == len(rows)
+    assert sum(report.rows.rejected[LEFT] for report in mine) == rejected
+    assert sum(report.rows.late[LEFT] for report in mine) == len(rows) - rejected - len(story.accepted())
 
 
 def check_windows(

@@ -52,7 +52,7 @@ def played(
     for batch in batches:
         done = len(engine.reports)
         engine.run(batch)
-        work.append([report.comparisons for report in engine.reports[done:]])
+        work.append([report.work.comparisons for report in engine.reports[done:]])
     return engine, work
 
 
@@ -88,11 +88,11 @@ def test_auto_splits_a_hot_key_and_the_work_evens_out() -> None:
 @pytest.mark.usefixtures("free_splits")
 def test_the_time_to_cut_keys_out_of_stored_runs_is_told_where_they_are_cut() -> None:
     engine, _ = played("auto", "inner", streams(2, 400, hot=0.5))
-    cutting = [report for report in engine.reports if report.recut]
+    cutting = [report for report in engine.reports if report.state.recut]
     assert cutting
-    assert all(report.recut_seconds > 0 for report in cutting)
+    assert all(report.seconds.recut > 0 for report in cutting)
     still, _ = played("hash", "inner", streams(2, 400, hot=0.5))
-    assert all(report.recut_seconds == 0 for report in still.reports)
+    assert all(report.seconds.recut == 0 for report in still.reports)
     engine.close()
     still.close()
 

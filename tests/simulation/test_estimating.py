@@ -18,7 +18,7 @@ from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan, ShedPlan
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import SideRows, TaskReport, TaskSeconds
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode, Network
 from tidegate.window.estimate.strata import STRATA
@@ -117,14 +117,8 @@ class Engine:
 
 
 def _report(offered: int, kept: Any, seen_us: int | None) -> TaskReport:
-    zero = (0, 0)
-    names = ("stored", "probed", "comparisons", "matches", "emitted", "bytes_read", "bytes_written")
-    counts: dict[str, Any] = dict.fromkeys(names, 0)
-    return TaskReport(
-        "w", 0, (offered, 0), zero, zero, zero, (seen_us, None), **counts, cpu_seconds=0.1, partitions=(),
-        added=(), merged=(), matched={}, dropped=(offered - int(kept.sum()), 0),
-        strata=tuple(kept.tolist()),
-    )  # fmt: skip
+    rows = SideRows(offered=(offered, 0), dropped=(offered - int(kept.sum()), 0), seen_us=(seen_us, None))
+    return TaskReport("w", 0, rows, seconds=TaskSeconds(0.1), strata=tuple(kept.tolist()))
 
 
 def engine(fixed: float | None = None, loss_max: float | None = 1.0) -> Engine:

@@ -80,14 +80,14 @@ def play(rates: list[int], delay_seconds: float, seed: int, trigger_seconds: flo
         skipping = stale_rows.applied(skipping, fresh_us, engine.operators, settings.freshest)
         engine.run(rows, now_us=now_us, skipping=skipping)
         reports = [_measured(report) for report in engine.reports[first:]]
-        seconds = OVERHEAD_SECONDS + sum(report.cpu_seconds for report in reports)
+        seconds = OVERHEAD_SECONDS + sum(report.seconds.cpu for report in reports)
         plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, shed=ShedPlan(skipping=skipping))
         ran = Ran(reports, (), {}, seconds, cold)
         learnt = goal_loop.learn(settings, previous, plan, ran, engine.manifest, engine.operators)
         engine.manifest = replace(engine.manifest, control=learnt)
         done.seconds.append(seconds)
-        done.offered.append(sum(sum(report.offered) for report in reports))
-        done.stale.append(sum(sum(report.stale) for report in reports))
+        done.offered.append(sum(sum(report.rows.offered) for report in reports))
+        done.stale.append(sum(sum(report.rows.stale) for report in reports))
         for stream, some in rows.items():
             came[stream] += some
         before, now = now, now + max(trigger_seconds, seconds)
@@ -100,9 +100,9 @@ def play(rates: list[int], delay_seconds: float, seed: int, trigger_seconds: flo
 
 def _measured(report: TaskReport) -> TaskReport:
     """On this machine rows cost time, and pairs next to none."""
-    rows = sum(report.offered) - sum(report.late) - sum(report.stale)
-    looked = 1e-5 * sum(map(join_shedding.looked_at, report.looks))
-    return replace(report, cpu_seconds=ROW_SECONDS * rows + looked, looking_seconds=looked)
+    rows = sum(report.rows.offered) - sum(report.rows.late) - sum(report.rows.stale)
+    looked = 1e-5 * sum(map(join_shedding.looked_at, report.probes))
+    return replace(report, seconds=replace(report.seconds, cpu=ROW_SECONDS * rows + looked, probing=looked))
 
 
 @pytest.mark.parametrize("trigger_seconds", [1.0, 0.0])

@@ -135,7 +135,7 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
         engine.run(rows, now_us=now_us, skipping=skipping)
         reports = [_measured(report, story.reading) for report in engine.reports[first:]]
         reading = story.reading * ROW_SECONDS * sum(map(len, rows.values()))
-        seconds = story.overhead + reading + sum(report.cpu_seconds for report in reports)
+        seconds = story.overhead + reading + sum(report.seconds.cpu for report in reports)
         plan = Plan(engine.manifest.batch, now_us, {}, {}, {}, shed=ShedPlan(skipping=skipping))
         taken = {name: one if story.says else replace(one, waiting=None) for name, (_, one) in given.items()}
         ran = Ran(reports, (), {}, seconds, len(done) < COLD_BATCHES, taken=taken)
@@ -156,9 +156,9 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
 
 
 def _measured(report: TaskReport, reading: float) -> TaskReport:
-    looked = 1e-5 * sum(map(join_shedding.looked_at, report.looks))
-    rows = (1 - reading) * ROW_SECONDS * sum(report.offered)
-    return replace(report, cpu_seconds=rows + looked, looking_seconds=looked)
+    looked = 1e-5 * sum(map(join_shedding.looked_at, report.probes))
+    rows = (1 - reading) * ROW_SECONDS * sum(report.rows.offered)
+    return replace(report, seconds=replace(report.seconds, cpu=rows + looked, probing=looked))
 
 
 @pytest.mark.parametrize("unit", [1, 5])

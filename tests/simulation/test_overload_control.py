@@ -49,7 +49,7 @@ class Beat:
     fraction: float
     seconds: float
     matches: int
-    in_reach: int
+    candidates: int
 
 
 def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[Beat]:
@@ -76,7 +76,7 @@ def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[B
         skipping = decide(settings, previous, engine.operators)
         engine.run(rows, now_us=int(now * SECOND), skipping=skipping)
         reports = [_at_our_speed(report) for report in engine.reports[first:]]
-        seconds = FIXED_SECONDS + sum(report.cpu_seconds for report in reports)
+        seconds = FIXED_SECONDS + sum(report.seconds.cpu for report in reports)
         plan = Plan(engine.manifest.batch, int(now * SECOND), {}, {}, {}, shed=ShedPlan(skipping))
         ran = Ran(reports, (), {}, seconds, cold=False)
         learnt = goal_loop.learn(keep, previous, plan, ran, engine.manifest, engine.operators)
@@ -85,8 +85,8 @@ def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[B
             Beat(
                 skipping["join1"].fraction,
                 seconds,
-                sum(report.matches for report in reports),
-                sum(sum(look.in_reach) for report in reports for look in report.looks),
+                sum(report.work.matches for report in reports),
+                sum(sum(look.candidates) for report in reports for look in report.probes),
             )
         )
         before, now = now, now + max(1.0, seconds)
@@ -95,8 +95,8 @@ def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[B
 
 
 def _at_our_speed(report: TaskReport) -> TaskReport:
-    seconds = sum(map(looked_at, report.looks)) / PAIRS_PER_SECOND
-    return replace(report, cpu_seconds=seconds, looking_seconds=seconds)
+    seconds = sum(map(looked_at, report.probes)) / PAIRS_PER_SECOND
+    return replace(report, seconds=replace(report.seconds, cpu=seconds, probing=seconds))
 
 
 def test_what_fits_is_done_in_full() -> None:

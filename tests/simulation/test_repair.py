@@ -78,7 +78,7 @@ def play(rates: list[int], when: str = "when idle", bytes_max: int = 1 << 30) ->
         )
         reports = [_at_our_speed(report) for report in engine.reports[first:]]
         paid = repair.paid_seconds(reports, 1)
-        ordinary = FIXED_SECONDS + sum(report.cpu_seconds for report in reports)
+        ordinary = FIXED_SECONDS + sum(report.seconds.cpu for report in reports)
         plan = Plan(
             engine.manifest.batch,
             int(now * SECOND),
@@ -93,7 +93,7 @@ def play(rates: list[int], when: str = "when idle", bytes_max: int = 1 << 30) ->
         learnt[repair.CONTROL] = repair.learn(settings, previous, plan, reports, ordinary, cold=False)
         engine.manifest = replace(engine.manifest, control=learnt)
         owed = sum(debt.comparisons for debt in engine.manifest.debts)
-        compared = sum(report.paid.comparisons for report in reports)
+        compared = sum(report.repaired.comparisons for report in reports)
         beats.append(Beat(skipping["join1"].fraction, ordinary + paid, compared, owed))
         before, now = now, now + max(1.0, ordinary + paid)
     flat = {s: [(key, number, value, time) for time, key, number, value in everything[s]] for s in "ab"}
@@ -114,9 +114,9 @@ def _rows(random: np.random.Generator, rates: list[int], before: float, now: flo
 
 
 def _at_our_speed(report: TaskReport) -> TaskReport:
-    paid = replace(report.paid, cpu_seconds=report.paid.comparisons / PAIRS_PER_SECOND)
-    seconds = sum(map(looked_at, report.looks)) / PAIRS_PER_SECOND
-    return replace(report, paid=paid, cpu_seconds=seconds, looking_seconds=seconds)
+    paid = replace(report.repaired, cpu_seconds=report.repaired.comparisons / PAIRS_PER_SECOND)
+    seconds = sum(map(looked_at, report.probes)) / PAIRS_PER_SECOND
+    return replace(report, repaired=paid, seconds=replace(report.seconds, cpu=seconds, probing=seconds))
 
 
 @pytest.fixture(autouse=True)

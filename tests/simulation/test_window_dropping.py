@@ -18,7 +18,7 @@ from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.plan import Plan, ShedPlan
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import SideRows, TaskReport, TaskSeconds
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.intervals import always
 from tidegate.window.drop.network import DropOutputNode, DropSourceNode, DropWindowNode, Network
@@ -97,13 +97,8 @@ class Engine:
 
 
 def _report(rows: int, dropped: int) -> TaskReport:
-    zero = (0, 0)
-    names = ("stored", "probed", "comparisons", "matches", "emitted", "bytes_read", "bytes_written")
-    counts: dict[str, Any] = dict.fromkeys(names, 0)
-    return TaskReport(
-        "w", 0, (rows, 0), zero, zero, zero, (None, None), **counts, cpu_seconds=0.1, partitions=(),
-        added=(), merged=(), matched={}, dropped=(dropped, 0),
-    )  # fmt: skip
+    taken = SideRows(offered=(rows, 0), dropped=(dropped, 0))
+    return TaskReport("w", 0, taken, seconds=TaskSeconds(0.1))
 
 
 def engine(max_gap: int = 10) -> Engine:

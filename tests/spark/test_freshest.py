@@ -70,9 +70,13 @@ def made_up(
     """What a batch did, with the time that it would have taken on the machine above."""
     told = []
     for report in reports:
-        rows = sum(report.offered) - sum(report.late) - sum(report.stale) if "join" in report.operator else 0
-        told.append(replace(report, cpu_seconds=ROW_SECONDS * rows, looking_seconds=0.0))
-    busy = OVERHEAD_SECONDS + sum(report.cpu_seconds for report in told)
+        rows = (
+            sum(report.rows.offered) - sum(report.rows.late) - sum(report.rows.stale)
+            if "join" in report.operator
+            else 0
+        )
+        told.append(replace(report, seconds=replace(report.seconds, cpu=ROW_SECONDS * rows, probing=0.0)))
+    busy = OVERHEAD_SECONDS + sum(report.seconds.cpu for report in told)
     return Ran(told, matched, entered, busy, *others)
 
 

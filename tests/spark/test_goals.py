@@ -150,12 +150,12 @@ def test_sets_choose_by_content_what_they_look_at_and_a_replay_chooses_the_same(
     found, told = run("first")
     assert sorted(found.rows) == sorted(run("again")[0].rows)
     windows = [window for progress in told for window in progress["shed"]["join1"]["windows"]]
-    looked, in_reach = (sum(window[name] for window in windows) for name in ("looked_at", "in_reach"))
+    looked, candidates = (sum(window[name] for window in windows) for name in ("looked_at", "in_reach"))
     whole = exact_pairs(lambda one, other: one == other or max(one, other) < 3)
     assert set(found.rows) < whole
     # Basic windows are small here, so half of what rows may spend goes into estimates.
-    assert 0.05 < looked / in_reach < 0.5
-    assert len(found.rows) / len(whole) > 1.5 * looked / in_reach
+    assert 0.05 < looked / candidates < 0.5
+    assert len(found.rows) / len(whole) > 1.5 * looked / candidates
 
 
 def choosing(plan: Plan) -> Plan:

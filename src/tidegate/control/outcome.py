@@ -43,17 +43,17 @@ def after_batch(
     alive: dict[str, Piece] = {piece.name: piece for piece in pieces}
     for report in reports:
         # Several instances may tell of one piece, and all tell the same.
-        alive.update({name: alive[name].with_ranges(ranges) for name, ranges in report.recut.items()})
+        alive.update({name: alive[name].with_ranges(ranges) for name, ranges in report.state.recut.items()})
     for report in reports:
         owned = [placement.owned_by(report.instance) for placement in routing[report.operator].sides]
-        for name in report.merged:
+        for name in report.state.merged:
             piece = alive.pop(name)
             rest = piece.without(owned[piece.side])
             if rest is not None:
                 alive[name] = rest
-        alive.update({piece.name: piece for piece in report.added})
+        alive.update({piece.name: piece for piece in report.state.added})
     for report in reports:
-        for name, blob in report.matched.items():
+        for name, blob in report.state.matched.items():
             if name in alive:
                 alive[name] = _with_bits(alive[name], report.instance, blob)
     return tuple(piece for piece in alive.values() if not is_dead(piece))
@@ -67,7 +67,7 @@ def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, OperatorT
     """The newest time of each stream that the tasks of a pass saw."""
     newest: dict[str, int] = {}
     for report in reports:
-        for name, at_us in zip(operators[report.operator].inputs, report.seen_us, strict=True):
+        for name, at_us in zip(operators[report.operator].inputs, report.rows.seen_us, strict=True):
             if name not in operators and at_us is not None:
                 newest[name] = max(at_us, newest.get(name, at_us))
     return newest

@@ -103,7 +103,7 @@ def _session(outputs: tuple[Output, ...]) -> Any:
     for output in outputs:
         node = getattr(output, "node", None)
         while node is not None and not hasattr(node, "frame"):
-            node = getattr(node, "parent", None) or getattr(node, "left", None)
+            node = node.inputs[0] if node.inputs else None
         if node is not None:
             return node.frame.sparkSession
     return None

@@ -36,8 +36,8 @@ class Piece:
     rows: int
     first_us: int
     last_us: int
-    first_batch: int
-    last_batch: int
+    #: First and last batch that rows came in.
+    batches: tuple[int, int]
     #: Rows whose key is null: never probed, kept for the outer side only.
     keyless: bool
     partitions: tuple[int, ...]
@@ -48,6 +48,14 @@ class Piece:
     #: No rows to join, but the identities of rows that found a partner at an instance that does not store
     #: them; see worker/runtime/marks.py.
     marks: bool = False
+
+    @property
+    def first_batch(self) -> int:
+        return self.batches[0]
+
+    @property
+    def last_batch(self) -> int:
+        return self.batches[1]
 
     @property
     def name(self) -> str:

@@ -67,18 +67,18 @@ class KeyLoad:
 
 
 @dataclass(frozen=True)
-class Looks:
+class ProbeCounts:
     """Pairs of a new row and a stored row of one window, by age of basic window."""
 
-    #: All pairs that the window condition allows; an estimate where rows are found by key.
-    in_reach: tuple[int, ...]
-    #: Pairs that rows looked at as the plan says, and pairs that matched.
+    #: Candidate pairs: all that the window condition allows; an estimate where rows are found by key.
+    candidates: tuple[int, ...]
+    #: Pairs that were probed as the plan says, and pairs that matched.
     chosen: tuple[int, ...]
     chosen_matches: tuple[float, ...]
     #: The same for rows that explore.
     explored: tuple[int, ...]
     explored_matches: tuple[float, ...]
-    #: Where some rows are a sample of all: rows that looked, those of the sample by group, and the matches of
+    #: Where some rows are a sample of all: rows that probed, those of the sample by group, and the matches of
     #: these by age and group (see control/receipts/recall.py).
     rows: int = 0
     sample: tuple[int, ...] = ()
@@ -86,12 +86,71 @@ class Looks:
 
 
 @dataclass(frozen=True)
-class Paid:
-    """Owed work that an instance did in one batch; no other count of its report has it, but `emitted`."""
+class Repaired:
+    """Skipped pairs of earlier batches that an instance probed in this one.
+
+    No other count of its report has them, but `emitted`.
+    """
 
     comparisons: int = 0
     matches: int = 0
     cpu_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class SideRows:
+    """What became of the rows that came to an instance, left and right."""
+
+    offered: tuple[int, int] = (0, 0)
+    late: tuple[int, int] = (0, 0)
+    #: Their time cannot be used.
+    rejected: tuple[int, int] = (0, 0)
+    keyless: tuple[int, int] = (0, 0)
+    #: Not admitted by the plan; and others that were too old for it.
+    dropped: tuple[int, int] = (0, 0)
+    stale: tuple[int, int] = (0, 0)
+    #: Highest event time, or None.
+    seen_us: tuple[int | None, int | None] = (None, None)
+
+
+@dataclass(frozen=True)
+class WorkCounts:
+    """What an instance did with rows and pairs."""
+
+    stored: int = 0
+    probed: int = 0
+    comparisons: int = 0
+    matches: int = 0
+    #: Where rows chose by content: comparisons that their probes are charged for, estimates included.
+    charged: int = 0
+    #: Probes of stored runs that a key filter made unnecessary: their key is not there.
+    spared: int = 0
+
+
+@dataclass(frozen=True)
+class TaskSeconds:
+    """Processor time of an instance."""
+
+    cpu: float = 0.0
+    #: Of `cpu`: spent on pairs, not on rows as they come and go.
+    probing: float = 0.0
+    #: Spent on finding the rows of keys that the plan cuts out; not part of `cpu`.
+    recut: float = 0.0
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """What an instance read and changed of the state."""
+
+    bytes_read: int = 0
+    bytes_written: int = 0
+    added: tuple[Piece, ...] = ()
+    #: Names of pieces whose rows (of this instance's partitions) were rewritten into `added`.
+    merged: tuple[str, ...] = ()
+    #: Piece name → this instance's new matched bits.
+    matched: Mapping[str, ByteRange] = field(default_factory=dict)
+    #: Piece name → (partition, start, stop) of all its rows, where the plan cut keys out of it.
+    recut: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,48 +159,21 @@ class TaskReport:
 
     operator: str
     instance: int
-    #: Per side: rows offered, late, rejected (no usable time), keyless; highest event time or None.
-    offered: tuple[int, int]
-    late: tuple[int, int]
-    rejected: tuple[int, int]
-    keyless: tuple[int, int]
-    seen_us: tuple[int | None, int | None]
-    stored: int
-    probed: int
-    comparisons: int
-    matches: int
-    emitted: int
-    cpu_seconds: float
-    bytes_read: int
-    bytes_written: int
-    partitions: tuple[PartitionLoad, ...]
-    added: tuple[Piece, ...]
-    #: Names of pieces whose rows (of this instance's partitions) were rewritten into `added`.
-    merged: tuple[str, ...]
-    #: Piece name → this instance's new matched bits.
-    matched: Mapping[str, ByteRange]
+    rows: SideRows = SideRows()
+    work: WorkCounts = WorkCounts()
+    seconds: TaskSeconds = TaskSeconds()
+    state: StateChange = field(default_factory=StateChange)
+    emitted: int = 0
     #: File of results that wait for the sinks, relative to the state; None where Spark itself has them.
     staged: str | None = None
-    #: Per side: rows that the plan did not let in; and others that were too old for it.
-    dropped: tuple[int, int] = (0, 0)
-    stale: tuple[int, int] = (0, 0)
-    #: Per window (left, right): what was looked at; empty where nobody asks.
-    looks: tuple[Looks, ...] = ()
-    #: Piece name → (partition, start, stop) of all its rows, where the plan cut keys out of it.
-    recut: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
-    #: Processor time that finding the rows of those keys took; not part of `cpu_seconds`.
-    recut_seconds: float = 0.0
+    partitions: tuple[PartitionLoad, ...] = ()
     #: Keys that make up much of the work.
     keys: tuple[KeyLoad, ...] = ()
-    #: Where rows chose by content: comparisons that their looks are charged for, estimates included.
-    charged: int = 0
-    paid: Paid = Paid()
+    #: Per window (left, right): what was probed; empty where nothing may be skipped.
+    probes: tuple[ProbeCounts, ...] = ()
+    repaired: Repaired = Repaired()
     #: Of approximate windows: rows that were kept, per stratum of groups.
     strata: tuple[int, ...] = ()
-    #: Of `cpu_seconds`: what was spent on pairs, not on rows as they come and go.
-    looking_seconds: float = 0.0
-    #: Looks of new rows at stored runs that a key filter made unnecessary: their key is not there.
-    spared: int = 0
 
 
 @dataclass(frozen=True)

@@ -36,15 +36,15 @@ def _of_join(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskRepo
     routing = plan.routing[name]
     seconds, compared = np.zeros(routing.instances), np.zeros(routing.instances)
     for report in reports:
-        seconds[report.instance] += report.cpu_seconds
-        compared[report.instance] += report.comparisons
+        seconds[report.instance] += report.seconds.cpu
+        compared[report.instance] += report.work.comparisons
     placements = {id(one): one for one in routing.sides}.values()
     return {
         "version": routing.version,
         "instances": routing.instances,
         "seconds": seconds.tolist(),
         "comparisons": compared.astype(int).tolist(),
-        "spared": sum(report.spared for report in reports),
+        "spared": sum(report.work.spared for report in reports),
         "imbalance": _finite(imbalance(seconds)),
         "deviation": deviation(seconds),
         "entries": sum(len(one.table) + len(one.keys) for one in placements),
@@ -59,7 +59,7 @@ def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]
     old, new = before.routing[name], plan.routing[name]
     if old.version == new.version:
         return None
-    recut = {piece: ranges for report in reports for piece, ranges in report.recut.items()}
+    recut = {piece: ranges for report in reports for piece, ranges in report.state.recut.items()}
     rows, size, partitions = 0, 0.0, set[tuple[int, int]]()
     for piece in before.pieces:
         if piece.operator != name or piece.marks:
@@ -76,7 +76,7 @@ def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]
         "keys": len({cut.code for cut in plan.rewrites.cuts.get(name, ())} | _keys_moved(old, new)),
         "rows": rows,
         "bytes": int(size),
-        "recut_seconds": max((report.recut_seconds for report in reports), default=0.0),
+        "recut_seconds": max((report.seconds.recut for report in reports), default=0.0),
     }
 
 

@@ -167,8 +167,8 @@ def _receipt_line(row: Mapping[str, Any]) -> dict[str, Any]:
 def _left_out(shed: Mapping[str, Any]) -> str:
     """The part of all pairs in reach that joins did not look at; nothing where there is no goal."""
     windows = [window for join in shed.values() for window in join["windows"]]
-    in_reach = sum(window["in_reach"] for window in windows)
-    return f"{sum(window['skipped'] for window in windows) / in_reach:.1%}" if in_reach else "-"
+    candidates = sum(window["in_reach"] for window in windows)
+    return f"{sum(window['skipped'] for window in windows) / candidates:.1%}" if candidates else "-"
 
 
 def _span(batches: Sequence[int]) -> str:

@@ -64,8 +64,8 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
             "shares": [list(shares) for shares in skipping.shares],
             "keep_share": skipping.keep_share,
             "explore_share": skipping.explore_share,
-            "dropped": [sum(r.dropped[side] for r in reports if r.operator == name) for side in (0, 1)],
-            "stale": [sum(r.stale[side] for r in reports if r.operator == name) for side in (0, 1)],
+            "dropped": [sum(r.rows.dropped[side] for r in reports if r.operator == name) for side in (0, 1)],
+            "stale": [sum(r.rows.stale[side] for r in reports if r.operator == name) for side in (0, 1)],
             "fresh_from": [iso(fresh_us) for fresh_us in skipping.fresh_us],
             "windows": [_window(reports, name, window) for window in (0, 1)],
         }
@@ -75,13 +75,13 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
 
 def _window(reports: Sequence[TaskReport], name: str, window: int) -> dict[str, Any]:
     """Pairs of one window: in reach, looked at and skipped; r of this window is looked at / in reach."""
-    looks = [report.looks[window] for report in reports if report.operator == name and report.looks]
-    in_reach, looked = sum(sum(one.in_reach) for one in looks), sum(looked_at(one) for one in looks)
+    looks = [report.probes[window] for report in reports if report.operator == name and report.probes]
+    candidates, looked = sum(sum(one.candidates) for one in looks), sum(looked_at(one) for one in looks)
     return {
-        "in_reach": in_reach,
+        "in_reach": candidates,
         "looked_at": looked,
-        "skipped": max(0, in_reach - looked),
-        "fraction": min(1.0, looked / in_reach) if in_reach else None,
+        "skipped": max(0, candidates - looked),
+        "fraction": min(1.0, looked / candidates) if candidates else None,
     }
 
 
@@ -101,10 +101,10 @@ def _per_stream(
                 number,
             ):
                 continue
-            late[stream] += report.late[number]
+            late[stream] += report.rows.late[number]
             if stream not in seen:
-                offered[stream] += report.offered[number]
-                rejected[stream] += report.rejected[number]
+                offered[stream] += report.rows.offered[number]
+                rejected[stream] += report.rows.rejected[number]
     for stream, one in seen.items():
         offered[stream], rejected[stream] = one.offered, one.rejected
     return offered, late, rejected
@@ -117,12 +117,28 @@ def _rows(bounds: Sequence[int]) -> int:
 def _operator(report: TaskReport) -> dict[str, Any]:
     # The keys that made most of the work are enough for people; balancing has seen them all.
     most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_TOLD]
-    told: dict[str, Any] = to_plain(
-        replace(report, added=(), recut={}, matched={}, looks=(), keys=tuple(most))
-    )
-    for name in ("added", "merged", "matched", "seen_us", "looks", "recut", "strata"):
-        del told[name]
-    return told
+    rows, seconds, state = report.rows, report.seconds, report.state
+    return {
+        "operator": report.operator,
+        "instance": report.instance,
+        "offered": list(rows.offered),
+        "late": list(rows.late),
+        "rejected": list(rows.rejected),
+        "keyless": list(rows.keyless),
+        "dropped": list(rows.dropped),
+        "stale": list(rows.stale),
+        **to_plain(report.work),
+        "emitted": report.emitted,
+        "cpu_seconds": seconds.cpu,
+        "looking_seconds": seconds.probing,
+        "recut_seconds": seconds.recut,
+        "bytes_read": state.bytes_read,
+        "bytes_written": state.bytes_written,
+        "staged": report.staged,
+        "partitions": to_plain(report.partitions),
+        "keys": to_plain(tuple(most)),
+        "paid": to_plain(report.repaired),
+    }
 
 
 def _match(report: MatchReport) -> dict[str, Any]:

@@ -75,9 +75,9 @@ def debts_told(
         "oldest_batch": min((debt.batch for debt in after.debts), default=None),
         "bytes": sum(piece.data.length for piece in after.pieces if is_dead(piece)),
         "paid": {
-            "comparisons": sum(report.paid.comparisons for report in reports),
-            "matches": sum(report.paid.matches for report in reports),
-            "cpu_seconds": sum(report.paid.cpu_seconds for report in reports),
+            "comparisons": sum(report.repaired.comparisons for report in reports),
+            "matches": sum(report.repaired.matches for report in reports),
+            "cpu_seconds": sum(report.repaired.cpu_seconds for report in reports),
         },
         "forgiven": [debt_told(debt) for debt in after.forgiven],
     }

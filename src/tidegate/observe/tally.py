@@ -18,6 +18,13 @@ class StateSize(NamedTuple):
     bytes: int = 0
 
 
+class Moved(NamedTuple):
+    """What balancing moved."""
+
+    rows: int = 0
+    plans: int = 0
+
+
 @dataclass
 class Tally:
     """Sums and peaks over all batches seen so far."""
@@ -27,8 +34,8 @@ class Tally:
     late: int = 0
     rejected: int = 0
     #: Stored rows and their bytes, after the last batch and at their peak.
-    state: StateSize = StateSize()
-    state_peak: StateSize = StateSize()
+    state: StateSize = field(default_factory=StateSize)
+    state_peak: StateSize = field(default_factory=StateSize)
     #: Number of the last batch; -1 before the first.
     batch: int = -1
     #: Duration of every batch, in order.
@@ -37,9 +44,8 @@ class Tally:
     commits: list[tuple[float, int]] = field(default_factory=list)
     #: ISO moment that all streams have passed, or None while one has shown no row.
     watermark: str | None = None
-    #: Rows whose owner changed, in so many plans.
-    moved_rows: int = 0
-    moves: int = 0
+    #: Rows whose owner changed, and the plans that moved them.
+    moved: Moved = field(default_factory=Moved)
     #: Results that were found later than in their own batch, pairs in debt, debts written off.
     repaired: int = 0
     debt: int = 0
@@ -65,8 +71,8 @@ class Tally:
         # ISO moments of one format sort as text; a stream without one holds the flow back.
         self.watermark = None if None in moments else min(moments, default=None)
         moves = [one["moved"] for one in report.get("balance", {}).values() if one["moved"]]
-        self.moves += any(move["rows"] for move in moves)
-        self.moved_rows += sum(move["rows"] for move in moves)
+        rows = sum(move["rows"] for move in moves)
+        self.moved = Moved(self.moved.rows + rows, self.moved.plans + bool(rows))
         self._add_debts(report.get("debts") or {})
 
     def _add_debts(self, debts: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Decided, Plan
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import SideRows, TaskReport
 from tidegate.model.routing import together
 from tidegate.model.times import END_US
 
@@ -30,10 +30,7 @@ EVEN = together(0, 2, (0,) * 4 + (1,) * 4)
 
 def a_report(operator: str = "near", seen_us: tuple[int | None, int | None] = (None, None)) -> TaskReport:
     """A task that did nothing but see these times."""
-    none = (0, 0)
-    return TaskReport(
-        operator, 0, none, none, none, none, seen_us, 0, 0, 0, 0, 0, 0.0, 0, 0, (), (), (), {}
-    )  # fmt: skip
+    return TaskReport(operator, 0, SideRows(seen_us=seen_us))
 
 
 def planned(settle_us: int, *, flush: bool = False) -> tuple[Manifest, Plan]:

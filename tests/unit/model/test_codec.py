@@ -9,7 +9,7 @@ import pytest
 from tests.unit.model.test_plan import a_report
 
 from tidegate.model.codec import decode, encode, encode_exactly, from_plain, to_plain
-from tidegate.model.reports import Paid, TaskReport
+from tidegate.model.reports import Repaired, TaskReport
 from tidegate.model.routing import Place, Placement
 from tidegate.model.samples import Sampled
 
@@ -70,9 +70,9 @@ def test_numpy_floats_and_read_only_mappings_are_written_as_what_they_hold() -> 
 @pytest.mark.parametrize("value", [NAN, float("inf"), np.float64("nan")])
 def test_a_number_that_is_not_finite_is_refused_by_whoever_sees_it_first(value: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        encode_exactly(Paid(cpu_seconds=value))
+        encode_exactly(Repaired(cpu_seconds=value))
     with pytest.raises(ValueError, match=r"got `null` - at `\$\.cpu_seconds`"):
-        decode(Paid, encode(Paid(cpu_seconds=value)))
+        decode(Repaired, encode(Repaired(cpu_seconds=value)))
 
 
 @pytest.mark.parametrize("value", [object(), np.int64(3), 1j])
@@ -82,11 +82,15 @@ def test_what_json_cannot_say_is_refused(write: Any, value: object) -> None:
         write({"x": value})
 
 
-@pytest.mark.parametrize("name", ["operator", "offered", "added"])
-def test_a_field_that_is_missing_or_no_such_thing_is_named(name: str) -> None:
-    plain = to_plain(a_report())
+@pytest.mark.parametrize("name", ["operator", "rows", "state", "keys"])
+def test_a_field_of_another_type_is_named(name: str) -> None:
     with pytest.raises(ValueError, match=rf"at `\$\.{name}"):
-        from_plain(TaskReport, {**plain, name: 1.5})
+        from_plain(TaskReport, {**to_plain(a_report()), name: 1.5})
+
+
+@pytest.mark.parametrize("name", ["operator", "instance"])
+def test_a_field_that_is_missing_is_named(name: str) -> None:
+    plain = to_plain(a_report())
     del plain[name]
     with pytest.raises(ValueError, match=f"missing required field `{name}`"):
         from_plain(TaskReport, plain)

@@ -11,7 +11,18 @@ from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
-from tidegate.model.reports import MatchReport, Paid, PartitionLoad, TaskReport, report_text, reports_in
+from tidegate.model.reports import (
+    MatchReport,
+    PartitionLoad,
+    Repaired,
+    SideRows,
+    StateChange,
+    TaskReport,
+    TaskSeconds,
+    WorkCounts,
+    report_text,
+    reports_in,
+)
 from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US, END_US
@@ -31,23 +42,18 @@ def a_report() -> TaskReport:
     return TaskReport(
         operator="near",
         instance=3,
-        offered=(10, 20),
-        late=(1, 2),
-        rejected=(0, 3),
-        keyless=(4, 0),
-        seen_us=(END_US, None),
-        stored=24,
-        probed=30,
-        comparisons=100,
-        matches=7,
+        rows=SideRows((10, 20), (1, 2), (0, 3), (4, 0), seen_us=(END_US, None)),
+        work=WorkCounts(stored=24, probed=30, comparisons=100, matches=7),
+        seconds=TaskSeconds(0.1),
+        state=StateChange(
+            1 << 40,
+            0,
+            (a_piece("s/3", 64, level=2, matched={"1": a_range("s/4", 8)}),),
+            ("s/1@0", "s/2@64"),
+            {"s/3@64": a_range("s/5")},
+        ),
         emitted=5,
-        cpu_seconds=0.1,
-        bytes_read=1 << 40,
-        bytes_written=0,
         partitions=(PartitionLoad(1, (2, 3), 3, 4, 5), PartitionLoad(9)),
-        added=(a_piece("s/3", 64, level=2, matched={"1": a_range("s/4", 8)}),),
-        merged=("s/1@0", "s/2@64"),
-        matched={"s/3@64": a_range("s/5")},
     )
 
 
@@ -84,7 +90,10 @@ def test_a_manifest_comes_back_equal_from_json() -> None:
 
 
 def test_reports_come_back_equal_and_those_of_matches_apart() -> None:
-    report, match = replace(a_report(), paid=Paid(5, 2, 0.25)), MatchReport("m", 9, 1, 0, None, 3, 4, 0.5)
+    report, match = (
+        replace(a_report(), repaired=Repaired(5, 2, 0.25)),
+        MatchReport("m", 9, 1, 0, None, 3, 4, 0.5),
+    )
     texts = [report_text(report), report_text(match), report_text(report)]
     assert reports_in(texts) == ([report, report], [match])
 

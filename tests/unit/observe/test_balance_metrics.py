@@ -7,6 +7,7 @@ from dataclasses import replace
 from tests.unit.control.balance.test_balancing import KEY, manifest, piece, report
 
 from tidegate.model.plan import Plan, Rewrites
+from tidegate.model.reports import StateChange, TaskSeconds
 from tidegate.model.routing import Cut, Place, Placement, Routing
 from tidegate.observe.balance_metrics import balance_told
 
@@ -33,8 +34,12 @@ def test_of_a_key_that_is_split_only_the_rows_that_go_elsewhere_have_moved() -> 
         before,
         plan(Routing(4, 2, places), Cut(0, KEY, (3,), (4, 5))),
         [
-            replace(report(0, ()), recut={before.pieces[0].name: cut}, recut_seconds=0.25),
-            replace(report(1, ()), recut_seconds=0.5),
+            replace(
+                report(0, ()),
+                state=StateChange(recut={before.pieces[0].name: cut}),
+                seconds=TaskSeconds(recut=0.25),
+            ),
+            replace(report(1, ()), seconds=TaskSeconds(recut=0.5)),
         ],
     )["near"]
     assert told["moved"] == {"partitions": 1, "keys": 1, "rows": 2, "bytes": 20, "recut_seconds": 0.5}

@@ -65,7 +65,7 @@ def test_what_was_moved_and_made_up_for_is_added_up() -> None:
     tally.add(
         [report(0, balance=move, debts=first), report(1, balance=move, debts={**first, "comparisons": 4})]
     )
-    assert (tally.moves, tally.moved_rows) == (2, 10)
+    assert (tally.moved.plans, tally.moved.rows) == (2, 10)
     assert (tally.repaired, tally.debt, tally.written_off) == (4, 4, 2)
 
 

@@ -7,7 +7,7 @@ from tests.unit.state.samples import a_piece, a_range
 
 from tidegate.control.outcome import after_batch
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import StateChange, TaskReport
 from tidegate.model.routing import together
 
 #: Partition 1 belongs to instance 0, partition 7 to instance 1: a sample piece has rows for both.
@@ -21,27 +21,8 @@ def a_report(
     merged: Iterable[str] = (),
     matched: Mapping[str, ByteRange] | None = None,
 ) -> TaskReport:
-    return TaskReport(
-        operator="near",
-        instance=instance,
-        offered=(0, 0),
-        late=(0, 0),
-        rejected=(0, 0),
-        keyless=(0, 0),
-        seen_us=(None, None),
-        stored=0,
-        probed=0,
-        comparisons=0,
-        matches=0,
-        emitted=0,
-        cpu_seconds=0.0,
-        bytes_read=0,
-        bytes_written=0,
-        partitions=(),
-        added=tuple(added),
-        merged=tuple(merged),
-        matched=matched or {},
-    )
+    state = StateChange(added=tuple(added), merged=tuple(merged), matched=matched or {})
+    return TaskReport("near", instance, state=state)
 
 
 def never(piece: Piece) -> bool:

@@ -62,7 +62,7 @@ def rows_of_report(alone: Run, together: Mapping[str, Run]) -> list[dict[str, An
 def work_offered(held: list[Batch]) -> float | None:
     """Work offered over work done: pairs in reach over pairs looked at."""
     looked = sum(b.looked_at for b in held)
-    return sum(b.in_reach for b in held) / looked if looked else None
+    return sum(b.candidates for b in held) / looked if looked else None
 
 
 def _back_after(run: Run, goal_seconds: float) -> float | None:

@@ -42,7 +42,7 @@ class Batch:
     waits: tuple[tuple[float, int], ...]
     #: r in force, pairs in reach and pairs looked at.
     fraction: float
-    in_reach: int
+    candidates: int
     looked_at: int
     outputs: int
 
@@ -170,7 +170,7 @@ def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> li
                 rows=progress["input_rows"],
                 waits=tuple((done - arrived[tick], int(feed.rows[tick])) for tick in ticks),
                 fraction=shed["fraction"],
-                in_reach=sum(window["in_reach"] for window in shed["windows"]),
+                candidates=sum(window["in_reach"] for window in shed["windows"]),
                 looked_at=sum(window["looked_at"] for window in shed["windows"]),
                 outputs=progress["emitted"]["join1"],
             )

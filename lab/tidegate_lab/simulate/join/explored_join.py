@@ -29,7 +29,7 @@ from tidegate.join.selective.selection import (
     unit_hashes,
 )
 from tidegate.join.within import Within
-from tidegate.model.reports import Looks
+from tidegate.model.reports import ProbeCounts
 from tidegate.model.skip_plan import Skipping
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _sorted(codes: NDArray[np.uint64], times: NDArray[np.int64], *, new: bool) -
 
 def _looked(
     within: Within, skipping: Skipping, window: int, stored: Rows, new: Rows, seed: int
-) -> tuple[Looks, int]:
+) -> tuple[ProbeCounts, int]:
     """What new rows looked at and found, and how many pairs there are."""
     ages, (codes, times) = ages_of(within, window), new
     low, high = within.partner_range(1 - window, times)
@@ -141,13 +141,13 @@ def _looked(
         if explores:
             sampled[age] += np.bincount(groups[ranges.rows], weights=ranges.count, minlength=GROUPS)
     everything = NewRows(times, low, high, rows.first_us, rows.last_us)
-    in_reach, true = np.zeros(ages.count), 0
+    candidates, true = np.zeros(ages.count), 0
     for _, age, ranges, pairs in _ranges(ages, (1.0,) * ages.count, everything, stored, codes):
-        in_reach[age] += pairs
+        candidates[age] += pairs
         true += ranges.total
     sample = np.bincount(groups[lot < skipping.explore_share], minlength=GROUPS)
-    told = Looks(
-        _whole(in_reach),
+    told = ProbeCounts(
+        _whole(candidates),
         _whole(seen[0]),
         tuple(matches[0].tolist()),
         _whole(seen[1]),

@@ -50,7 +50,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         ("batches", units.count(len(tally.batch_seconds))),
         ("  time after the first, median", units.seconds(percentile(took, 0.5))),
         ("  time after the first, p95", units.seconds(percentile(took, 0.95))),
-        ("moved to another instance", f"{units.count(tally.moved_rows)} rows, {_times(tally.moves)}"),
+        ("moved to another instance", f"{units.count(tally.moved.rows)} rows, {_times(tally.moved.plans)}"),
         ("state at its peak", f"{units.count(tally.state_peak.rows)} rows, {_size(tally)}"),
         ("late rows", units.count(tally.late)),
     ]

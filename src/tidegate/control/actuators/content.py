@@ -70,7 +70,7 @@ def chooses_by_content(plan: Plan, name: str) -> bool:
 def bend_after(before: Manifest, plan: Plan, reports: Sequence[TaskReport], name: str) -> float:
     """How found results fall with the rate, after a batch."""
     bend = known_bend(before, name)
-    mine = [report.looks for report in reports if report.operator == name and report.looks]
+    mine = [report.probes for report in reports if report.operator == name and report.probes]
     if not chooses_by_content(plan, name) or not mine or plan.shed.skipping[name].fraction > _RATE_MOST:
         return bend
     recall = recall_of(plan.shed.skipping[name], mine)

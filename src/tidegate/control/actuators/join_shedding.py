@@ -33,7 +33,7 @@ from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
-from tidegate.model.reports import Looks, TaskReport
+from tidegate.model.reports import ProbeCounts, TaskReport
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 
@@ -150,7 +150,7 @@ def learn(
     """
     given = {name: level for name, level in (levels or {}).items() if name in settings.joins}
     rule = rate_rule(settings.shed, known_of(settings, before, "rate"))
-    rows = sum(sum(report.offered) for report in reports)
+    rows = sum(sum(report.rows.offered) for report in reports)
     interval = max(settings.trigger_seconds, time.busy_seconds)
     next_rows = expected_rows(rows, before.control.get("began_us"), plan.now_us, interval)
     growth = next_rows / rows if rows else 0.0
@@ -257,7 +257,7 @@ def kept_part(shed: Shed, plan: Plan, name: str) -> float:
 
 
 def offered_to(reports: Sequence[TaskReport], name: str, side: int) -> int:
-    return sum(report.offered[side] for report in reports if report.operator == name)
+    return sum(report.rows.offered[side] for report in reports if report.operator == name)
 
 
 def _valued(looked: Looked, worth: Mapping[int, float]) -> Looked:
@@ -280,7 +280,7 @@ def _valued(looked: Looked, worth: Mapping[int, float]) -> Looked:
 
 def _looked(reports: Sequence[TaskReport], name: str, shape: JoinShape) -> Looked:
     """What was looked at and found, per window."""
-    mine = [report.looks for report in reports if report.operator == name and report.looks]
+    mine = [report.probes for report in reports if report.operator == name and report.probes]
 
     def counts(window: int, seen: str, found: str) -> AgeCounts:
         def total(field: str) -> NDArray[Any]:
@@ -303,9 +303,9 @@ def _teaching(plan: Plan, name: str, looked: Looked) -> Looked:
 
 def comparisons_of(report: TaskReport) -> int:
     """The comparisons that an instance worked for: those made, or what rows that choose are charged for."""
-    return report.charged or sum(map(looked_at, report.looks))
+    return report.work.charged or sum(map(looked_at, report.probes))
 
 
-def looked_at(looks: Looks) -> int:
+def looked_at(looks: ProbeCounts) -> int:
     """Pairs that rows looked at, exploring or not."""
     return sum(looks.chosen) + sum(looks.explored)

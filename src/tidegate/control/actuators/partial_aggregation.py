@@ -39,8 +39,10 @@ def learn(
     ratio = dict(before.control.get(CONTROL, {}).get("ratio", {}))
     for name in windows:
         mine = [report for report in reports if report.operator == name]
-        stored = sum(report.stored for report in mine)
+        stored = sum(report.work.stored for report in mine)
         if stored:
-            rows = sum(r.offered[0] - r.late[0] - r.rejected[0] - r.dropped[0] for r in mine)
+            rows = sum(
+                r.rows.offered[0] - r.rows.late[0] - r.rows.rejected[0] - r.rows.dropped[0] for r in mine
+            )
             ratio[name] = rows / stored
     return {"ratio": ratio, "by_row": list(plan.by_row)}

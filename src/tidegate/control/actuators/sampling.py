@@ -164,7 +164,7 @@ def _left_out(
     planned: Mapping[str, Any], reports: Sequence[TaskReport], lifetime: Lifetime, settled_us: int
 ) -> LeftOut:
     """With what the batch left out, and without what no open window can hold any more."""
-    seen = [report.seen_us[0] for report in reports if report.seen_us[0] is not None]
+    seen = [report.rows.seen_us[0] for report in reports if report.rows.seen_us[0] is not None]
     gone = LeftOut.from_json(planned["left_out"])
     if seen:
         gone = gone.add(planned["from_us"], max(seen) + 1, planned["shares"])

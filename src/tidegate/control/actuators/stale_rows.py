@@ -66,14 +66,14 @@ def learn(
     streams = {}
     for name, (operator, side) in _readers(operators, joins, after.clocks).items():
         mine = [report for report in reports if report.operator == operator]
-        if not sum(report.offered[side] for report in mine):
+        if not sum(report.rows.offered[side] for report in mine):
             streams.update({name: known[name]} if name in known else {})
             continue
         clock, newest_us = before.clocks[name], after.clocks[name].seen_us
         # Of the first rows of a stream nobody knows since when they had gathered.
         moved_us = None if clock.seen_us == BEGINNING_US else newest_us - clock.seen_us
         spans = _spans(mine, side, plan.batch)
-        stale = sum(report.stale[side] for report in mine)
+        stale = sum(report.rows.stale[side] for report in mine)
         streams[name] = _learnt(
             known.get(name, {}), spans, stale, newest_us, moved_us, plan.now_us - clock.heard_us
         )
@@ -196,7 +196,7 @@ def _readers(
 
 def _spans(reports: Iterable[TaskReport], side: int, batch: int) -> NDArray[np.float64]:
     """First time, last time and number of rows of every run that a batch stored."""
-    added = [piece for report in reports for piece in report.added]
+    added = [piece for report in reports for piece in report.state.added]
     found = [
         (piece.first_us, piece.last_us, piece.rows)
         for piece in added

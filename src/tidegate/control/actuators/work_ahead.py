@@ -45,7 +45,7 @@ def work_ahead(
 ) -> Work:
     """Stored rows that a new row will meet, per window and age, as far as manifests and reports tell."""
     mine = [report for report in reports if report.operator == name]
-    left, right = rows_ahead(shape, before, after, name, growth, sum(one.offered[RIGHT] for one in mine))
+    left, right = rows_ahead(shape, before, after, name, growth, sum(one.rows.offered[RIGHT] for one in mine))
     parts = _met(shape, before, after, name, mine)
     return parts[LEFT] * left, parts[RIGHT] * right
 
@@ -69,14 +69,14 @@ def _met(
     """By window: the part of what rows of the last batch had in reach that they could meet."""
     stored = _pieces(before, name)
     new = [
-        sum(one.offered[side] - one.dropped[side] - one.stale[side] for one in reports)
+        sum(one.rows.offered[side] - one.rows.dropped[side] - one.rows.stale[side] for one in reports)
         for side in (LEFT, RIGHT)
     ]
     spans = [_span_behind(stored, _pieces(after, name), name, side) for side in (LEFT, RIGHT)]
     would = _in_reach(shape, stored, spans, new[RIGHT])
     left, right = (
         _part(
-            sum(sum(one.looks[side].in_reach) for one in reports if one.looks),
+            sum(sum(one.probes[side].candidates) for one in reports if one.probes),
             new[1 - side] * float(would[side].sum()),
         )
         for side in (LEFT, RIGHT)

@@ -57,8 +57,10 @@ def _load(
     seconds, done = np.zeros(len(group)), np.zeros(len(group))
     compared = np.zeros(partitions, np.int64)
     for report in here:
-        seconds[report.instance - group.start] += report.cpu_seconds
-        done[report.instance - group.start] += report.stored + report.probed + report.comparisons
+        seconds[report.instance - group.start] += report.seconds.cpu
+        done[report.instance - group.start] += (
+            report.work.stored + report.work.probed + report.work.comparisons
+        )
         for one in report.partitions:
             compared[one.partition] += one.comparisons
     codes, keys = _keys(reports, here)

@@ -119,7 +119,7 @@ def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
     arrivals = Arrivals.restore(known["arrivals"]) if known else Arrivals()
     intake = Intake.restore(known["intake"]) if known else Intake()
     # What came, not what was let in: a batch whose windows are all dropped is no calm one.
-    rows = sum(sum(report.offered) for report in ran.reports) + sum(ran.entered.values())
+    rows = sum(sum(report.rows.offered) for report in ran.reports) + sum(ran.entered.values())
     taken = sum(one.rows for one in ran.taken.values()) or rows
     arrived = intake.observe(ran.taken) if ran.taken else rows
     if rows and not ran.cold:
@@ -144,7 +144,7 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSee
         ran.busy_seconds,
         efforts,
         {name: _took(some, cores) for name, some in joins.items()},
-        sum(uneven_seconds([one.cpu_seconds for one in some], cores) for some in joins.values()),
+        sum(uneven_seconds([one.seconds.cpu for one in some], cores) for some in joins.values()),
         coming.expected.behind_seconds,
         teaches=bool(coming.rows) and not ran.cold,
         empty=not coming.rows and not ran.cold,
@@ -193,8 +193,8 @@ def _reports_of_joins(settings: KeepSettings, reports: Sequence[TaskReport]) -> 
 
 def _took(instances: Sequence[TaskReport], cores: int) -> Took:
     """The time of a join, and the part of it that went to pairs."""
-    cpu_seconds = [one.cpu_seconds for one in instances]
-    looking = sum(one.looking_seconds for one in instances) / max(sum(cpu_seconds), 1e-9)
+    cpu_seconds = [one.seconds.cpu for one in instances]
+    looking = sum(one.seconds.probing for one in instances) / max(sum(cpu_seconds), 1e-9)
     return Took.of(wall_seconds(cpu_seconds, cores), looking)
 
 

@@ -96,10 +96,10 @@ def foreseen(
         by_age = values_by_age(known)
         values = None if by_age is None else np.concatenate(by_age)
         mine = [report for report in reports if report.operator == name]
-        matches = sum(report.matches for report in mine)
+        matches = sum(report.work.matches for report in mine)
         looked = sum(map(comparisons_of, mine))
         outputs = float(values @ work) if values is not None else work.sum() * matches / max(1, looked)
-        read = sum(report.bytes_read for report in mine)
+        read = sum(report.state.bytes_read for report in mine)
         effort = Effort(growth * sum(rows), float(work.sum()), outputs, growth * read)
         bend = bend_after(before, plan, reports, name) if name in settings.by_content else None
         found[name] = Foreseen(effort, values, work, both, name, bend)
@@ -205,7 +205,7 @@ class Prospects:
         offered: dict[str, int] = {}
         for report in self.ran.reports:
             if self._reads_all(report.operator):
-                offered[report.operator] = offered.get(report.operator, 0) + sum(report.offered)
+                offered[report.operator] = offered.get(report.operator, 0) + sum(report.rows.offered)
         return offered
 
     def _reads_all(self, name: str) -> bool:
@@ -240,13 +240,13 @@ def efforts_of(settings: KeepSettings, ran: Ran) -> dict[str, Effort]:
     parts: dict[str, list[Effort]] = {}
     for report in ran.reports:
         looked = join_shedding.comparisons_of(report)
-        rows = sum(report.offered) - sum(report.dropped) - sum(report.stale)
+        rows = sum(report.rows.offered) - sum(report.rows.dropped) - sum(report.rows.stale)
         # What is paid comes out, too, and only of joins whose every row is a match.
-        outputs = report.matches or (0 if report.paid.matches else report.emitted)
-        done = Effort(rows, looked or report.comparisons, outputs, report.bytes_read)
+        outputs = report.work.matches or (0 if report.repaired.matches else report.emitted)
+        done = Effort(rows, looked or report.work.comparisons, outputs, report.state.bytes_read)
         if report.operator in settings.approximate:
             # As in front of a match: every row is looked at, some are kept.
-            done = Effort(sum(report.offered), rows, outputs, report.bytes_read)
+            done = Effort(sum(report.rows.offered), rows, outputs, report.state.bytes_read)
         parts.setdefault(report.operator, []).append(done)
     for match in ran.matched:
         parts.setdefault(match.operator, []).append(Effort(0.0, match.tried, match.emitted))

@@ -93,7 +93,7 @@ def losses_of(
 def _left_out(name: str, plan: Plan, reports: Sequence[TaskReport]) -> set[str]:
     """What the plan tells a join to leave out, where there was anything to be looked at."""
     skipping = plan.shed.skipping.get(name)
-    if skipping is None or not any(report.probed for report in reports if report.operator == name):
+    if skipping is None or not any(report.work.probed for report in reports if report.operator == name):
         return set()
     found = {SKIPPED_PAIRS} if min(map(min, skipping.shares)) < 1 else set()
     return found | ({WINDOW_REDUCTION} if max(skipping.forget_us) > BEGINNING_US else set())

@@ -149,7 +149,7 @@ def _taken(
         )
     mine, side = [report for report in reports if report.operator == reader.operator], reader.side
     reached, late, rejected, dropped, stale, keyless = (
-        sum(getattr(report, name)[side] for report in mine)
+        sum(getattr(report.rows, name)[side] for report in mine)
         for name in ("offered", "late", "rejected", "dropped", "stale", "keyless")
     )
     shed = {reader.reason: dropped} | ({STALE: stale} if stale else {})

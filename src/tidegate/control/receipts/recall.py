@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.join.selective.reach import chance_seen
-from tidegate.model.reports import Looks
+from tidegate.model.reports import ProbeCounts
 from tidegate.model.skip_plan import Skipping
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Recall:
     by_age: tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def recall_of(skipping: Skipping, reported: Sequence[Sequence[Looks]]) -> Recall | None:
+def recall_of(skipping: Skipping, reported: Sequence[Sequence[ProbeCounts]]) -> Recall | None:
     """What a join found of what there was; None where it skipped work and nobody explored.
 
     `reported`: what each instance says of the left and the right window.
@@ -127,14 +127,14 @@ def recall_of(skipping: Skipping, reported: Sequence[Sequence[Looks]]) -> Recall
 class _Counts:
     """What all instances say of one window, added up."""
 
-    def __init__(self, looks: Sequence[Looks], ages: int) -> None:
+    def __init__(self, looks: Sequence[ProbeCounts], ages: int) -> None:
         def total(name: str) -> NDArray[np.float64]:
             return np.asarray(sum((np.array(getattr(one, name), float) for one in looks), np.zeros(ages)))
 
         sampling = [one for one in looks if one.rows]
         self.found = total("chosen_matches") + total("explored_matches")
-        self.in_reach = total("in_reach")
-        self.unseen = np.maximum(0.0, self.in_reach - total("chosen") - total("explored"))
+        self.candidates = total("candidates")
+        self.unseen = np.maximum(0.0, self.candidates - total("chosen") - total("explored"))
         #: New rows that looked, those of the sample by group, and what these found by age and group.
         self.rows = sum(one.rows for one in sampling)
         self.sample = np.sum([one.sample for one in sampling], axis=0) if sampling else np.zeros(0)
@@ -145,7 +145,7 @@ def _estimated(
     counts: _Counts, shares: NDArray[np.float64], depth: float
 ) -> tuple[Estimate, NDArray[np.float64]] | None:
     """One window: in all, and by age."""
-    partly = (shares < 1) & (counts.in_reach + counts.found > 0)
+    partly = (shares < 1) & (counts.candidates + counts.found > 0)
     certain = np.where(partly, 0.0, counts.found)
     lines = np.zeros((shares.size + 1, 6))
     lines[:, 0], lines[:, 1] = _with_total(counts.found), _with_total(certain)

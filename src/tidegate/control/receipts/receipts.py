@@ -121,9 +121,9 @@ def _warnings(name: str, ways: Lineage, told: Told) -> list[str]:
     said = []
     for reader in ways.readers:
         mine = [one for one in told.reports if one.operator == reader.operator and reader.source == name]
-        stale = sum(report.stale[reader.side] for report in mine)
+        stale = sum(report.rows.stale[reader.side] for report in mine)
         if stale:
-            offered = sum(report.offered[reader.side] for report in mine)
+            offered = sum(report.rows.offered[reader.side] for report in mine)
             fresh_us = told.plan.shed.skipping[reader.operator].fresh_us[reader.side]
             older = f"older than {np.datetime64(fresh_us, 'us')}"
             said.append(
@@ -173,7 +173,7 @@ def _debts(name: str, told: Told) -> Row:
     repairs = told.plan.repair.bytes_max is not None and name in told.plan.shed.skipping
     if not repairs and not forgiven:
         return {}
-    paid = sum(report.paid.comparisons for report in told.reports if report.operator == name)
+    paid = sum(report.repaired.comparisons for report in told.reports if report.operator == name)
     return {"debt": round(sum(owed)), "paid": paid, "forgiven": round(sum(forgiven))}
 
 
@@ -183,12 +183,12 @@ def _found(name: str, ways: Lineage, told: Told, losses: Losses) -> Row:
     if name in losses.estimated:
         return {}
     if name not in losses.why:
-        pairs = float(sum(report.matches for report in mine))
+        pairs = float(sum(report.work.matches for report in mine))
         known = {"estimate": to_plain(Estimate(pairs, pairs))} if name in ways.pairing else {}
         return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
     if losses.why[name] != {SKIPPED_PAIRS} or name not in ways.pairing:
         return {}
-    recall = recall_of(told.plan.shed.skipping[name], [report.looks for report in mine if report.looks])
+    recall = recall_of(told.plan.shed.skipping[name], [report.probes for report in mine if report.probes])
     if recall is None:
         return {"why": [SKIPPED_PAIRS, NO_SAMPLE]}
     low, high = recall.total.interval

@@ -70,7 +70,7 @@ def recorded(
     stored: Sequence[Piece],
 ) -> Debt | None:
     """What a join left out in a pass; None where it looked at everything, or nothing came."""
-    new = [piece for report in reports for piece in report.added if _is_new(piece, plan.batch)]
+    new = [piece for report in reports for piece in report.state.added if _is_new(piece, plan.batch)]
     cells = _cells(skipping, reports)
     if not new or not cells:
         return None
@@ -89,12 +89,12 @@ def _cells(skipping: Skipping, reports: Sequence[TaskReport]) -> tuple[OwedCell,
     """What is owed per window and age. Counts are estimates, so a cell without any may still be owed."""
     cells = []
     for window, shares in enumerate(skipping.shares):
-        looks = [report.looks[window] for report in reports if report.looks]
+        looks = [report.probes[window] for report in reports if report.probes]
         zero = np.zeros(len(shares))
-        in_reach = np.sum([zero, *(np.array(one.in_reach) for one in looks)], axis=0)
+        candidates = np.sum([zero, *(np.array(one.candidates) for one in looks)], axis=0)
         seen = np.sum([zero, *(np.add(one.chosen, one.explored) for one in looks)], axis=0)
         found = np.sum([zero, *(np.add(one.chosen_matches, one.explored_matches) for one in looks)], axis=0)
-        left_out = np.maximum(0, in_reach - seen)
+        left_out = np.maximum(0, candidates - seen)
         # Of an age that hardly anybody looked at, what is known of all ages is the better guess.
         overall = found.sum() / max(seen.sum(), 1.0)
         expected = left_out * (found + overall) / (seen + 1)

@@ -119,12 +119,12 @@ def learn(
     debts = sum(len(payments) for payments in plan.repair.payments.values())
     # Where everything is paid in a pass of its own, the plan does not say how much that is.
     if debts and not plan.repair.pay_all and not cold:
-        comparisons = sum(report.paid.comparisons for report in reports)
-        matches = sum(report.paid.matches for report in reports)
+        comparisons = sum(report.repaired.comparisons for report in reports)
+        matches = sum(report.repaired.matches for report in reports)
         seconds = paid_seconds(reports, settings.parallelism)
         model.observe(Effort(debts, comparisons, matches), seconds)
     return {
-        "rows": sum(sum(report.offered) for report in reports),
+        "rows": sum(sum(report.rows.offered) for report in reports),
         "ordinary": [*known.get("ordinary", ()), ordinary_seconds][-ORDINARY_KEPT:],
         # Of the last batch that paid.
         "comparisons": comparisons,
@@ -137,7 +137,7 @@ def paid_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
     """Time of owed work: each join is as slow as its slowest instance, or as all of them on so many cores."""
     total = 0.0
     for name in {report.operator for report in reports}:
-        seconds = [report.paid.cpu_seconds for report in reports if report.operator == name]
+        seconds = [report.repaired.cpu_seconds for report in reports if report.operator == name]
         total += max(max(seconds), sum(seconds) / parallelism)
     return total
 

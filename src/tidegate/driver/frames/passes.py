@@ -167,13 +167,18 @@ class Pass:
 
 def _with_dropped(reports: list[TaskReport], operator: str, entered: Observed) -> list[TaskReport]:
     """What was dropped in front of an operator is told by the first of its instances."""
-    dropped = entered.offered - sum(report.offered[0] for report in reports if report.operator == operator)
+    dropped = entered.offered - sum(
+        report.rows.offered[0] for report in reports if report.operator == operator
+    )
     return [
         replace(
             report,
-            offered=(report.offered[0] + dropped, 0),
-            dropped=(report.dropped[0] + dropped, 0),
-            seen_us=(entered.seen_us, None),
+            rows=replace(
+                report.rows,
+                offered=(report.rows.offered[0] + dropped, 0),
+                dropped=(report.rows.dropped[0] + dropped, 0),
+                seen_us=(entered.seen_us, None),
+            ),
         )
         if report.operator == operator and not report.instance
         else report

@@ -97,5 +97,5 @@ class Estimating:
 def _kept(name: str, reports: Sequence[TaskReport]) -> float:
     """The part of the rows that came to a window and were not left out."""
     mine = [report for report in reports if report.operator == name]
-    offered, dropped = (sum(getattr(one, of)[0] for one in mine) for of in ("offered", "dropped"))
+    offered, dropped = (sum(getattr(one.rows, of)[0] for one in mine) for of in ("offered", "dropped"))
     return round(1 - dropped / offered, 4) if offered else 1.0

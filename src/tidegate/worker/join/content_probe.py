@@ -27,7 +27,7 @@ from tidegate.worker.join.item_columns import SetColumn
 from tidegate.worker.join.matcher import Matcher
 from tidegate.worker.join.probing import ProbingRows
 from tidegate.worker.join.set_predicates import BySets, SetView
-from tidegate.worker.join.work import LookCounts
+from tidegate.worker.join.work import ProbeCounter
 from tidegate.worker.runtime.runs import RowRun
 
 #: The runs that a probing run may look at.
@@ -42,7 +42,7 @@ class ChosenCells:
         fraction: float,
         probings: Sequence[ProbingRows],
         opposite: Opposite,
-        counts: Sequence[LookCounts],
+        counts: Sequence[ProbeCounter],
         meeting: Matcher,
         stored_rows: int,
     ) -> None:
@@ -100,7 +100,7 @@ class ChosenCells:
                     rows = ranges.rows if len(ranges.rows) < sizes.shape[1] else slice(None)
                     sizes[column, rows] += ranges.count.astype(np.int32)
                     if not probing.forgets:
-                        self._counts[other.side].in_reach[look.age] += ranges.total
+                        self._counts[other.side].candidates[look.age] += ranges.total
         exploring = probing.rows.exploring
         if exploring is not None and probing.rows.unit_hashes is not None:
             sizes[:, probing.rows.unit_hashes < exploring.share] = 0

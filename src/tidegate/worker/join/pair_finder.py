@@ -33,7 +33,7 @@ from tidegate.route.targets import MEET, PROBE, STORE
 from tidegate.worker.join.joined_rows import PairReferences
 from tidegate.worker.join.matcher import Matcher, chunks
 from tidegate.worker.join.probing import ProbingRows, Together
-from tidegate.worker.join.work import KEEPING, LOOKING, JoinCounts, JoinWork
+from tidegate.worker.join.work import KEEPING, PROBING, JoinCounts, JoinWork
 from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Finder:
         from tidegate.worker.join.content_probe import ChosenCells
 
         counts, rows = self._counts.looks, sum(len(run.codes) for run in self._new if run.role & STORE)
-        self._counts.turn_to(LOOKING)
+        self._counts.turn_to(PROBING)
         chosen = ChosenCells(skipping.content, probings, self._opposite, counts, self._meeting, rows)
         self._counts.turn_to(KEEPING)
         self._counts.charged += chosen.charged
@@ -170,7 +170,7 @@ class Finder:
         if skipping.content is None or probing.forgets:
             for look in probe_ranges(ages, (1.0,) * ages.count, probing.unhindered, stored):
                 size = self._size(probing, look, other)
-                counts.in_reach[look.age] += size
+                counts.candidates[look.age] += size
                 if everything:
                     self._count_seen(other.side, look, 0 if self._layout.spread else size)
                     yield look
@@ -192,7 +192,7 @@ class Finder:
         counts = self._counts.looks[1 - probing.run.side]
         stored = [Stored(other.first_us, other.last_us, other.in_sight) for other in others]
         pairs = candidate_pairs(counts.ages, probing.by_slot, stored)
-        counts.in_reach += pairs
+        counts.candidates += pairs
         counts.seen[0] += pairs
 
     def _count_by_age(self, probing: ProbingRows, other: RowRun, pairs: PairReferences) -> None:
@@ -287,7 +287,7 @@ class Finder:
     def _timed(self, pairs: Iterator[PairReferences]) -> Iterator[PairReferences]:
         """The same pairs; the time of finding them is theirs, and not that of the rows."""
         while True:
-            self._counts.turn_to(LOOKING)
+            self._counts.turn_to(PROBING)
             found = next(pairs, None)
             self._counts.turn_to(KEEPING)
             if found is None:

@@ -123,7 +123,7 @@ class SettleInstance:
                 yield good.select(self.assembler.schema.names).cast(self.assembler.schema)
         started = time.thread_time()
         ((first,), _) = reports_in([report()])
-        self._open_new(first.added, settling)
+        self._open_new(first.state.added, settling)
         for run, rows in settling.leaving():
             emitted += len(rows)
             yield self.assembler.lonely(run, rows)
@@ -135,12 +135,18 @@ class SettleInstance:
                 replace(
                     first,
                     emitted=emitted,
-                    cpu_seconds=first.cpu_seconds + cpu_seconds,
-                    bytes_written=first.bytes_written + written,
-                    added=tuple(settling.added()),
-                    merged=tuple(settling.merged),
-                    matched=settling.matched,
-                    recut_seconds=first.recut_seconds + self.held.recut_seconds,
+                    seconds=replace(
+                        first.seconds,
+                        cpu=first.seconds.cpu + cpu_seconds,
+                        recut=first.seconds.recut + self.held.recut_seconds,
+                    ),
+                    state=replace(
+                        first.state,
+                        bytes_written=first.state.bytes_written + written,
+                        added=tuple(settling.added()),
+                        merged=tuple(settling.merged),
+                        matched=settling.matched,
+                    ),
                 )
             )
         )

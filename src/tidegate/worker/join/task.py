@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 from tidegate.join.selective.planned import skips_nothing
 from tidegate.join.selective.selection import KEEP, purpose, row_identity, within_share
 from tidegate.model.pieces import Piece
-from tidegate.model.reports import Paid, PartitionLoad, TaskReport, report_text
+from tidegate.model.reports import (
+    PartitionLoad,
+    Repaired,
+    SideRows,
+    StateChange,
+    TaskReport,
+    TaskSeconds,
+    WorkCounts,
+    report_text,
+)
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 from tidegate.route.hash_routing import partition_bounds, partition_of
 from tidegate.route.places import stored_in
@@ -36,7 +45,7 @@ from tidegate.worker.join.key_loads import key_loads
 from tidegate.worker.join.pair_finder import Finder
 from tidegate.worker.join.repair import Payer
 from tidegate.worker.join.settle import Settling
-from tidegate.worker.join.work import KEEPING, LOOKING, PAYING, JoinCounts, JoinWork
+from tidegate.worker.join.work import KEEPING, PROBING, REPAIRING, JoinCounts, JoinWork
 from tidegate.worker.runtime.layout import CODE, REPORT, ROLE, TAG, TIME
 from tidegate.worker.runtime.memory import keep_freed_memory
 from tidegate.worker.runtime.owned_state import OwnedState
@@ -119,7 +128,7 @@ class JoinInstance:
 
     def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
         for parts in self._finder().chunks():
-            self.counts.turn_to(LOOKING)
+            self.counts.turn_to(PROBING)
             for part in parts:
                 settling.mark(part)
             if self.layout.emits_pairs:
@@ -135,7 +144,7 @@ class JoinInstance:
 
     def _repaired(self, settling: Settling) -> Iterator[pa.RecordBatch]:
         """What earlier batches owe, with the batch that it belongs to."""
-        self.counts.turn_to(PAYING)
+        self.counts.turn_to(REPAIRING)
         read_before = self.cache.bytes_read
         payer = Payer(self.work, self.instance, self.held, self.cache, self.counts)
         for batch, parts in payer.chunks():
@@ -155,7 +164,7 @@ class JoinInstance:
     def _candidates(self) -> Iterator[pa.RecordBatch]:
         references = References(self)
         for parts in self._finder().chunks():
-            self.counts.turn_to(LOOKING)
+            self.counts.turn_to(PROBING)
             yield self.assembler.pairs(parts, references.columns(parts))
             self.counts.turn_to(KEEPING)
 
@@ -293,20 +302,37 @@ class JoinInstance:
         return TaskReport(
             operator=self.layout.operator,
             instance=self.instance,
-            offered=(counts.offered[0], counts.offered[1]),
-            late=(counts.late[0], counts.late[1]),
-            rejected=(counts.rejected[0], counts.rejected[1]),
-            keyless=(counts.keyless[0], counts.keyless[1]),
-            seen_us=(counts.seen_us[0], counts.seen_us[1]),
-            stored=int(counts.stored.sum()),
-            probed=int(counts.probed.sum()),
-            comparisons=int(counts.comparisons.sum()),
-            matches=int(counts.matches.sum()),
+            rows=SideRows(
+                offered=(counts.offered[0], counts.offered[1]),
+                late=(counts.late[0], counts.late[1]),
+                rejected=(counts.rejected[0], counts.rejected[1]),
+                keyless=(counts.keyless[0], counts.keyless[1]),
+                dropped=(counts.dropped[0], counts.dropped[1]),
+                stale=(counts.stale[0], counts.stale[1]),
+                seen_us=(counts.seen_us[0], counts.seen_us[1]),
+            ),
+            work=WorkCounts(
+                stored=int(counts.stored.sum()),
+                probed=int(counts.probed.sum()),
+                comparisons=int(counts.comparisons.sum()),
+                matches=int(counts.matches.sum()),
+                charged=round(counts.charged + explored) if counts.charged else 0,
+                spared=counts.spared,
+            ),
+            seconds=TaskSeconds(
+                counts.seconds[KEEPING] + counts.seconds[PROBING],
+                counts.seconds[PROBING],
+                self.held.recut_seconds,
+            ),
+            state=StateChange(
+                self.cache.bytes_read - self._read_before,
+                written,
+                tuple(settling.added()),
+                tuple(settling.merged),
+                settling.matched,
+                self.held.recut,
+            ),
             emitted=counts.emitted,
-            cpu_seconds=counts.seconds[KEEPING] + counts.seconds[LOOKING],
-            looking_seconds=counts.seconds[LOOKING],
-            bytes_read=self.cache.bytes_read - self._read_before,
-            bytes_written=written,
             partitions=tuple(
                 PartitionLoad(
                     int(p),
@@ -317,18 +343,9 @@ class JoinInstance:
                 )
                 for p in busy
             ),
-            added=tuple(settling.added()),
-            merged=tuple(settling.merged),
-            matched=settling.matched,
-            dropped=(counts.dropped[0], counts.dropped[1]),
-            stale=(counts.stale[0], counts.stale[1]),
-            looks=() if self.work.skipping is None else tuple(one.told() for one in counts.looks),
-            recut=self.held.recut,
-            recut_seconds=self.held.recut_seconds,
             keys=key_loads(self.work, self.instance, self.stored, [*self.new, *self.borrowed]),
-            charged=round(counts.charged + explored) if counts.charged else 0,
-            spared=counts.spared,
-            paid=Paid(round(counts.paid_comparisons), counts.paid_matches, counts.seconds[PAYING]),
+            probes=() if self.work.skipping is None else tuple(one.told() for one in counts.looks),
+            repaired=Repaired(round(counts.paid_comparisons), counts.paid_matches, counts.seconds[REPAIRING]),
         )
 
 

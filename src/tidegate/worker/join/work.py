@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tidegate.join.selective.reach import Ages, ages_of
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.debts import Debt, Payment
-from tidegate.model.reports import Looks
+from tidegate.model.reports import ProbeCounts
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import END_US, LEFT, RIGHT
 from tidegate.window.drop.intervals import Intervals
@@ -52,7 +52,7 @@ class JoinWork:
 
 #: What an instance does: with rows, which come, go and find out where to look; with pairs, of which fewer may
 #: be looked at; and with pairs that earlier batches owe.
-KEEPING, LOOKING, PAYING = "keeping", "looking", "paying"
+KEEPING, PROBING, REPAIRING = "keeping", "looking", "paying"
 
 
 class JoinCounts:
@@ -66,7 +66,7 @@ class JoinCounts:
         #: Looks that a key filter made unnecessary.
         self.spared = 0
         #: Processor time by what was done: of the batch's own work, and of owed work.
-        self.seconds = dict.fromkeys((KEEPING, LOOKING, PAYING), 0.0)
+        self.seconds = dict.fromkeys((KEEPING, PROBING, REPAIRING), 0.0)
         self._doing = KEEPING
         self.paid_comparisons, self.paid_matches = 0.0, 0
         #: What rows that chose by content are charged for, in comparisons.
@@ -75,7 +75,7 @@ class JoinCounts:
         self.probed, self.comparisons, self.matches = np.zeros((3, layout.partitions), np.int64)
         #: New rows that were stored, left and right.
         self.stored: NDArray[np.int64] = np.zeros((2, layout.partitions), np.int64)
-        self.looks = tuple(LookCounts(ages_of(layout.within, side)) for side in (LEFT, RIGHT))
+        self.looks = tuple(ProbeCounter(ages_of(layout.within, side)) for side in (LEFT, RIGHT))
 
     def begin(self) -> None:
         """From now on processor time is ours."""
@@ -93,12 +93,12 @@ class JoinCounts:
         self._doing = doing
 
 
-class LookCounts:
+class ProbeCounter:
     """What new rows looked at in the stored rows of one side, and what they found."""
 
     def __init__(self, ages: Ages) -> None:
         self.ages = ages
-        self.in_reach: NDArray[np.float64] = np.zeros(ages.count)
+        self.candidates: NDArray[np.float64] = np.zeros(ages.count)
         #: As the plan says, and exploring.
         self.seen: NDArray[np.float64] = np.zeros((2, ages.count))
         self.matches: NDArray[np.float64] = np.zeros((2, ages.count))
@@ -114,10 +114,10 @@ class LookCounts:
     def count_sampled(self, age: int, groups: NDArray[np.int64]) -> None:
         self.sampled[age] += np.bincount(groups, minlength=GROUPS)
 
-    def told(self) -> Looks:
+    def told(self) -> ProbeCounts:
         chosen, explored = (tuple(np.rint(seen).astype(int).tolist()) for seen in self.seen)
-        return Looks(
-            in_reach=tuple(np.rint(self.in_reach).astype(int).tolist()),
+        return ProbeCounts(
+            candidates=tuple(np.rint(self.candidates).astype(int).tolist()),
             chosen=chosen,
             chosen_matches=tuple(self.matches[0].tolist()),
             explored=explored,

@@ -1,4 +1,4 @@
-"""What a batch asks of the state of an operator: which pieces there are, who owns them, what becomes of them."""
+"""What a batch asks of the state of an operator: which pieces there are, and what becomes of them."""
 
 from __future__ import annotations
 

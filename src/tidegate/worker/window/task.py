@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 
 from tidegate.join.probe.order import sort_by_code_time
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.reports import PartitionLoad, TaskReport, report_text
+from tidegate.model.reports import (
+    PartitionLoad,
+    SideRows,
+    StateChange,
+    TaskReport,
+    TaskSeconds,
+    WorkCounts,
+    report_text,
+)
 from tidegate.model.times import LEFT
 from tidegate.route.hash_routing import partition_bounds
 from tidegate.route.places import stored_in
@@ -271,26 +279,26 @@ class WindowInstance:
         return TaskReport(
             operator=self.layout.operator,
             instance=self.instance,
-            offered=(sum(rows.values()), 0),
-            late=(rows[LATE], 0),
-            rejected=(rows[REJECTED], 0),
-            keyless=(0, 0),
-            seen_us=(self._seen_us, None),
-            stored=int(self._stored.sum()),
-            probed=0,
-            comparisons=0,
-            matches=0,
+            rows=SideRows(
+                offered=(sum(rows.values()), 0),
+                late=(rows[LATE], 0),
+                rejected=(rows[REJECTED], 0),
+                dropped=(rows[DROPPED], 0),
+                seen_us=(self._seen_us, None),
+            ),
+            work=WorkCounts(stored=int(self._stored.sum())),
+            seconds=TaskSeconds(cpu_seconds),
+            state=StateChange(
+                self.cache.bytes_read - self._read_before,
+                written,
+                tuple(self.added),
+                tuple(self.merged),
+                self.matched,
+                self.held.recut,
+            ),
             emitted=emitted,
-            cpu_seconds=cpu_seconds,
-            bytes_read=self.cache.bytes_read - self._read_before,
-            bytes_written=written,
-            partitions=tuple(PartitionLoad(int(p), (int(self._stored[p]), 0)) for p in busy),
-            added=tuple(self.added),
-            merged=tuple(self.merged),
-            matched=self.matched,
             staged=staged,
-            dropped=(rows[DROPPED], 0),
-            recut=self.held.recut,
+            partitions=tuple(PartitionLoad(int(p), (int(self._stored[p]), 0)) for p in busy),
             strata=self._strata,
         )
 

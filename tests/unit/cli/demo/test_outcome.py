@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tidegate.cli.demo.answers import Verdict, WindowVerdict
 from tidegate.cli.demo.outcome import Latency, Outcome, print_outcome, say, verdict_lines
-from tidegate.observe.tally import Tally
+from tidegate.observe.tally import Moved, Tally
 
 EXACT = Verdict(pairs=5, pairs_exact=5, false_pairs=0, repeated=0)
 WHOLE = WindowVerdict(windows=8, missing=0, longest_gap=0, wrong=0)
@@ -50,7 +50,7 @@ def test_an_outcome_is_right_if_nothing_that_came_out_is_wrong() -> None:
 
 
 def test_the_table_says_what_was_lost_and_why_and_what_was_made_up_for() -> None:
-    tally = Tally(rows_in=9, batch_seconds=[0.5, 0.6], moves=1, moved_rows=7, repaired=1)
+    tally = Tally(rows_in=9, batch_seconds=[0.5, 0.6], moved=Moved(7, 1), repaired=1)
     gone = replace(WHOLE, missing=3, longest_gap=2)
     cells = printed(Outcome(tally, LATENCY, replace(EXACT, pairs=4), gone))
     assert cells["pairs of an order and a cab"] == "4 (80.0 % of all)"

@@ -16,7 +16,7 @@ from tidegate.control.planning import first_manifest
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan, ShedPlan
-from tidegate.model.reports import Looks, TaskReport
+from tidegate.model.reports import ProbeCounts, TaskReport
 from tidegate.model.skip_plan import Skipping
 from tidegate_lab.simulate.join.basic_windows import Windows
 
@@ -64,13 +64,9 @@ def manifest(**control: object) -> Manifest:
 def report(found: float, sampled: int) -> TaskReport:
     """160 of 1600 rows explored, each saw half of what there was, and found so many per group."""
     groups = (sampled,) * GROUPS
-    window = Looks((1000,), (0,), (found,), (0,), (0.0,), 1600, (10,) * GROUPS, (groups,))
-    nothing = Looks((0,), (0,), (0.0,), (0,), (0.0,))
-    counts = dict.fromkeys(("offered", "late", "rejected", "keyless", "seen_us"), (0, 0))
-    numbers = ("stored", "probed", "comparisons", "matches", "emitted", "bytes_read", "bytes_written")
-    rest: dict[str, object] = {**counts, **dict.fromkeys(numbers, 0), "cpu_seconds": 0.0}
-    rest |= {"partitions": (), "added": (), "merged": (), "matched": {}}
-    return TaskReport("join1", 0, looks=(window, nothing), **rest)  # type: ignore[arg-type]
+    window = ProbeCounts((1000,), (0,), (found,), (0,), (0.0,), 1600, (10,) * GROUPS, (groups,))
+    nothing = ProbeCounts((0,), (0,), (0.0,), (0,), (0.0,))
+    return TaskReport("join1", 0, probes=(window, nothing))
 
 
 def plan(content: float | None) -> Plan:

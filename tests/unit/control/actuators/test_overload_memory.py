@@ -26,7 +26,7 @@ SHED, SLOTS = Shed(), 10
 def piece(side: int, slot: int, batch: int, rows: int = 100) -> Piece:
     first, last = slot * SECOND, (slot + 1) * SECOND - 1
     data = ByteRange(f"{side}", slot, 1000, "")
-    return Piece("near", side, slot, 0, rows, first, last, batch, batch, False, (0,), (0, rows), data)
+    return Piece("near", side, slot, 0, rows, first, last, (batch, batch), False, (0,), (0, rows), data)
 
 
 def manifest(values: tuple[float, float] | None) -> Manifest:

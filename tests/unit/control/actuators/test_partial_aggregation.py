@@ -6,32 +6,12 @@ from tidegate.control.actuators.partial_aggregation import CONTROL, by_row, lear
 from tidegate.control.planning import first_manifest, next_plan
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Decided
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import SideRows, TaskReport, WorkCounts
 
 
 def report(rows: int, stored: int, late: int = 0) -> TaskReport:
-    nothing = (0, 0)
-    return TaskReport(
-        "window1",
-        0,
-        (rows, 0),
-        (late, 0),
-        nothing,
-        nothing,
-        (None, None),
-        stored,
-        0,
-        0,
-        0,
-        0,
-        0.0,
-        0,
-        0,
-        (),
-        (),
-        (),
-        {},
-    )
+    rows_of_it = SideRows(offered=(rows, 0), late=(late, 0))
+    return TaskReport("window1", 0, rows_of_it, WorkCounts(stored=stored))
 
 
 def after(manifest: Manifest, rows: int, stored: int, late: int = 0) -> Manifest:

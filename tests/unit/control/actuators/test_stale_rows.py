@@ -24,7 +24,7 @@ from tidegate.control.actuators.stale_rows import (
 from tidegate.control.planning import next_plan
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.reports import TaskReport
+from tidegate.model.reports import SideRows, StateChange, TaskReport
 from tidegate.model.times import BEGINNING_US
 
 SECOND = 10**6
@@ -90,7 +90,7 @@ def test_a_stream_is_expected_to_move_as_it_did_but_not_ahead_of_the_clock() -> 
 
 def stored(side: int, batch: int, first_us: int, last_us: int, rows: int) -> Piece:
     data = ByteRange(f"{side}-{batch}", 0, 1, "")
-    return Piece("near", side, 0, 0, rows, first_us, last_us, batch, batch, False, (0,), (0, rows), data)
+    return Piece("near", side, 0, 0, rows, first_us, last_us, (batch, batch), False, (0,), (0, rows), data)
 
 
 def came(batch: int, seconds: int, *, stale: int = 0) -> TaskReport:
@@ -98,7 +98,11 @@ def came(batch: int, seconds: int, *, stale: int = 0) -> TaskReport:
     pieces = tuple(
         stored(side, batch, (seconds - 1) * SECOND, seconds * SECOND - 1, 100 - stale) for side in (0, 1)
     )
-    return replace(a_report("near"), offered=(100, 100), stale=(stale, stale), added=pieces)
+    return replace(
+        a_report("near"),
+        rows=SideRows(offered=(100, 100), stale=(stale, stale)),
+        state=StateChange(added=pieces),
+    )
 
 
 def at(seconds: int, control: dict[str, object] | None = None) -> Manifest:

@@ -13,7 +13,7 @@ from tidegate.join.within import TimeCondition, Unbounded, Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.reports import Looks, TaskReport
+from tidegate.model.reports import ProbeCounts, SideRows, TaskReport
 from tidegate.model.times import LEFT, RIGHT
 
 SECOND = 1_000_000
@@ -27,7 +27,7 @@ def manifest(*pieces: tuple[int, int, int, int]) -> Manifest:
     """Pieces by side, first and last time and rows."""
     stored = tuple(
         Piece(
-            "near", side, None, 0, rows, first, last, 0, 0, False, (0,), (0, rows), ByteRange("f", k, 1, "")
+            "near", side, None, 0, rows, first, last, (0, 0), False, (0,), (0, rows), ByteRange("f", k, 1, "")
         )
         for k, (side, first, last, rows) in enumerate(pieces)
     )
@@ -112,15 +112,11 @@ def test_of_rows_in_reach_those_are_met_that_lie_with_the_same_instance() -> Non
     assert work_ahead(shape, before, after, "near", 1.0, uncounted)[LEFT] == pytest.approx(everywhere[LEFT])
 
 
-def reported(shape: JoinShape, in_reach: list[float]) -> TaskReport:
+def reported(shape: JoinShape, candidates: list[float]) -> TaskReport:
     """Fifty new rows of each side, with so many rows of each window in reach."""
     none = [(0,) * ages.count for ages in shape.sides]
     looks = tuple(
-        Looks((round(pairs), *zeros[1:]), zeros, zeros, zeros, zeros)
-        for pairs, zeros in zip(in_reach, none, strict=True)
+        ProbeCounts((round(pairs), *zeros[1:]), zeros, zeros, zeros, zeros)
+        for pairs, zeros in zip(candidates, none, strict=True)
     )
-    none_at_all = (0, 0)
-    empty = TaskReport(
-        "near", 0, (50, 50), none_at_all, none_at_all, none_at_all, (None, None), *(0,) * 8, (), (), (), {}
-    )
-    return replace(empty, looks=looks)
+    return TaskReport("near", 0, SideRows(offered=(50, 50)), probes=looks)

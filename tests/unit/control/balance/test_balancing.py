@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from tidegate.control.balance.loads import loads_of
 from tidegate.errors import FlowError, StateError
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.reports import KeyLoad, PartitionLoad, TaskReport
+from tidegate.model.reports import KeyLoad, PartitionLoad, TaskReport, TaskSeconds
 from tidegate.model.routing import Place, Placement, Routing
 from tidegate.route.load import Load, no_work
 
@@ -24,14 +22,12 @@ KEY = 3 << 62  # In the last of four partitions.
 def report(
     instance: int, partitions: tuple[PartitionLoad, ...], keys: tuple[KeyLoad, ...] = ()
 ) -> TaskReport:
-    none = (0, 0)
-    empty = TaskReport("near", instance, none, none, none, none, (None, None), *(0,) * 8, (), (), (), {})
-    return replace(empty, cpu_seconds=0.5, partitions=partitions, keys=keys)
+    return TaskReport("near", instance, seconds=TaskSeconds(0.5), partitions=partitions, keys=keys)
 
 
 def piece(side: int, partitions: tuple[int, ...], bounds: tuple[int, ...]) -> Piece:
     data = ByteRange(f"s/{side}", 0, 100, "x")
-    return Piece("near", side, 0, 0, bounds[-1], 0, 9, 0, 0, False, partitions, bounds, data)
+    return Piece("near", side, 0, 0, bounds[-1], 0, 9, (0, 0), False, partitions, bounds, data)
 
 
 def manifest(routing: Routing, *pieces: Piece) -> Manifest:

@@ -21,6 +21,7 @@ from tidegate.control.receipts.ledger import RANDOM_DROP, SAMPLING, SIFTER, Ledg
 from tidegate.join.within import Unbounded, Within
 from tidegate.model.graph import OperatorTraits, Reader
 from tidegate.model.manifest import Manifest, StreamClock
+from tidegate.model.reports import WorkCounts
 from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US
@@ -62,7 +63,7 @@ def lost(
         shed=replace(next_plan(1, before, operators, now_us=0).shed, skipping={"near": skipping}),
     )
     lines = {reader: LedgerLine(shed=(shed or {}).get(reader, {})) for reader in READERS}
-    reports = [replace(a_report("near"), probed=3)]
+    reports = [replace(a_report("near"), work=WorkCounts(probed=3))]
     return losses_of(plan, before, state(), reports, lines, operators, estimated)
 
 
@@ -119,5 +120,7 @@ def test_a_batch_without_rows_skips_nothing_whatever_its_plan_says(probed: int) 
         ),
     )
     lines = {reader: LedgerLine() for reader in READERS}
-    found = losses_of(plan, before, before, [replace(a_report("near"), probed=probed)], lines, OPERATORS)
+    found = losses_of(
+        plan, before, before, [replace(a_report("near"), work=WorkCounts(probed=probed))], lines, OPERATORS
+    )
     assert bool(found.why) == bool(probed)

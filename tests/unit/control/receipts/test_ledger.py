@@ -20,7 +20,7 @@ from tidegate.control.receipts.ledger import (
     of_stream,
 )
 from tidegate.model.graph import Reader
-from tidegate.model.reports import MatchReport, PartitionLoad, TaskReport
+from tidegate.model.reports import MatchReport, PartitionLoad, SideRows, TaskReport
 
 LEFT = Reader("join1", 0, "orders", RANDOM_DROP, whole=True, keeps_keyless=False, joins=True)
 RIGHT = replace(LEFT, side=1, source="tracks")
@@ -43,13 +43,15 @@ def joined(
 
     return replace(
         a_report("join1"),
-        offered=one(stored + late + rejected + dropped + stale + keyless),
-        late=one(late),
-        rejected=one(rejected),
-        dropped=one(dropped),
-        stale=one(stale),
-        keyless=one(keyless),
         partitions=(PartitionLoad(0, one(stored)),),
+        rows=SideRows(
+            offered=one(stored + late + rejected + dropped + stale + keyless),
+            late=one(late),
+            rejected=one(rejected),
+            dropped=one(dropped),
+            stale=one(stale),
+            keyless=one(keyless),
+        ),
     )
 
 
@@ -73,12 +75,12 @@ def test_a_row_is_late_rejected_dropped_or_joined_and_a_null_key_is_no_loss() ->
 
 
 def test_a_side_that_stores_rows_without_a_key_does_not_count_them_twice() -> None:
-    report = replace(joined(5), keyless=(2, 0))
+    report = replace(joined(5), rows=SideRows(keyless=(2, 0)))
     assert only(replace(LEFT, keeps_keyless=True), report) == LedgerLine(5, 5, shed={RANDOM_DROP: 0})
 
 
 def test_a_row_that_a_task_lost_is_unexplained() -> None:
-    lost = replace(joined(5), offered=(6, 0))
+    lost = replace(joined(5), rows=SideRows(offered=(6, 0)))
     assert only(LEFT, lost).unexplained == 1
 
 
@@ -109,7 +111,7 @@ def test_what_a_sifter_dropped_here_or_at_the_sources_is_shed() -> None:
 
 
 def test_a_stream_of_several_readers_has_the_line_of_the_one_that_got_least() -> None:
-    window = replace(a_report("window1"), offered=(12, 0), late=(1, 0))
+    window = replace(a_report("window1"), rows=SideRows(offered=(12, 0), late=(1, 0)))
     lines = lines_of([WINDOW, LEFT], [window, joined(6, late=1, dropped=5)], (), Counted())
     line, readers = of_stream("orders", lines, Counted())
     assert line == LedgerLine(12, 6, 1, 0, {RANDOM_DROP: 5})
@@ -118,7 +120,7 @@ def test_a_stream_of_several_readers_has_the_line_of_the_one_that_got_least() ->
 
 
 def test_readers_that_see_all_rows_must_see_as_many() -> None:
-    window = replace(a_report("window1"), offered=(12, 0))
+    window = replace(a_report("window1"), rows=SideRows(offered=(12, 0)))
     lines = lines_of([WINDOW, LEFT], [window, joined(11)], (), Counted())
     assert [line.unexplained for line in lines.values()] == [0, 1]
 

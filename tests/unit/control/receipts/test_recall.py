@@ -11,18 +11,18 @@ from scipy import stats
 from tidegate.control.receipts.recall import Estimate, pooled, recall_of, student
 from tidegate.join.selective.selection import GROUPS
 from tidegate.model.codec import from_plain, to_plain
-from tidegate.model.reports import Looks
+from tidegate.model.reports import ProbeCounts
 from tidegate.model.skip_plan import Skipping
 
 
 def looks(
     chosen: tuple[float, ...], sampled: tuple[tuple[int, ...], ...] = (), rows: int = 0, reach: int = 10_000
-) -> Looks:
+) -> ProbeCounts:
     """What one window found by age; the sample has ten rows in every group."""
     explored = tuple(float(sum(one)) for one in sampled) or (0.0,) * len(chosen)
     seen = (0,) * len(chosen)
     sample = (10,) * GROUPS if rows else ()
-    return Looks((reach,) * len(chosen), seen, chosen, seen, explored, rows, sample, sampled)
+    return ProbeCounts((reach,) * len(chosen), seen, chosen, seen, explored, rows, sample, sampled)
 
 
 def skipping(*shares: float, depth: float = 0.5) -> Skipping:

@@ -21,7 +21,7 @@ from tidegate.model.debts import Debt, OwedCell
 from tidegate.model.graph import Lineage, OperatorTraits, Outlet, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
-from tidegate.model.reports import Looks, Paid, TaskReport
+from tidegate.model.reports import ProbeCounts, Repaired, TaskReport, WorkCounts
 from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US
@@ -70,13 +70,17 @@ def rows_of(given: Told, ways: Lineage = WAYS) -> dict[str, Any]:
     return {f"{row['kind']} {row['name']}": row for row in receipt["rows"]}
 
 
-def probing(*seen: Looks) -> TaskReport:
-    return replace(joined(8), probed=8, matches=9, emitted=9, looks=seen)
+def probing(*seen: ProbeCounts) -> TaskReport:
+    return replace(joined(8), emitted=9, probes=seen, work=WorkCounts(probed=8, matches=9))
 
 
 def test_a_batch_that_left_out_nothing_is_exact_late_rows_or_not() -> None:
     rows = rows_of(
-        told(None, replace(joined(5, late=2, rejected=1), emitted=9, matches=9), joined(4, side=1))
+        told(
+            None,
+            replace(joined(5, late=2, rejected=1), emitted=9, work=WorkCounts(matches=9)),
+            joined(4, side=1),
+        )
     )
     stream, output = rows["stream a"], rows["output pairs"]
     assert (stream["mode"], stream["offered"], stream["processed"], stream["late"]) == (EXACT, 8, 5, 2)
@@ -129,7 +133,7 @@ def some(explore_share: float = 0.1) -> Skipping:
     return Skipping(0.5, (shares, shares), explore_share, 0.5)
 
 
-def seen(rows: int = 1600) -> Looks:
+def seen(rows: int = 1600) -> ProbeCounts:
     groups = tuple((0,) * GROUPS if age < 11 else (1,) * GROUPS for age in range(AGES))
     return looks((5.0,) * 11 + (0.0,) * (AGES - 11), groups if rows else (), rows)
 
@@ -161,7 +165,7 @@ def test_the_recall_of_pairs_is_not_that_of_a_semi_join() -> None:
 def test_stored_rows_that_were_given_up_are_counted_where_they_came_from() -> None:
     def piece(last_us: int) -> Piece:
         data = ByteRange(f"segments/{last_us}", 0, 1, "aa")
-        return Piece("join1", 0, 0, 0, 5, last_us - 5, last_us, 0, 0, False, (0,), (0, 5), data)
+        return Piece("join1", 0, 0, 0, 5, last_us - 5, last_us, (0, 0), False, (0,), (0, 5), data)
 
     # Dead by its window, given up, still wanted.
     manifest = replace(before(), pieces=(piece(900), piece(992), piece(999)))
@@ -208,7 +212,11 @@ def test_ten_outputs_cost_little() -> None:
 
 def test_a_join_with_repair_tells_what_it_owes_paid_and_gave_up() -> None:
     half = Skipping(0.5, ((0.5,) * AGES, (0.5,) * AGES))
-    given = told(half, replace(joined(8), probed=8, paid=Paid(40, 3, 0.1)), replace(joined(4, side=1)))
+    given = told(
+        half,
+        replace(joined(8), repaired=Repaired(40, 3, 0.1), work=WorkCounts(probed=8)),
+        replace(joined(4, side=1)),
+    )
     owed = Debt("join1", 3, half, 0, ((0, 9), (0, 9)), (OwedCell(0, 1, 100, 5.0, paid=0.25),))
     other = replace(owed, operator="join2")
     after = replace(given.after, debts=(owed, other), forgiven=(replace(owed, batch=1),))

@@ -16,7 +16,7 @@ from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan, RepairPlan, ShedPlan
-from tidegate.model.reports import Looks
+from tidegate.model.reports import ProbeCounts, StateChange
 from tidegate.model.routing import together
 from tidegate.model.skip_plan import Skipping
 
@@ -29,7 +29,7 @@ def debt(batch: int, spans: tuple[tuple[int, int], tuple[int, int]] = ((0, 9), (
 
 def piece(side: int, first_us: int, last_us: int, batch: int, file: str = "s/1") -> Piece:
     made = replace(a_piece(file), side=side, first_us=first_us, last_us=last_us, keyless=False, level=0)
-    return replace(made, first_batch=batch, last_batch=batch)
+    return replace(made, batches=(batch, batch))
 
 
 def manifest(*debts: Debt, batch: int = 6) -> Manifest:
@@ -46,14 +46,14 @@ def plan(
     return Plan(7, 0, {}, {}, {}, seed=3, shed=ShedPlan(skipping or {}), repair=repair)
 
 
-def looks() -> tuple[Looks, Looks]:
-    seen = Looks((100, 100, 100), (100, 50, 0), (8.0, 2.0, 0.0), (0, 0, 10), (0.0, 0.0, 3.0))
-    return seen, Looks((0, 0, 0), (0, 0, 0), (0.0, 0.0, 0.0), (0, 0, 0), (0.0, 0.0, 0.0))
+def looks() -> tuple[ProbeCounts, ProbeCounts]:
+    seen = ProbeCounts((100, 100, 100), (100, 50, 0), (8.0, 2.0, 0.0), (0, 0, 10), (0.0, 0.0, 3.0))
+    return seen, ProbeCounts((0, 0, 0), (0, 0, 0), (0.0, 0.0, 0.0), (0, 0, 0), (0.0, 0.0, 0.0))
 
 
 def test_what_the_shares_leave_out_is_owed_with_what_it_would_give() -> None:
     new = piece(1, 40, 44, 7)
-    report = replace(a_report(), added=(new,), looks=looks())
+    report = replace(a_report(), probes=looks(), state=StateChange(added=(new,)))
     (owed,) = owed_after(manifest(), plan(skipping={"near": HALF}), [report], OPERATORS).debts
     assert (owed.operator, owed.batch, owed.seed) == ("near", 7, 3)
     assert [(cell.window, cell.age, cell.comparisons) for cell in owed.cells] == [(0, 1, 50), (0, 2, 90)]
@@ -65,7 +65,7 @@ def test_what_the_shares_leave_out_is_owed_with_what_it_would_give() -> None:
 
 def test_a_debt_needs_its_rows_and_what_they_had_in_reach_as_far_as_it_was_there() -> None:
     before = replace(manifest(), pieces=(piece(0, 20, 38, 5),))
-    report = replace(a_report(), added=(piece(1, 40, 44, 7),), looks=looks())
+    report = replace(a_report(), probes=looks(), state=StateChange(added=(piece(1, 40, 44, 7),)))
     (owed,) = owed_after(before, plan(skipping={"near": HALF}), [report], OPERATORS).debts
     assert owed.spans == ((30, 38), (40, 44))
 
@@ -74,7 +74,9 @@ def test_a_debt_needs_its_rows_and_what_they_had_in_reach_as_far_as_it_was_there
     ("skipping", "rows"), [(HALF, False), (replace(HALF, shares=((1.0,) * 3, (1.0,) * 3)), True)]
 )
 def test_who_looks_at_everything_or_brings_nothing_owes_nothing(skipping: Skipping, rows: bool) -> None:
-    report = replace(a_report(), added=(piece(1, 40, 44, 7),) if rows else (), looks=looks())
+    report = replace(
+        a_report(), probes=looks(), state=StateChange(added=(piece(1, 40, 44, 7),) if rows else ())
+    )
     assert not owed_after(manifest(), plan(skipping={"near": skipping}), [report], OPERATORS).debts
 
 
@@ -134,7 +136,7 @@ def test_debts_that_need_rows_which_are_given_up_are_forgiven_and_new_ones_do_no
     stored = (piece(0, 20, 34, 5), piece(0, 35, 38, 6, "s/2"))
     ledger = without_given_up(Ledger((old, young)), stored, {"near": forgetting})
     assert ledger == Ledger((young,), (old,))
-    report = replace(a_report(), added=(piece(1, 40, 44, 7),), looks=looks())
+    report = replace(a_report(), probes=looks(), state=StateChange(added=(piece(1, 40, 44, 7),)))
     before = replace(manifest(), pieces=stored)
     (owed,) = owed_after(before, plan(skipping={"near": forgetting}), [report], OPERATORS).debts
     assert owed.spans == ((35, 38), (40, 44))

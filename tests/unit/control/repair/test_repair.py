@@ -14,7 +14,7 @@ from tidegate.control.goal.cost_model import CostModel, Effort
 from tidegate.control.repair import repair
 from tidegate.control.repair.repair import RepairSettings, choose, everything, learn
 from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
-from tidegate.model.reports import Paid
+from tidegate.model.reports import Repaired, SideRows
 from tidegate.model.skip_plan import Skipping
 
 SETTINGS = RepairSettings("when idle", 1000, batch_seconds=2.0, parallelism=2)
@@ -122,7 +122,7 @@ def test_everything_is_what_is_left_of_all_debts() -> None:
 def test_what_paying_costs_is_learnt_and_survives_json() -> None:
     known = manifest(debt(1))
     for size in (1000, 2000, 4000, 500):
-        report = replace(a_report(), paid=Paid(size, 10, size / 1000))
+        report = replace(a_report(), repaired=Repaired(size, 10, size / 1000))
         paid = plan(payments={"near": (Payment(1, ()),)})
         learnt = learn(SETTINGS, known, paid, [report, replace(report, instance=1)], 0.3, cold=False)
         known = replace(known, control={repair.CONTROL: json.loads(json.dumps(learnt))})
@@ -134,7 +134,7 @@ def test_what_paying_costs_is_learnt_and_survives_json() -> None:
 
 
 def test_cold_batches_and_batches_that_pay_nothing_teach_no_costs() -> None:
-    report = replace(a_report(), offered=(3, 4), paid=Paid(1000, 10, 1.0))
+    report = replace(a_report(), repaired=Repaired(1000, 10, 1.0), rows=SideRows(offered=(3, 4)))
     for paid, cold in ((plan(), False), (plan(payments={"near": (Payment(1, ()),)}), True)):
         learnt = learn(SETTINGS, manifest(), paid, [report], 0.3, cold=cold)
         model = CostModel.restore(learnt["model"])

@@ -48,7 +48,7 @@ class Speculating(PlainEngine):
 def _files(batches: list[pa.RecordBatch]) -> set[str]:
     text = batches[-1].column(REPORT)[0].as_py()
     ((report,), _) = reports_in([text])
-    return referenced(report.added) | {place.file for place in report.matched.values()}
+    return referenced(report.state.added) | {place.file for place in report.state.matched.values()}
 
 
 def _rows(chance: random.Random, batch: int) -> list[Row]:

@@ -51,7 +51,7 @@ def test_results_are_those_of_the_finished_data(how: str) -> None:
 
 
 def test_strangers_are_spared_the_search() -> None:
-    spared = [report.spared for report in played("inner").reports]
+    spared = [report.work.spared for report in played("inner").reports]
     # Two streams' strangers look at the other one's stored rows; a few are let through in vain.
     assert spared[0] == 0
     assert 0.75 * 2 * STRANGERS <= spared[1] <= 2 * STRANGERS
@@ -63,4 +63,6 @@ def test_rows_that_are_as_many_as_the_stored_ones_search_at_once() -> None:
     engine = PlainEngine([join], {"a": 0, "b": 0}, partitions=4, instances=1)
     for number in range(2):
         engine.run({"a": rows(1, range(STORED), number), "b": rows(1, [9_000], number)})
-    assert engine.reports[-1].spared == 1  # The one right row; left rows are more than stored right ones.
+    assert (
+        engine.reports[-1].work.spared == 1
+    )  # The one right row; left rows are more than stored right ones.

@@ -148,6 +148,9 @@ def test_late_rows_and_rows_without_a_time_are_counted_and_in_no_window() -> Non
     engine.run({"rides": [row(20), row(None)]})
     engine.run({"rides": [row(14), row(15), row(16)]})
     engine.run({}, flush=True)
-    counted = [(sum(report.late), sum(report.rejected), sum(report.offered)) for report in engine.reports]
+    counted = [
+        (sum(report.rows.late), sum(report.rows.rejected), sum(report.rows.offered))
+        for report in engine.reports
+    ]
     assert counted == [(0, 1, 2), (1, 0, 3), (0, 0, 0)]
     assert emitted(engine) == [(15, 16, 0)]

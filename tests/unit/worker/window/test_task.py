@@ -83,7 +83,10 @@ def test_rows_without_a_time_and_late_rows_are_counted_and_in_no_window() -> Non
     engine.run({"rides": [row(20, "a"), row(None, "a"), row(1, "b")]})
     engine.run({"rides": [row(14, "a"), row(15, "a"), row(None, "b")]})
     engine.run({}, flush=True)
-    counted = [(sum(report.late), sum(report.rejected), sum(report.offered)) for report in engine.reports]
+    counted = [
+        (sum(report.rows.late), sum(report.rows.rejected), sum(report.rows.offered))
+        for report in engine.reports
+    ]
     assert counted == [(0, 1, 3), (1, 1, 3), (0, 0, 0)]
     assert emitted(engine) == [(0, "b", 1), (10, "a", 1), (20, "a", 1)]
 
