@@ -75,7 +75,7 @@ def test_a_row_is_late_rejected_dropped_or_joined_and_a_null_key_is_no_loss() ->
 
 
 def test_a_side_that_stores_rows_without_a_key_does_not_count_them_twice() -> None:
-    report = replace(joined(5), rows=SideRows(keyless=(2, 0)))
+    report = replace(joined(5), rows=SideRows(offered=(5, 0), keyless=(2, 0)))
     assert only(replace(LEFT, keeps_keyless=True), report) == LedgerLine(5, 5, shed={RANDOM_DROP: 0})
 
 
