@@ -33,7 +33,7 @@ from tidegate.control.watermarks import ClockSettings
 from tidegate.driver.operators.join import join_work
 from tidegate.driver.operators.protocol import state_order
 from tidegate.model.codec import decode, encode_exactly
-from tidegate.model.debts import Payment
+from tidegate.model.debts import DebtRepair
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Decided, Plan, RepairPlan, ShedPlan
@@ -121,8 +121,8 @@ class PlainEngine:
         attempts: int = 1,
         skipping: Mapping[str, Skipping] | None = None,
         repair_bytes: int | None = None,
-        payments: Mapping[str, tuple[Payment, ...]] | None = None,
-        pay_all: bool = False,
+        repairs: Mapping[str, tuple[DebtRepair, ...]] | None = None,
+        repair_all: bool = False,
     ) -> None:
         """One batch, from plan to manifest."""
         wanted: dict[str, Any] = {}
@@ -141,7 +141,7 @@ class PlainEngine:
                 cuts=self._cuts,
                 balance=wanted,
                 shed=ShedPlan(skipping=skipping or {}),
-                repair=RepairPlan(bytes_max=repair_bytes, payments=payments or {}, pay_all=pay_all),
+                repair=RepairPlan(bytes_max=repair_bytes, repairs=repairs or {}, repair_all=repair_all),
             ),
         )
         self._routing, self._cuts = {}, {}
@@ -180,8 +180,8 @@ class PlainEngine:
             more = self._pass(again, after, {}, emitted)
             after = self._after(after, again, more)
             reports += more
-        if plan.repair.pay_all and after.debts:
-            paying = planning.paying_plan(plan, after, repair.everything(after.debts))
+        if plan.repair.repair_all and after.debts:
+            paying = planning.repair_plan(plan, after, repair.everything(after.debts))
             more = self._pass(paying, after, {}, emitted)
             after = self._after(after, paying, more)
             reports += more

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.model.codec import decode, encode, encode_exactly, from_plain, to_plain
-from tidegate.model.debts import Debt, OwedCell, PaidCell
+from tidegate.model.debts import Debt, DebtCell, RepairCell
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport, report_text, reports_in
@@ -47,7 +47,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.lists(values(arguments[0]), max_size=2).map(tuple)
     if origin is tuple:
         return st.tuples(*map(values, arguments))
-    assert is_dataclass(kind) or kind in (OwedCell, PaidCell), kind
+    assert is_dataclass(kind) or kind in (DebtCell, RepairCell), kind
     return st.builds(kind, **{name: values(hint) for name, hint in get_type_hints(kind).items()})
 
 
@@ -70,4 +70,4 @@ def test_every_report_of_a_task_comes_back_equal(report: TaskReport) -> None:
 
 @given(values(Debt))
 def test_cells_of_debts_are_named_again(debt: Debt) -> None:
-    assert all(isinstance(cell, OwedCell) for cell in decode(Debt, encode(debt)).cells)
+    assert all(isinstance(cell, DebtCell) for cell in decode(Debt, encode(debt)).cells)

@@ -19,7 +19,7 @@ from tests.property.test_join_skipping import exact, skippings
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.model.codec import decode, encode_exactly
-from tidegate.model.debts import Debt, PaidCell, Payment
+from tidegate.model.debts import Debt, DebtRepair, RepairCell
 from tidegate.model.manifest import Manifest
 from tidegate.model.skip_plan import Skipping
 from tidegate.route.assignment import Assignment
@@ -55,18 +55,18 @@ def keeping_rows(skipping: Skipping) -> Skipping:
 
 
 @st.composite
-def payments(draw: st.DrawFn, debts: tuple[Debt, ...], often: int) -> dict[str, tuple[Payment, ...]]:
+def repairs(draw: st.DrawFn, debts: tuple[Debt, ...], often: int) -> dict[str, tuple[DebtRepair, ...]]:
     """Some cells of some debts, so often out of ten times, up to some lot."""
     made = []
     for debt in debts if often else ():
         if draw(st.integers(0, 9)) < often:
             until = draw(st.lists(st.sampled_from([0.0, 0.3, 0.6, 1.0]), min_size=1, max_size=5))
             cells = [
-                PaidCell(cell.window, cell.age, cell.paid, until[i % len(until)])
+                RepairCell(cell.window, cell.age, cell.repaired, until[i % len(until)])
                 for i, cell in enumerate(debt.cells)
-                if until[i % len(until)] > cell.paid
+                if until[i % len(until)] > cell.repaired
             ]
-            made.append(Payment(debt.batch, tuple(cells)))
+            made.append(DebtRepair(debt.batch, tuple(cells)))
     return {"join1": tuple(made)} if made else {}
 
 
@@ -108,13 +108,13 @@ def played(data: st.DataObject, join: PlainJoin, story: Story, apart: bool = Fal
             attempts=data.draw(st.sampled_from([1, 1, 2])),
             skipping={"join1": keeping_rows(data.draw(skippings(join.within)))},
             repair_bytes=PLENTY,
-            payments=data.draw(payments(engine.manifest.debts, often)),
-            pay_all=often > 2 and data.draw(st.integers(0, 9)) == 0,
+            repairs=data.draw(repairs(engine.manifest.debts, often)),
+            repair_all=often > 2 and data.draw(st.integers(0, 9)) == 0,
         )
         check_state(engine)
-    engine.run({}, repair_bytes=PLENTY, pay_all=True)
+    engine.run({}, repair_bytes=PLENTY, repair_all=True)
     assert not engine.manifest.debts
-    assert not engine.manifest.forgiven
+    assert not engine.manifest.written_off
     emitted = engine.emitted["join1"]
     engine.close()
     return emitted
@@ -194,18 +194,18 @@ def test_a_merge_keeps_the_rows_that_are_owed() -> None:
     engine = passed_over({stream: [(4, 1, 1, 0), (5, 1, 2, 0)] for stream in "ab"}, PLENTY)
     assert engine.manifest.settled_us["join1"] == 25
     assert any(piece.level for piece in engine.manifest.pieces)
-    engine.run({}, repair_bytes=PLENTY, pay_all=True)
+    engine.run({}, repair_bytes=PLENTY, repair_all=True)
     assert engine.emitted["join1"].total() == 16
     engine.close()
 
 
 def test_what_may_not_outlive_its_window_is_forgiven_and_told() -> None:
     engine = passed_over({stream: [(1, 1, 1, 0)] for stream in "ab"}, 0)
-    assert [debt.batch for debt in engine.manifest.forgiven] == [0, 1]
+    assert [debt.batch for debt in engine.manifest.written_off] == [0, 1]
     assert not engine.manifest.debts
     assert not engine.manifest.pieces
-    engine.run({}, repair_bytes=0, pay_all=True)
-    assert not engine.manifest.forgiven
+    engine.run({}, repair_bytes=0, repair_all=True)
+    assert not engine.manifest.written_off
     assert not engine.emitted["join1"]
     engine.close()
 
@@ -215,6 +215,6 @@ def test_a_run_without_repair_gives_up_what_was_owed_before() -> None:
     assert [debt.batch for debt in engine.manifest.debts] == [0, 1]
     assert engine.manifest.pieces
     engine.run({})
-    assert [debt.batch for debt in engine.manifest.forgiven] == [0, 1]
+    assert [debt.batch for debt in engine.manifest.written_off] == [0, 1]
     assert not engine.manifest.pieces
     engine.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import a_manifest, a_piece, a_range, alter, flipped
 
 from tidegate.errors import StateError
-from tidegate.model.debts import Debt, OwedCell
+from tidegate.model.debts import Debt, DebtCell
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.skip_plan import Skipping
@@ -42,11 +42,11 @@ def histories(draw: st.DrawFn) -> list[Manifest]:
 
 def _debt(operator: str, batch: int) -> Debt:
     skipping = Skipping(0.5, ((0.5,), (1.0,)))
-    return Debt(operator, batch, skipping, 1, ((0, 1), (2, 3)), (OwedCell(0, 0, 9, 1.5),))
+    return Debt(operator, batch, skipping, 1, ((0, 1), (2, 3)), (DebtCell(0, 0, 9, 1.5),))
 
 
 def _paid(debt: Debt) -> Debt:
-    return replace(debt, cells=tuple(cell._replace(paid=(cell.paid + 1) / 2) for cell in debt.cells))
+    return replace(debt, cells=tuple(cell._replace(repaired=(cell.repaired + 1) / 2) for cell in debt.cells))
 
 
 def _touched(piece: Piece, step: int) -> Piece:

@@ -101,7 +101,7 @@ def play(rates: list[int], delay_seconds: float, seed: int, trigger_seconds: flo
 def _measured(report: TaskReport) -> TaskReport:
     """On this machine rows cost time, and pairs next to none."""
     rows = sum(report.rows.offered) - sum(report.rows.late) - sum(report.rows.stale)
-    looked = 1e-5 * sum(map(join_shedding.looked_at, report.probes))
+    looked = 1e-5 * sum(map(join_shedding.probed_pairs, report.probes))
     return replace(report, seconds=replace(report.seconds, cpu=ROW_SECONDS * rows + looked, probing=looked))
 
 

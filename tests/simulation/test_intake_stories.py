@@ -69,7 +69,7 @@ class Feed:
 
 
 @dataclass
-class Told:
+class BatchOutcome:
     """One batch, as it went."""
 
     now: float
@@ -98,7 +98,7 @@ class Story:
     says: bool = True
 
 
-def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counter[Flat]]:
+def play(story: Story, seed: int = 3) -> tuple[list[BatchOutcome], Counter[Flat], Counter[Flat]]:
     """Batch after batch; what was found, and what there was to be found."""
     # Nothing here lets in the freshest rows alone.
     goal = GoalSettings(1.0, 2.0, trigger_seconds=1.0, freshest=frozenset())
@@ -118,7 +118,7 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
     came: dict[str, list[Row]] = {name: [] for name in feeds}
     #: Before anything is known: what fits in any case.
     limits: dict[str, int] = dict.fromkeys(feeds, max(1, 10 // story.unit))
-    done: list[Told] = []
+    done: list[BatchOutcome] = []
     now = begin
     for feed in feeds.values():
         feed.come(begin)
@@ -145,7 +145,9 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
         newest = [(feed.newest_us or 0) / SECOND for feed in feeds.values()]
         waiting = sum(len(feed.units) for feed in feeds.values())
         taken_rows = sum(map(len, rows.values()))
-        done.append(Told(now, seconds, taken_rows, waiting, max(newest) - min(newest), now - min(newest)))
+        done.append(
+            BatchOutcome(now, seconds, taken_rows, waiting, max(newest) - min(newest), now - min(newest))
+        )
         for name, some in rows.items():
             came[name] += some
         now += max(1.0, seconds)
@@ -156,7 +158,7 @@ def play(story: Story, seed: int = 3) -> tuple[list[Told], Counter[Flat], Counte
 
 
 def _measured(report: TaskReport, reading: float) -> TaskReport:
-    looked = 1e-5 * sum(map(join_shedding.looked_at, report.probes))
+    looked = 1e-5 * sum(map(join_shedding.probed_pairs, report.probes))
     rows = (1 - reading) * ROW_SECONDS * sum(report.rows.offered)
     return replace(report, seconds=replace(report.seconds, cpu=rows + looked, probing=looked))
 

@@ -13,7 +13,7 @@ from tests.simulation.rates import counts
 
 from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import overlap
-from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn, looked_at
+from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn, probed_pairs
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
@@ -95,7 +95,7 @@ def play(policy: str, rates: list[int], join: PlainJoin | None = None) -> list[B
 
 
 def _at_our_speed(report: TaskReport) -> TaskReport:
-    seconds = sum(map(looked_at, report.probes)) / PAIRS_PER_SECOND
+    seconds = sum(map(probed_pairs, report.probes)) / PAIRS_PER_SECOND
     return replace(report, seconds=replace(report.seconds, cpu=seconds, probing=seconds))
 
 

@@ -10,7 +10,7 @@ import pytest
 from tidegate_lab.bench.day.bars import OURS, WITHOUT_GOAL, day_bars, rows_of_report
 from tidegate_lab.bench.day.over_time import exact_from, fate_of, overdue, right_share
 from tidegate_lab.bench.day.plot import day_plot
-from tidegate_lab.bench.day.recorded import Recorded, Told, percentile, recorded
+from tidegate_lab.bench.day.recorded import BatchOutcome, Recorded, percentile, recorded
 from tidegate_lab.bench.day.telling import told_by_spark, told_by_tidegate
 from tidegate_lab.bench.day.turns import COLD_SECONDS, Second, seconds_of
 from tidegate_lab.workloads.day import CALM, SPIKE, TICK_SECONDS, Day, Segment
@@ -24,10 +24,10 @@ ROWS = np.full(DAY.ticks, 10)
 START = 1_000_000.0
 
 
-def batches(**changed: dict[int, float]) -> list[Told]:
+def batches(**changed: dict[int, float]) -> list[BatchOutcome]:
     """One a second that takes the two ticks before it, in 0.6 s; by number of the batch what is different."""
     plain = [
-        Told(number, START + number, START + number + 0.6, 20 if number else 10, 40, fraction=1.0)
+        BatchOutcome(number, START + number, START + number + 0.6, 20 if number else 10, 40, fraction=1.0)
         for number in range(int(DAY.seconds))
     ]
     for name, values in changed.items():
@@ -49,7 +49,7 @@ def found(skipped: dict[int, int] | None = None) -> dict[int, tuple[tuple[int, i
 
 
 def run(
-    told: list[Told] | None = None, results: dict[int, tuple[tuple[int, int, int], ...]] | None = None
+    told: list[BatchOutcome] | None = None, results: dict[int, tuple[tuple[int, int, int], ...]] | None = None
 ) -> Recorded:
     moments = [START + tick * TICK_SECONDS for tick in range(DAY.ticks)]
     rows = np.concatenate([ROWS[:-1], [0]])  # the last tick would need a batch of its own
@@ -69,14 +69,14 @@ def bar(id: str, one: Recorded, calm: Sequence[Second] = ()) -> tuple[float | No
 
 
 def test_rows_say_which_ticks_a_batch_took() -> None:
-    one = run([Told(0, START, START + 1, 10, 20), Told(1, START + 1, START + 2, 25, 50)])
+    one = run([BatchOutcome(0, START, START + 1, 10, 20), BatchOutcome(1, START + 1, START + 2, 25, 50)])
     assert one.batches[0].taken == ((0, 10),)
     assert one.batches[1].taken == ((1, 10), (2, 10), (3, 5))
     assert one.left_over()[:2] == [(3, 5), (4, 10)]
 
 
 def test_a_batch_without_rows_takes_nothing() -> None:
-    assert run([Told(0, START, START + 1, 0, 0)]).batches[0].taken == ()
+    assert run([BatchOutcome(0, START, START + 1, 0, 0)]).batches[0].taken == ()
 
 
 def test_waits_are_from_arrival_to_commit_and_the_cold_first_tick_does_not_count() -> None:
@@ -202,7 +202,7 @@ def test_a_second_of_rows_counts_where_one_warm_batch_took_it() -> None:
     took = [(number, 20, 0.5) for number in range(COLD_SECONDS + 1)]
     # Then a batch without rows, two of half a second each, and one of a whole second.
     took += [(10, 0, 0.1), (11, 10, 0.3), (12, 10, 0.3), (13, 20, 0.6)]
-    told = [Told(n, at, at + seconds, left, 2 * left) for n, (at, left, seconds) in enumerate(took)]
+    told = [BatchOutcome(n, at, at + seconds, left, 2 * left) for n, (at, left, seconds) in enumerate(took)]
     found = seconds_of(OURS, 100, told, rows)
     assert [one.number for one in found] == list(range(100, 100 + len(rows)))
     assert [one.batch_seconds for one in found] == [None] * COLD_SECONDS + [

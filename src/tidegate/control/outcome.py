@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tidegate.control.repair.debts import Needs, owed_after
+from tidegate.control.repair.debts import Needs, debts_after
 from tidegate.control.repair.write_off import within_limit, without_given_up
 from tidegate.control.watermarks import ClockSettings, advance
 from tidegate.model.graph import OperatorTraits
@@ -98,7 +98,9 @@ def manifest_after(
 
     is_dead = out_of_reach(plan, operators)
     # 1. What is owed. 2. All pieces that can still match or that a debt needs. 3. As far as bytes allow.
-    ledger = without_given_up(owed_after(before, plan, reports, operators), before.pieces, plan.shed.skipping)
+    ledger = without_given_up(
+        debts_after(before, plan, reports, operators), before.pieces, plan.shed.skipping
+    )
     needs = Needs(ledger.debts)
     pieces = after_batch(
         before.pieces, reports, plan.routing, lambda piece: is_dead(piece) and not needs.has(piece)
@@ -116,5 +118,5 @@ def manifest_after(
         pieces=pieces,
         control=before.control,
         debts=ledger.debts,
-        forgiven=ledger.forgiven,
+        written_off=ledger.written_off,
     )

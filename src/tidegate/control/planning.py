@@ -22,7 +22,7 @@ from typing import Any
 
 from tidegate.control.merging import choose_merges
 from tidegate.control.watermarks import unheard
-from tidegate.model.debts import Payment
+from tidegate.model.debts import DebtRepair
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
@@ -82,19 +82,19 @@ def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator
     settle_us = _settle(manifest, operators)
     frees = any(_frees(operators[name], manifest, at_us) for name, at_us in settle_us.items())
     return (
-        replace(plan, settle_us=settle_us, rewrites=Rewrites(), repair=replace(plan.repair, payments={}))
+        replace(plan, settle_us=settle_us, rewrites=Rewrites(), repair=replace(plan.repair, repairs={}))
         if frees
         else None
     )
 
 
-def paying_plan(plan: Plan, manifest: Manifest, payments: Mapping[str, tuple[Payment, ...]]) -> Plan:
+def repair_plan(plan: Plan, manifest: Manifest, repairs: Mapping[str, tuple[DebtRepair, ...]]) -> Plan:
     """The plan of another pass without rows that pays what is owed."""
     return replace(
         plan,
         settle_us=dict(manifest.settled_us),
         rewrites=Rewrites(),
-        repair=replace(plan.repair, payments=payments),
+        repair=replace(plan.repair, repairs=repairs),
     )
 
 

@@ -129,7 +129,7 @@ class StreamingQuery:
         """
         if self._inner is None:
             return
-        self._pay_at_the_end()
+        self._repair_on_stop()
         self._stopping.set()
         # Spark stops by cancelling whatever runs. A batch that runs tells Spark to stop when it is done.
         if self._in_batch.acquire(blocking=False):
@@ -139,7 +139,7 @@ class StreamingQuery:
                 self._in_batch.release()
         self._ended.wait()
 
-    def _pay_at_the_end(self) -> None:
+    def _repair_on_stop(self) -> None:
         """Wait until a batch has paid what is owed, where that was left for the end."""
         engine = self._engine
         if engine is None or engine.settings.repair is None or engine.settings.repair.when != AT_THE_END:

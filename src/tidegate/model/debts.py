@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tidegate.model.skip_plan import Skipping
 
 
-class OwedCell(NamedTuple):
+class DebtCell(NamedTuple):
     """Pairs of one batch's rows with one basic window, by age, that were left out. A tuple: they are many."""
 
     #: Side of the stored rows, and age of their basic window seen from the rows of the batch.
@@ -18,7 +18,7 @@ class OwedCell(NamedTuple):
     comparisons: int
     matches: float
     #: Rows of the batch whose lot lies below this have been made up for.
-    paid: float = 0.0
+    repaired: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,18 @@ class Debt:
     #: Per side: first and last time of the stored rows that are needed to pay it.
     spans: tuple[tuple[int, int], tuple[int, int]]
     #: What is still owed.
-    cells: tuple[OwedCell, ...]
+    cells: tuple[DebtCell, ...]
 
     @property
     def comparisons(self) -> float:
-        return sum((1 - cell.paid) * cell.comparisons for cell in self.cells)
+        return sum((1 - cell.repaired) * cell.comparisons for cell in self.cells)
 
     @property
     def matches(self) -> float:
-        return sum((1 - cell.paid) * cell.matches for cell in self.cells)
+        return sum((1 - cell.repaired) * cell.matches for cell in self.cells)
 
 
-class PaidCell(NamedTuple):
+class RepairCell(NamedTuple):
     """A cell of a debt, for the rows of its batch whose lots lie in [since, until)."""
 
     window: int
@@ -56,8 +56,8 @@ class PaidCell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Payment:
+class DebtRepair:
     """What one batch makes up for of the debt of an earlier one."""
 
     batch: int
-    cells: tuple[PaidCell, ...]
+    cells: tuple[RepairCell, ...]

@@ -39,4 +39,4 @@ class Manifest:
     control: Mapping[str, Any] = field(default_factory=dict)
     #: Work that joins still owe, oldest first, and what was given up in this batch.
     debts: tuple[Debt, ...] = ()
-    forgiven: tuple[Debt, ...] = ()
+    written_off: tuple[Debt, ...] = ()

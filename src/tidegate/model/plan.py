@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.model.debts import Payment
+from tidegate.model.debts import DebtRepair
 from tidegate.model.routing import Cut, Routing
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US
@@ -38,9 +38,9 @@ class RepairPlan:
     #: What is skipped becomes debt, and so many bytes may outlive their windows for it; None: it is lost.
     bytes_max: int | None = None
     #: Per operator: skipped pairs of earlier batches that this batch repairs.
-    payments: Mapping[str, tuple[Payment, ...]] = field(default_factory=dict)
+    repairs: Mapping[str, tuple[DebtRepair, ...]] = field(default_factory=dict)
     #: True: after the rows, every debt is repaired, because no other batch may come to do it.
-    pay_all: bool = False
+    repair_all: bool = False
 
 
 @dataclass(frozen=True)

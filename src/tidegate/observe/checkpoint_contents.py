@@ -221,7 +221,7 @@ def debt_rows(contents: Contents) -> list[Row]:
     manifest = contents.manifest
     if manifest is None:
         return []
-    owed = [(debt, "owed") for debt in manifest.debts] + [(debt, "forgiven") for debt in manifest.forgiven]
+    owed = [(debt, "owed") for debt in manifest.debts] + [(debt, "forgiven") for debt in manifest.written_off]
     return [
         {
             "operator": debt.operator,

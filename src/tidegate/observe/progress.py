@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidegate.control.actuators.join_shedding import looked_at
+from tidegate.control.actuators.join_shedding import probed_pairs
 from tidegate.model.codec import to_plain
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -76,7 +76,7 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
 def _window(reports: Sequence[TaskReport], name: str, window: int) -> dict[str, Any]:
     """Pairs of one window: in reach, looked at and skipped; r of this window is looked at / in reach."""
     looks = [report.probes[window] for report in reports if report.operator == name and report.probes]
-    candidates, looked = sum(sum(one.candidates) for one in looks), sum(looked_at(one) for one in looks)
+    candidates, looked = sum(sum(one.candidates) for one in looks), sum(probed_pairs(one) for one in looks)
     return {
         "in_reach": candidates,
         "looked_at": looked,

@@ -79,7 +79,7 @@ def debts_told(
             "matches": sum(report.repaired.matches for report in reports),
             "cpu_seconds": sum(report.repaired.cpu_seconds for report in reports),
         },
-        "forgiven": [debt_told(debt) for debt in after.forgiven],
+        "forgiven": [debt_told(debt) for debt in after.written_off],
     }
 
 

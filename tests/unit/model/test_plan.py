@@ -7,7 +7,7 @@ import pytest
 from tests.unit.state.samples import a_manifest, a_piece, a_plan, a_range
 
 from tidegate.model.codec import decode, encode, encode_exactly
-from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
+from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
@@ -59,7 +59,7 @@ def a_report() -> TaskReport:
 
 def a_debt(batch: int) -> Debt:
     skipping = Skipping(0.5, ((1.0, 0.5), (0.0, 1.0)), explore_share=0.1, filled_us=(3, END_US))
-    cells = (OwedCell(0, 1, 100, 2.5), OwedCell(1, 0, 7, 0.0, paid=0.5))
+    cells = (DebtCell(0, 1, 100, 2.5), DebtCell(1, 0, 7, 0.0, repaired=0.5))
     return Debt("near", batch, skipping, 9, ((1, 2), (END_US, BEGINNING_US)), cells)
 
 
@@ -67,10 +67,10 @@ def a_debt(batch: int) -> Debt:
 
 
 def test_a_plan_comes_back_equal_from_json() -> None:
-    payment = Payment(2, (PaidCell(0, 1, 0.0, 0.5), PaidCell(1, 0, 0.25, 1.0)))
+    payment = DebtRepair(2, (RepairCell(0, 1, 0.0, 0.5), RepairCell(1, 0, 0.25, 1.0)))
     plan = replace(a_plan(5), flush=True, settle_after=True, settle_us={"near": END_US})
     plan = replace(
-        plan, repair=replace(plan.repair, bytes_max=7, payments={"near": (payment,)}, pay_all=True)
+        plan, repair=replace(plan.repair, bytes_max=7, repairs={"near": (payment,)}, repair_all=True)
     )
     assert decode(Plan, encode(plan)) == plan
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.model.debts import Debt, OwedCell
+from tidegate.model.debts import Debt, DebtCell
 from tidegate.model.manifest import Manifest, StreamClock
 from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.plan import Plan
@@ -109,11 +109,11 @@ def test_the_last_batches_are_the_newest() -> None:
 
 def test_debts_are_listed_with_what_is_left_of_them_and_what_was_given_up() -> None:
     left, right = (1_000_000, 2_000_000), (END_US, BEGINNING_US)
-    cells = (OwedCell(0, 1, 100, 3.0, paid=0.5), OwedCell(1, 0, 10, 1.0))
+    cells = (DebtCell(0, 1, 100, 3.0, repaired=0.5), DebtCell(1, 0, 10, 1.0))
     owed = Debt("near", 2, Skipping(0.5, ((0.5,), (0.5,))), 0, (left, right), cells)
     found = contents()
     assert found.manifest is not None
-    manifest = replace(found.manifest, debts=(owed,), forgiven=(replace(owed, batch=1),))
+    manifest = replace(found.manifest, debts=(owed,), written_off=(replace(owed, batch=1),))
     first, second = debt_rows(replace(found, manifest=manifest))
     assert (first["operator"], first["batch"], first["state"]) == ("near", 2, "owed")
     assert (first["comparisons"], first["matches"], first["cells"]) == (60, 2.5, 2)

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery as SparkQuery
 import tidegate as tg
 from tidegate.driver.streaming_query import StreamingQuery
 from tidegate_lab.bench.day.feed import BITS, SETS, STREAMS, Feed
-from tidegate_lab.bench.day.recorded import Told
+from tidegate_lab.bench.day.recorded import BatchOutcome
 from tidegate_lab.bench.day.telling import told_by_spark, told_by_tidegate
 from tidegate_lab.workloads.day import COMMON, Day
 from tidegate_lab.workloads.day_answer import CHECKSUM_SQL
@@ -52,7 +52,7 @@ class Running(Protocol):
 
     def is_active(self) -> bool: ...
 
-    def told(self) -> list[Told]: ...
+    def told(self) -> list[BatchOutcome]: ...
 
     def taken(self) -> int:
         """Left rows so far."""
@@ -161,7 +161,7 @@ class _Tidegate:
     def is_active(self) -> bool:
         return self.query.is_active
 
-    def told(self) -> list[Told]:
+    def told(self) -> list[BatchOutcome]:
         return [told_by_tidegate(progress) for progress in self.query.recent_progress]
 
     def taken(self) -> int:
@@ -181,7 +181,7 @@ class _Spark:
     def is_active(self) -> bool:
         return bool(self.query.isActive)
 
-    def told(self) -> list[Told]:
+    def told(self) -> list[BatchOutcome]:
         return [told_by_spark(progress) for progress in self.query.recentProgress]
 
     def taken(self) -> int:

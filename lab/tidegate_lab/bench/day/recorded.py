@@ -20,7 +20,7 @@ from tidegate_lab.workloads.day import Day
 
 
 @dataclass(frozen=True)
-class Told:
+class BatchOutcome:
     """What an engine says of one of its batches."""
 
     number: int
@@ -53,7 +53,7 @@ class Told:
 class Batch:
     """One batch of a day."""
 
-    told: Told
+    told: BatchOutcome
     #: Which ticks it took, and how many left rows of each.
     taken: tuple[tuple[int, int], ...]
     #: Which ticks its results belong to: tick, results, checksum.
@@ -125,7 +125,7 @@ def recorded(
     day: Day,
     moments: Sequence[float],
     tick_rows: NDArray[np.int64],
-    told: Iterable[Told],
+    told: Iterable[BatchOutcome],
     found: dict[int, tuple[tuple[int, int, int], ...]],
     stopped: float,
     tick_seconds: float,

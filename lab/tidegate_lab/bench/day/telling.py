@@ -7,16 +7,16 @@ from datetime import datetime
 from typing import Any
 
 from tidegate_lab.bench.day.feed import STREAMS
-from tidegate_lab.bench.day.recorded import Told
+from tidegate_lab.bench.day.recorded import BatchOutcome
 
 
-def told_by_tidegate(progress: Mapping[str, Any]) -> Told:
+def told_by_tidegate(progress: Mapping[str, Any]) -> BatchOutcome:
     """A batch of this engine, of any version: what a version does not tell is nothing."""
     shed = progress["shed"].get("join1", {})
     seconds = progress["balance"]["join1"]["seconds"]
     debts = progress.get("debts") or {}
     fraction, timings = shed.get("fraction"), progress.get("timings", {})
-    return Told(
+    return BatchOutcome(
         progress["batch"],
         progress["started"],
         progress["started"] + progress["duration_seconds"],
@@ -37,13 +37,13 @@ def told_by_tidegate(progress: Mapping[str, Any]) -> Told:
     )
 
 
-def told_by_spark(progress: Any) -> Told:
+def told_by_spark(progress: Any) -> BatchOutcome:
     """A batch of Spark's own engine; one that only moves the watermark has no rows."""
     began = datetime.fromisoformat(progress["timestamp"]).timestamp()
     # A file source describes itself as FileStreamSource[file:/…/left].
     left = next(one for one in progress["sources"] if one["description"].rstrip("]").endswith(STREAMS[0]))
     late = sum(int(one["numRowsDroppedByWatermark"]) for one in progress["stateOperators"])
-    return Told(
+    return BatchOutcome(
         int(progress["batchId"]),
         began,
         began + int(progress["durationMs"]["triggerExecution"]) / 1000,

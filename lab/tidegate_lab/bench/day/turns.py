@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 
 from tidegate_lab.bench.day.contenders import Running, Sink, Start
 from tidegate_lab.bench.day.feed import Feed, prepare
-from tidegate_lab.bench.day.recorded import Told
+from tidegate_lab.bench.day.recorded import BatchOutcome
 from tidegate_lab.bench.day.run import Say, session_of_bench
 from tidegate_lab.workloads.day import TICK_SECONDS, Day
 
@@ -70,7 +70,7 @@ def take_turns(day: Day, contenders: Mapping[str, Start], temp: Path | None, say
     return found
 
 
-def seconds_of(contender: str, first: int, told: Sequence[Told], rows: Sequence[int]) -> list[Second]:
+def seconds_of(contender: str, first: int, told: Sequence[BatchOutcome], rows: Sequence[int]) -> list[Second]:
     """A turn: every second of its rows with the batch that took it. `rows`: left ones by second."""
     found, taken, ends = [], 0, list(accumulate(rows))
     for batch in told:
@@ -84,7 +84,7 @@ def seconds_of(contender: str, first: int, told: Sequence[Told], rows: Sequence[
     return found
 
 
-def _taken(running: Running, feed: Feed, numbers: Sequence[int]) -> list[Told]:
+def _taken(running: Running, feed: Feed, numbers: Sequence[int]) -> list[BatchOutcome]:
     """Let a query take some seconds of rows, and stop it."""
     given = 0
     try:

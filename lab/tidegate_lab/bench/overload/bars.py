@@ -61,7 +61,7 @@ def rows_of_report(alone: Run, together: Mapping[str, Run]) -> list[dict[str, An
 
 def work_offered(held: list[Batch]) -> float | None:
     """Work offered over work done: pairs in reach over pairs looked at."""
-    looked = sum(b.looked_at for b in held)
+    looked = sum(b.probed_pairs for b in held)
     return sum(b.candidates for b in held) / looked if looked else None
 
 

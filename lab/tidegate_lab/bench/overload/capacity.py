@@ -27,7 +27,7 @@ def rush_rate(times: float, seed: int, temp: Path | None, say: Callable[[str], N
     story = Story(GUESSED_RATE, GUESSED_RATE, CALM_SECONDS, RUSH_SECONDS, seed=seed)
     run = play(story, ["partial"], "2 seconds", temp, say)["partial"]
     held = run.rush(SETTLED_SECONDS - CALM_SECONDS)
-    fits = median(b.looked_at / max(1.0, b.seconds) for b in held)
+    fits = median(b.probed_pairs / max(1.0, b.seconds) for b in held)
     rate = sqrt(times * fits / (2 * WINDOW_SECONDS))
     say(f"{fits / 1e6:,.0f} M pairs a second fit; {times:g} times as many: {rate:,.0f} rows/s of each stream")
     return rate

@@ -43,7 +43,7 @@ class Batch:
     #: r in force, pairs in reach and pairs looked at.
     fraction: float
     candidates: int
-    looked_at: int
+    probed_pairs: int
     outputs: int
 
     @property
@@ -171,7 +171,7 @@ def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> li
                 waits=tuple((done - arrived[tick], int(feed.rows[tick])) for tick in ticks),
                 fraction=shed["fraction"],
                 candidates=sum(window["in_reach"] for window in shed["windows"]),
-                looked_at=sum(window["looked_at"] for window in shed["windows"]),
+                probed_pairs=sum(window["looked_at"] for window in shed["windows"]),
                 outputs=progress["emitted"]["join1"],
             )
         )

@@ -88,7 +88,7 @@ def played(scenario: Scenario, seed: int) -> Outcome:
     told, true = [], 0
     for window in (0, 1):
         stored, new = (_sorted(*streams[side], new=side != window) for side in (window, 1 - window))
-        counts, all_pairs = _looked(within, skipping, window, stored, new, seed)
+        counts, all_pairs = _probed_counts(within, skipping, window, stored, new, seed)
         told.append(counts)
         true += all_pairs
     found = int(sum(sum(one.chosen_matches) + sum(one.explored_matches) for one in told))
@@ -120,7 +120,7 @@ def _sorted(codes: NDArray[np.uint64], times: NDArray[np.int64], *, new: bool) -
     return codes[order], times[order]
 
 
-def _looked(
+def _probed_counts(
     within: Within, skipping: Skipping, window: int, stored: Rows, new: Rows, seed: int
 ) -> tuple[ProbeCounts, int]:
     """What new rows looked at and found, and how many pairs there are."""

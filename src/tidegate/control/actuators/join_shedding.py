@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 #: Per join and part of a window (`cell_number`): what the pairs found there are worth.
 Worth = Mapping[str, Mapping[int, float]]
 #: What exploring rows looked at and found, per window, and what all others did.
-Looked = tuple[tuple[AgeCounts, AgeCounts], tuple[AgeCounts, AgeCounts]]
+Probed = tuple[tuple[AgeCounts, AgeCounts], tuple[AgeCounts, AgeCounts]]
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,9 @@ def learn(
         name: work_ahead(JoinShape(operators[name]), before, after, name, growth, reports)
         for name in settings.joins
     }
-    looked = {name: _looked(reports, name, JoinShape(operators[name])) for name in settings.joins}
+    probed = {name: _probed_counts(reports, name, JoinShape(operators[name])) for name in settings.joins}
     for name, values in (worth or {}).items():
-        looked[name] = _valued(looked[name], values)
+        probed[name] = _valued(probed[name], values)
     load = batch_load(rows, time.busy_seconds, settings.batch_seconds)
     # A batch without rows says nothing about what rows cost, and one on cold workers nothing that lasts.
     if rows and not time.cold and not given:
@@ -170,7 +170,7 @@ def learn(
         known = (known_of(settings, before, "policies") or {}).get(name)
         policy = policy_of(settings.shed, JoinShape(operators[name]), given.get(name, rule.fraction), known)
         if rows:
-            policy.adapt(Telemetry(load, *_teaching(plan, name, looked[name]), work=works[name]))
+            policy.adapt(Telemetry(load, *_teaching(plan, name, probed[name]), work=works[name]))
         policies[name] = policy.snapshot()
     return {
         "kind": kind_of(settings.shed),
@@ -260,32 +260,32 @@ def offered_to(reports: Sequence[TaskReport], name: str, side: int) -> int:
     return sum(report.rows.offered[side] for report in reports if report.operator == name)
 
 
-def _valued(looked: Looked, worth: Mapping[int, float]) -> Looked:
+def _valued(probed: Probed, worth: Mapping[int, float]) -> Probed:
     """Matches by what they are worth, in units of an average match of the batch.
 
     So a batch counts as much evidence as it has matches, whatever a match is worth.
     """
-    found = sum(float(counts.matches.sum()) for pair in looked for counts in pair)
+    found = sum(float(counts.matches.sum()) for pair in probed for counts in pair)
     average = sum(worth.values()) / found if found else 0.0
-    values = [[np.zeros(counts.matches.size) for counts in pair] for pair in looked]
+    values = [[np.zeros(counts.matches.size) for counts in pair] for pair in probed]
     for number, value in worth.items():
         window, exploring, age = cell_of(number)
         values[0 if exploring else 1][window][age] = value / average if average else 0.0
     full, chosen = (
         (AgeCounts(left, pair[LEFT].comparisons), AgeCounts(right, pair[RIGHT].comparisons))
-        for (left, right), pair in zip(values, looked, strict=True)
+        for (left, right), pair in zip(values, probed, strict=True)
     )
     return full, chosen
 
 
-def _looked(reports: Sequence[TaskReport], name: str, shape: JoinShape) -> Looked:
+def _probed_counts(reports: Sequence[TaskReport], name: str, shape: JoinShape) -> Probed:
     """What was looked at and found, per window."""
     mine = [report.probes for report in reports if report.operator == name and report.probes]
 
     def counts(window: int, seen: str, found: str) -> AgeCounts:
         def total(field: str) -> NDArray[Any]:
             zero = np.zeros(shape.ages[window])
-            return np.asarray(np.sum([zero, *(getattr(looks[window], field) for looks in mine)], axis=0))
+            return np.asarray(np.sum([zero, *(getattr(probes[window], field) for probes in mine)], axis=0))
 
         return AgeCounts(total(found), total(seen))
 
@@ -293,19 +293,19 @@ def _looked(reports: Sequence[TaskReport], name: str, shape: JoinShape) -> Looke
     return full, (counts(LEFT, "chosen", "chosen_matches"), counts(RIGHT, "chosen", "chosen_matches"))
 
 
-def _teaching(plan: Plan, name: str, looked: Looked) -> Looked:
+def _teaching(plan: Plan, name: str, probed: Probed) -> Probed:
     """What says something about basic windows: not what rows found because they knew where to look."""
     if not chooses_by_content(plan, name):
-        return looked
-    left, right = (AgeCounts(np.zeros_like(c.matches), np.zeros_like(c.comparisons)) for c in looked[1])
-    return looked[0], (left, right)
+        return probed
+    left, right = (AgeCounts(np.zeros_like(c.matches), np.zeros_like(c.comparisons)) for c in probed[1])
+    return probed[0], (left, right)
 
 
 def comparisons_of(report: TaskReport) -> int:
     """The comparisons that an instance worked for: those made, or what rows that choose are charged for."""
-    return report.work.charged or sum(map(looked_at, report.probes))
+    return report.work.charged or sum(map(probed_pairs, report.probes))
 
 
-def looked_at(looks: ProbeCounts) -> int:
+def probed_pairs(probes: ProbeCounts) -> int:
     """Pairs that rows looked at, exploring or not."""
-    return sum(looks.chosen) + sum(looks.explored)
+    return sum(probes.chosen) + sum(probes.explored)

@@ -174,11 +174,11 @@ def _learnt(
     known = known or {"paces": [], "moves_us": [], "delays_us": []}
     if moved_us is None or elapsed_us <= 0:
         return {**known}
-    told = delays(spans, stale, newest_us, moved_us, known["delays_us"]) if len(spans) else []
+    measured = delays(spans, stale, newest_us, moved_us, known["delays_us"]) if len(spans) else []
     return {
         "paces": [*known["paces"], moved_us / elapsed_us][-_KEPT:],
         "moves_us": [*known["moves_us"], moved_us][-_KEPT:],
-        "delays_us": told or known["delays_us"],
+        "delays_us": measured or known["delays_us"],
     }
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Moments of the next batch for which the rows in reach are counted.
 _MOMENTS = 4
 #: Fewer pairs than this say nothing about which part of them meets, and no part is larger than this.
-_TELLING, _MOST = 1e4, 1.5
+_INFORMATIVE, _MOST = 1e4, 1.5
 
 
 def work_ahead(
@@ -86,7 +86,7 @@ def _met(
 
 def _part(met: float, would: float) -> float:
     # Joins that do not count what is in reach are taken to meet all of it.
-    return min(met / would, _MOST) if would >= _TELLING and met else 1.0
+    return min(met / would, _MOST) if would >= _INFORMATIVE and met else 1.0
 
 
 def _pieces(manifest: Manifest, name: str) -> list[Piece]:

@@ -202,7 +202,7 @@ def watches_keys(settings: BalanceSettings, manifest: Manifest, loads: Mapping[s
     return placed or any(load.unevenness > UNEVEN for groups in loads.values() for load in groups)
 
 
-def looks_first(settings: BalanceSettings, manifest: Manifest) -> tuple[str, ...]:
+def scans_keys_first(settings: BalanceSettings, manifest: Manifest) -> tuple[str, ...]:
     """Joins for which somebody wants to know the keys of the next batch before any row is stored."""
     holds = {piece.operator for piece in manifest.pieces}
     return tuple(

@@ -78,7 +78,7 @@ def learn(
     limits = coming.intake.limits(fits) if seen.teaches and coming.wanted else {}
     if limits:
         goal.expect(decided, min(1.0, coming.intake.let_in(limits) / coming.wanted))
-    told = {"waiting": coming.intake.waiting, "wanted": coming.wanted, "limits": limits}
+    metrics = {"waiting": coming.intake.waiting, "wanted": coming.wanted, "limits": limits}
     learnt: dict[str, Any] = {
         CONTROL: {
             "one": goal.snapshot(),
@@ -87,7 +87,7 @@ def learn(
             # A batch that says nothing of them changes nothing, not even for another run.
             LIMITS: limits or known.get(LIMITS, {}),
             "levels": dict(decided.levels),
-            "told": {**_told(settings, decided, after), **told},
+            "told": {**_metrics(settings, decided, after), **metrics},
         }
     }
     if settings.freshest:
@@ -194,8 +194,8 @@ def _reports_of_joins(settings: KeepSettings, reports: Sequence[TaskReport]) -> 
 def _took(instances: Sequence[TaskReport], cores: int) -> Took:
     """The time of a join, and the part of it that went to pairs."""
     cpu_seconds = [one.seconds.cpu for one in instances]
-    looking = sum(one.seconds.probing for one in instances) / max(sum(cpu_seconds), 1e-9)
-    return Took.of(wall_seconds(cpu_seconds, cores), looking)
+    probing = sum(one.seconds.probing for one in instances) / max(sum(cpu_seconds), 1e-9)
+    return Took.of(wall_seconds(cpu_seconds, cores), probing)
 
 
 def what_fits(goal: GoalSettings, decided: Decided, coming: Coming, most: float) -> Fits:
@@ -228,9 +228,9 @@ def _keeps_up(goal: GoalSettings, decided: Decided, coming: Coming) -> float:
     return min(longest, decided.fixed / (1 - each * rate)) if each * rate < 1 else longest
 
 
-def _told(settings: KeepSettings, decided: Decided, after: Manifest) -> dict[str, Any]:
+def _metrics(settings: KeepSettings, decided: Decided, after: Manifest) -> dict[str, Any]:
     """For telemetry: what is expected, what is lost, and what cannot be kept."""
     said = warnings(settings.goal, decided)
     if settings.overload is not None and settings.overload.state_bytes is not None:
         said += state_warnings(sum(map(piece_bytes, after.pieces)), settings.overload.state_bytes)
-    return {**decided.told(), "warnings": said}
+    return {**decided.metrics(), "warnings": said}

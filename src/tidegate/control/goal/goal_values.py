@@ -93,7 +93,7 @@ class Decided:
     predicted: float | None = None
     took: float | None = None
 
-    def told(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """For telemetry."""
         # Plain values all of them: nothing that `asdict` would have to copy, in every batch.
         return dict(vars(self))

@@ -20,7 +20,7 @@ from typing import Any
 from tidegate.errors import FlowError
 
 #: Easing that is taken back within so many batches was too early; without that for so many, all is forgiven.
-_TOO_EARLY, _FORGIVEN = 25, 60
+_TOO_EARLY, _RESET = 25, 60
 #: A little time to spare must last so many times as long as more of it; below this part used, it is much.
 _LITTLE, _MUCH = 3, 0.75
 #: Weight of the last batch in the mean that is judged.
@@ -58,7 +58,7 @@ class Patience:
         #: Batches in a row that would have had time for everything.
         self._fitted = 0
         #: Batches since levels were eased.
-        self._since = _FORGIVEN
+        self._since = _RESET
         #: What batches use, since levels last changed; None: nothing is known yet.
         self._used: float | None = None
 
@@ -75,7 +75,7 @@ class Patience:
         self._fitted = self._fitted + 1 if whole < self.settings.rest_above else 0
         used = used if self._used is None else self._used + _NEWS * (used - self._used)
         self._used = used
-        if self._since > _FORGIVEN:
+        if self._since > _RESET:
             self._needed = self.settings.first
         self._spare = self._spare + 1 if used < self.settings.keep_above else 0
         self._little = self._little + 1 if used < self.settings.rest_above else 0

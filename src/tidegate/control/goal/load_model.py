@@ -38,45 +38,45 @@ if TYPE_CHECKING:
 class Took:
     """Seconds of a measured operator: for pairs (or all it does), and for rows where it tells them apart."""
 
-    looking: float
+    probing: float
     keeping: float = 0.0
 
     @classmethod
-    def of(cls, seconds: float, looking_part: float) -> Took:
-        return cls(looking_part * seconds, (1 - looking_part) * seconds)
+    def of(cls, seconds: float, probing_part: float) -> Took:
+        return cls(probing_part * seconds, (1 - probing_part) * seconds)
 
     @property
     def seconds(self) -> float:
-        return self.looking + self.keeping
+        return self.probing + self.keeping
 
 
 class _Measured:
     """What one operator costs, by what it says that it took."""
 
     def __init__(self, settings: CostSettings) -> None:
-        self.looking, self.keeping = CostModel(settings), CostModel(settings)
+        self.probing, self.keeping = CostModel(settings), CostModel(settings)
 
     @property
     def fixed(self) -> float:
-        return self.looking.fixed + self.keeping.fixed
+        return self.probing.fixed + self.keeping.fixed
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        rates: NDArray[np.float64] = self.looking.rates + self.keeping.rates
+        rates: NDArray[np.float64] = self.probing.rates + self.keeping.rates
         return rates
 
     def observe(self, effort: Effort, took: Took, scale: float) -> None:
-        self.looking.observe(effort, scale * took.looking)
+        self.probing.observe(effort, scale * took.probing)
         if took.keeping:
             self.keeping.observe(Effort(effort.rows), scale * took.keeping)
 
     def snapshot(self) -> dict[str, Any]:
-        return {"looking": self.looking.snapshot(), "keeping": self.keeping.snapshot()}
+        return {"looking": self.probing.snapshot(), "keeping": self.keeping.snapshot()}
 
     @classmethod
     def restore(cls, raw: Mapping[str, Any], settings: CostSettings) -> _Measured:
         restored = cls(settings)
-        restored.looking = CostModel.restore(raw["looking"], settings)
+        restored.probing = CostModel.restore(raw["looking"], settings)
         restored.keeping = CostModel.restore(raw["keeping"], settings)
         return restored
 

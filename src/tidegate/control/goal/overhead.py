@@ -48,7 +48,7 @@ class Overhead:
         self._sizes: dict[int, list[_Batch]] = {}
         self._last: list[_Batch] = []
         #: Seconds of a row as sizes told it; None before they did.
-        self._told: float | None = None
+        self._learnt: float | None = None
         #: Seconds of the last batches without rows.
         self._empty: list[float] = []
 
@@ -58,8 +58,8 @@ class Overhead:
         if not self._last:
             return 0.0
         rows, seconds = self._middles()[-1]
-        told = self._guessed(rows, seconds) if self._told is None else self._told
-        return told if told * rows > _MATTERS * seconds else 0.0
+        per_row = self._guessed(rows, seconds) if self._learnt is None else self._learnt
+        return per_row if per_row * rows > _MATTERS * seconds else 0.0
 
     @property
     def most_rows(self) -> float:
@@ -111,7 +111,7 @@ class Overhead:
         mean = fmean(sizes, weights)
         pulls = [weight * (rows - mean) for rows, weight in zip(sizes, weights, strict=True)]
         rise = sum(pull * seconds for pull, (_, seconds) in zip(pulls, middles, strict=True))
-        self._told = max(
+        self._learnt = max(
             0.0, rise / sum(pull * (rows - mean) for pull, rows in zip(pulls, sizes, strict=True))
         )
 
@@ -119,7 +119,7 @@ class Overhead:
         return {
             "sizes": {str(size): [list(one) for one in some] for size, some in self._sizes.items()},
             "last": [list(one) for one in self._last],
-            "told": self._told,
+            "told": self._learnt,
             "empty": self._empty,
         }
 
@@ -128,6 +128,6 @@ class Overhead:
         restored = cls()
         restored._sizes = {int(size): [tuple(one) for one in some] for size, some in raw["sizes"].items()}
         restored._last = [tuple(one) for one in raw["last"]]
-        restored._told = raw["told"]
+        restored._learnt = raw["told"]
         restored._empty = list(raw.get("empty", []))
         return restored

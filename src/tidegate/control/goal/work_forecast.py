@@ -97,8 +97,8 @@ def foreseen(
         values = None if by_age is None else np.concatenate(by_age)
         mine = [report for report in reports if report.operator == name]
         matches = sum(report.work.matches for report in mine)
-        looked = sum(map(comparisons_of, mine))
-        outputs = float(values @ work) if values is not None else work.sum() * matches / max(1, looked)
+        probed = sum(map(comparisons_of, mine))
+        outputs = float(values @ work) if values is not None else work.sum() * matches / max(1, probed)
         read = sum(report.state.bytes_read for report in mine)
         effort = Effort(growth * sum(rows), float(work.sum()), outputs, growth * read)
         bend = bend_after(before, plan, reports, name) if name in settings.by_content else None
@@ -239,11 +239,11 @@ def efforts_of(settings: KeepSettings, ran: Ran) -> dict[str, Effort]:
     """By operator: what it did."""
     parts: dict[str, list[Effort]] = {}
     for report in ran.reports:
-        looked = join_shedding.comparisons_of(report)
+        probed = join_shedding.comparisons_of(report)
         rows = sum(report.rows.offered) - sum(report.rows.dropped) - sum(report.rows.stale)
         # What is paid comes out, too, and only of joins whose every row is a match.
         outputs = report.work.matches or (0 if report.repaired.matches else report.emitted)
-        done = Effort(rows, looked or report.work.comparisons, outputs, report.state.bytes_read)
+        done = Effort(rows, probed or report.work.comparisons, outputs, report.state.bytes_read)
         if report.operator in settings.approximate:
             # As in front of a match: every row is looked at, some are kept.
             done = Effort(sum(report.rows.offered), rows, outputs, report.state.bytes_read)

@@ -39,7 +39,7 @@ UPSTREAM, EARLIER = "upstream", "earlier_batches"
 #: For these a row is missing in the state, where later ones would have met it.
 _MISSING_IN_STATE = {RANDOM_DROP, STALE, WINDOW_REDUCTION, UPSTREAM}
 #: Rows that go for these make no operator lack results: windows are missing, or estimated, as a whole.
-_TOLD_OTHERWISE = (WINDOW_DROP, SAMPLING)
+_REPORTED_OTHERWISE = (WINDOW_DROP, SAMPLING)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def losses_of(
         for reader, line in lines.items():
             if reader.operator == name:
                 shed = (reason for reason, rows in line.shed.items() if rows)
-                mine.update(reason for reason in shed if reason not in _TOLD_OTHERWISE)
+                mine.update(reason for reason in shed if reason not in _REPORTED_OTHERWISE)
                 mine.update({UPSTREAM} if reader.source in why else ())
                 unsure.update({name} if reader.source in unsure else ())
         if name in operators:

@@ -162,7 +162,7 @@ def _taken(
 
 
 def _line(
-    reader: Reader, reached: int, told: LedgerLine, arrived: Mapping[str, int], counted: Counted
+    reader: Reader, reached: int, counted_line: LedgerLine, arrived: Mapping[str, int], counted: Counted
 ) -> LedgerLine:
     """The line of a reader, from the source on."""
     rejected = counted.rejected.get(reader.source, 0)
@@ -173,10 +173,10 @@ def _line(
     elsewhere = counted.at_sources.get(reader.operator, 0)
     return LedgerLine(
         offered=arrived.get(reader.source, reached) + made + elsewhere,
-        processed=told.processed + filtered,
-        late=told.late,
-        rejected=told.rejected + rejected,
-        shed={**told.shed, reader.reason: told.shed[reader.reason] + elsewhere},
+        processed=counted_line.processed + filtered,
+        late=counted_line.late,
+        rejected=counted_line.rejected + rejected,
+        shed={**counted_line.shed, reader.reason: counted_line.shed[reader.reason] + elsewhere},
         filtered=filtered,
     )
 

@@ -115,7 +115,7 @@ def recall_of(skipping: Skipping, reported: Sequence[Sequence[ProbeCounts]]) -> 
     """
     windows = []
     for window, shares in enumerate(skipping.shares):
-        counts = _Counts([looks[window] for looks in reported], len(shares))
+        counts = _Counts([probes[window] for probes in reported], len(shares))
         estimated = _estimated(counts, np.array(shares), skipping.explore_depth)
         if estimated is None:
             return None
@@ -127,11 +127,11 @@ def recall_of(skipping: Skipping, reported: Sequence[Sequence[ProbeCounts]]) -> 
 class _Counts:
     """What all instances say of one window, added up."""
 
-    def __init__(self, looks: Sequence[ProbeCounts], ages: int) -> None:
+    def __init__(self, probes: Sequence[ProbeCounts], ages: int) -> None:
         def total(name: str) -> NDArray[np.float64]:
-            return np.asarray(sum((np.array(getattr(one, name), float) for one in looks), np.zeros(ages)))
+            return np.asarray(sum((np.array(getattr(one, name), float) for one in probes), np.zeros(ages)))
 
-        sampling = [one for one in looks if one.rows]
+        sampling = [one for one in probes if one.rows]
         self.found = total("chosen_matches") + total("explored_matches")
         self.candidates = total("candidates")
         self.unseen = np.maximum(0.0, self.candidates - total("chosen") - total("explored"))

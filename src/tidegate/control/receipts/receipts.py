@@ -17,7 +17,7 @@ missing. Modes:
 
 A join with repair makes up for what it skipped (`debts.py`). Its output stays a SUBSET in the batch that
 skipped, with the recall of what came in time: later batches pay, and say so. `debt` is what is owed after a
-batch, `paid` and `forgiven` what it made up for and gave up, in comparisons. Where nothing is owed in the end
+batch, `repaired` and `written_off` what it made up for and gave up, in comparisons. Where nothing is owed in the end
 and nothing was ever forgiven, no pair is missing from all batches together for having been skipped.
 
 Guarantee: a pure function, the same for a replayed batch; every ledger balances (`unexplained` is 0), and
@@ -67,7 +67,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Told:
+class BatchOutcome:
     """What a batch said about itself."""
 
     plan: Plan
@@ -82,49 +82,49 @@ class Told:
     estimated: Collection[str] = ()
 
 
-def receipt_of(ways: Lineage, told: Told) -> tuple[Row, dict[str, int]]:
+def receipt_of(ways: Lineage, outcome: BatchOutcome) -> tuple[Row, dict[str, int]]:
     """The receipt of a batch, and what its manifest must remember (under `completeness.CONTROL`)."""
-    lines = lines_of(ways.readers, told.reports, told.matched, told.counted)
+    lines = lines_of(ways.readers, outcome.reports, outcome.matched, outcome.counted)
     losses = losses_of(
-        told.plan, told.before, told.after, told.reports, lines, ways.operators, told.estimated
+        outcome.plan, outcome.before, outcome.after, outcome.reports, lines, ways.operators, outcome.estimated
     )
-    found = {name: _found(name, ways, told, losses) for name in {outlet.source for outlet in ways.outputs}}
-    streams = [_stream(name, ways, told, lines) for name in ways.streams]
+    found = {name: _found(name, ways, outcome, losses) for name in {outlet.source for outlet in ways.outputs}}
+    streams = [_stream(name, ways, outcome, lines) for name in ways.streams]
     outputs = [
         # Of windows that are missing nobody knows how many rows they would have had.
         {
-            **_output(outlet, told, lines, losses),
-            **({} if outlet.name in told.missing else found[outlet.source]),
+            **_output(outlet, outcome, lines, losses),
+            **({} if outlet.name in outcome.missing else found[outlet.source]),
         }
         for outlet in ways.outputs
     ]
-    receipt = {"batch": told.plan.batch, "planned_us": told.plan.now_us, "rows": [*streams, *outputs]}
+    receipt = {"batch": outcome.plan.batch, "planned_us": outcome.plan.now_us, "rows": [*streams, *outputs]}
     return receipt, dict(losses.gaps_us)
 
 
-def _stream(name: str, ways: Lineage, told: Told, lines: Mapping[Reader, LedgerLine]) -> Row:
-    line, readers = of_stream(name, lines, told.counted)
-    gone = sum(_given_up(reader, ways, told) for reader in ways.readers if reader.source == name)
+def _stream(name: str, ways: Lineage, outcome: BatchOutcome, lines: Mapping[Reader, LedgerLine]) -> Row:
+    line, readers = of_stream(name, lines, outcome.counted)
+    gone = sum(_given_up(reader, ways, outcome) for reader in ways.readers if reader.source == name)
     return {
         "kind": STREAM,
         "name": name,
         "mode": SUBSET if line.dropped or gone else EXACT,
         **_ledger(line),
         "given_up": gone,
-        "warnings": _warnings(name, ways, told),
+        "warnings": _warnings(name, ways, outcome),
         "readers": [{"reader": reader, **_ledger(one)} for reader, one in readers.items()],
     }
 
 
-def _warnings(name: str, ways: Lineage, told: Told) -> list[str]:
+def _warnings(name: str, ways: Lineage, outcome: BatchOutcome) -> list[str]:
     """Rows of a stream that are lost because nothing else that could be left out was enough."""
     said = []
     for reader in ways.readers:
-        mine = [one for one in told.reports if one.operator == reader.operator and reader.source == name]
+        mine = [one for one in outcome.reports if one.operator == reader.operator and reader.source == name]
         stale = sum(report.rows.stale[reader.side] for report in mine)
         if stale:
             offered = sum(report.rows.offered[reader.side] for report in mine)
-            fresh_us = told.plan.shed.skipping[reader.operator].fresh_us[reader.side]
+            fresh_us = outcome.plan.shed.skipping[reader.operator].fresh_us[reader.side]
             older = f"older than {np.datetime64(fresh_us, 'us')}"
             said.append(
                 explain(
@@ -137,18 +137,18 @@ def _warnings(name: str, ways: Lineage, told: Told) -> list[str]:
     return said
 
 
-def _given_up(reader: Reader, ways: Lineage, told: Told) -> int:
-    if reader.operator not in told.plan.shed.skipping:
+def _given_up(reader: Reader, ways: Lineage, outcome: BatchOutcome) -> int:
+    if reader.operator not in outcome.plan.shed.skipping:
         return 0
-    within, settle_us = ways.operators[reader.operator].within, told.plan.settle_us[reader.operator]
+    within, settle_us = ways.operators[reader.operator].within, outcome.plan.settle_us[reader.operator]
     dead_us = within.dead_before(reader.side, settle_us)
-    return given_up(reader.operator, reader.side, told.before, told.plan, dead_us)
+    return given_up(reader.operator, reader.side, outcome.before, outcome.plan, dead_us)
 
 
-def _output(outlet: Outlet, told: Told, lines: Mapping[Reader, LedgerLine], losses: Losses) -> Row:
+def _output(outlet: Outlet, outcome: BatchOutcome, lines: Mapping[Reader, LedgerLine], losses: Losses) -> Row:
     mine = [line for reader, line in lines.items() if reader.operator == outlet.source]
-    line = added_up(mine) if mine else _straight(outlet, lines, told)
-    missing = told.missing.get(outlet.name, ())
+    line = added_up(mine) if mine else _straight(outlet, lines, outcome)
+    missing = outcome.missing.get(outlet.name, ())
     estimated = outlet.source in losses.estimated
     why = {*losses.why.get(outlet.source, ())}
     why |= ({WINDOW_DROP} if missing else set()) | ({SAMPLING} if estimated else set())
@@ -157,29 +157,29 @@ def _output(outlet: Outlet, told: Told, lines: Mapping[Reader, LedgerLine], loss
         "name": outlet.name,
         "mode": ESTIMATED if estimated else SUBSET if why else EXACT,
         **_ledger(line),
-        "emitted": _emitted(outlet, line, told),
+        "emitted": _emitted(outlet, line, outcome),
         "why": sorted(why),
         "missing": [list(run) for run in missing],
-        **_debts(outlet.source, told),
+        **_debts(outlet.source, outcome),
     }
 
 
-def _debts(name: str, told: Told) -> Row:
+def _debts(name: str, outcome: BatchOutcome) -> Row:
     """What a join owes, paid and gave up; nothing where nothing is repaired."""
-    owed, forgiven = (
+    debt, written_off = (
         [debt.comparisons for debt in debts if debt.operator == name]
-        for debts in (told.after.debts, told.after.forgiven)
+        for debts in (outcome.after.debts, outcome.after.written_off)
     )
-    repairs = told.plan.repair.bytes_max is not None and name in told.plan.shed.skipping
-    if not repairs and not forgiven:
+    repairs = outcome.plan.repair.bytes_max is not None and name in outcome.plan.shed.skipping
+    if not repairs and not written_off:
         return {}
-    paid = sum(report.repaired.comparisons for report in told.reports if report.operator == name)
-    return {"debt": round(sum(owed)), "paid": paid, "forgiven": round(sum(forgiven))}
+    repaired = sum(report.repaired.comparisons for report in outcome.reports if report.operator == name)
+    return {"debt": round(sum(debt)), "paid": repaired, "forgiven": round(sum(written_off))}
 
 
-def _found(name: str, ways: Lineage, told: Told, losses: Losses) -> Row:
+def _found(name: str, ways: Lineage, outcome: BatchOutcome, losses: Losses) -> Row:
     """How much of the result of an operator, or stream, was found; nothing where nobody can tell."""
-    mine = [report for report in told.reports if report.operator == name]
+    mine = [report for report in outcome.reports if report.operator == name]
     if name in losses.estimated:
         return {}
     if name not in losses.why:
@@ -188,7 +188,7 @@ def _found(name: str, ways: Lineage, told: Told, losses: Losses) -> Row:
         return {"recall": 1.0, "recall_low": 1.0, "recall_high": 1.0, **known}
     if losses.why[name] != {SKIPPED_PAIRS} or name not in ways.pairing:
         return {}
-    recall = recall_of(told.plan.shed.skipping[name], [report.probes for report in mine if report.probes])
+    recall = recall_of(outcome.plan.shed.skipping[name], [report.probes for report in mine if report.probes])
     if recall is None:
         return {"why": [SKIPPED_PAIRS, NO_SAMPLE]}
     low, high = recall.total.interval
@@ -201,9 +201,9 @@ def _found(name: str, ways: Lineage, told: Told, losses: Losses) -> Row:
     }
 
 
-def _straight(outlet: Outlet, lines: Mapping[Reader, LedgerLine], told: Told) -> LedgerLine:
+def _straight(outlet: Outlet, lines: Mapping[Reader, LedgerLine], outcome: BatchOutcome) -> LedgerLine:
     """Rows of a stream that go past all operators: nothing is shed on this way."""
-    stream, _ = of_stream(outlet.source, lines, told.counted)
+    stream, _ = of_stream(outlet.source, lines, outcome.counted)
     if outlet.takes == "rows":
         taken = stream.processed + stream.dropped
         return LedgerLine(stream.offered, taken, stream.late, stream.rejected)
@@ -211,12 +211,12 @@ def _straight(outlet: Outlet, lines: Mapping[Reader, LedgerLine], told: Told) ->
     return LedgerLine(rows, rows)
 
 
-def _emitted(outlet: Outlet, line: LedgerLine, told: Told) -> int | None:
+def _emitted(outlet: Outlet, line: LedgerLine, outcome: BatchOutcome) -> int | None:
     """Rows written; None where only the sink knows."""
     if not outlet.plain:
         return None
-    counts = [report.emitted for report in told.reports if report.operator == outlet.source]
-    counts += [report.emitted for report in told.matched if report.operator == outlet.source]
+    counts = [report.emitted for report in outcome.reports if report.operator == outlet.source]
+    counts += [report.emitted for report in outcome.matched if report.operator == outlet.source]
     return sum(counts) if counts else line.processed
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidegate.model.debts import Debt, OwedCell, Payment
+from tidegate.model.debts import Debt, DebtCell, DebtRepair
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
@@ -42,24 +42,24 @@ class Ledger:
     """What is owed after a pass, and what was given up in its batch."""
 
     debts: tuple[Debt, ...]
-    forgiven: tuple[Debt, ...] = ()
+    written_off: tuple[Debt, ...] = ()
 
 
-def owed_after(
+def debts_after(
     before: Manifest, plan: Plan, reports: Sequence[TaskReport], operators: Mapping[str, OperatorTraits]
 ) -> Ledger:
     """The ledger with what a pass paid and what it left out; nothing is owed where nothing is repaired."""
-    forgiven = before.forgiven if before.batch == plan.batch else ()
+    written_off = before.written_off if before.batch == plan.batch else ()
     if plan.repair.bytes_max is None:
-        return Ledger((), forgiven + before.debts)
-    debts = [left for debt in before.debts if (left := _less(debt, plan.repair.payments)) is not None]
+        return Ledger((), written_off + before.debts)
+    debts = [left for debt in before.debts if (left := _less(debt, plan.repair.repairs)) is not None]
     for name, skipping in plan.shed.skipping.items():
         mine = [report for report in reports if report.operator == name]
         stored = [piece for piece in before.pieces if piece.operator == name]
         left_out = recorded(plan, operators[name], skipping, mine, stored)
         if left_out is not None:
             debts.append(left_out)
-    return Ledger(tuple(debts), forgiven)
+    return Ledger(tuple(debts), written_off)
 
 
 def recorded(
@@ -85,21 +85,21 @@ def _is_new(piece: Piece, batch: int) -> bool:
     return piece.first_batch == batch and piece.level == 0 and not (piece.keyless or piece.marks)
 
 
-def _cells(skipping: Skipping, reports: Sequence[TaskReport]) -> tuple[OwedCell, ...]:
+def _cells(skipping: Skipping, reports: Sequence[TaskReport]) -> tuple[DebtCell, ...]:
     """What is owed per window and age. Counts are estimates, so a cell without any may still be owed."""
     cells = []
     for window, shares in enumerate(skipping.shares):
-        looks = [report.probes[window] for report in reports if report.probes]
+        probes = [report.probes[window] for report in reports if report.probes]
         zero = np.zeros(len(shares))
-        candidates = np.sum([zero, *(np.array(one.candidates) for one in looks)], axis=0)
-        seen = np.sum([zero, *(np.add(one.chosen, one.explored) for one in looks)], axis=0)
-        found = np.sum([zero, *(np.add(one.chosen_matches, one.explored_matches) for one in looks)], axis=0)
+        candidates = np.sum([zero, *(np.array(one.candidates) for one in probes)], axis=0)
+        seen = np.sum([zero, *(np.add(one.chosen, one.explored) for one in probes)], axis=0)
+        found = np.sum([zero, *(np.add(one.chosen_matches, one.explored_matches) for one in probes)], axis=0)
         left_out = np.maximum(0, candidates - seen)
         # Of an age that hardly anybody looked at, what is known of all ages is the better guess.
         overall = found.sum() / max(seen.sum(), 1.0)
         expected = left_out * (found + overall) / (seen + 1)
         cells += [
-            OwedCell(window, age, int(left_out[age]), float(expected[age]))
+            DebtCell(window, age, int(left_out[age]), float(expected[age]))
             for age, share in enumerate(shares)
             if share < 1
         ]
@@ -132,12 +132,14 @@ def _hull(pieces: Sequence[Piece]) -> Span:
     return min(piece.first_us for piece in pieces), max(piece.last_us for piece in pieces)
 
 
-def _less(debt: Debt, payments: Mapping[str, tuple[Payment, ...]]) -> Debt | None:
+def _less(debt: Debt, repairs: Mapping[str, tuple[DebtRepair, ...]]) -> Debt | None:
     """The debt after what the plan pays of it; None when nothing is left."""
-    made = [payment for payment in payments.get(debt.operator, ()) if payment.batch == debt.batch]
+    made = [payment for payment in repairs.get(debt.operator, ()) if payment.batch == debt.batch]
     until = {(cell.window, cell.age): cell.until for payment in made for cell in payment.cells}
-    cells = tuple(cell._replace(paid=until.get((cell.window, cell.age), cell.paid)) for cell in debt.cells)
-    left = tuple(cell for cell in cells if cell.paid < 1)
+    cells = tuple(
+        cell._replace(repaired=until.get((cell.window, cell.age), cell.repaired)) for cell in debt.cells
+    )
+    left = tuple(cell for cell in cells if cell.repaired < 1)
     return replace(debt, cells=left) if left else None
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from tidegate.api.goal import WHEN_IDLE
 from tidegate.control.goal.cost_model import CostModel, Effort
-from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
+from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -52,7 +52,7 @@ RISE_FILLS, RISE_FAR = 0.5, 64.0
 #: Debts of one batch: each takes some calls over all stored runs, however little it owes.
 DEBTS_PER_BATCH_MAX = 32
 
-Payments = dict[str, tuple[Payment, ...]]
+Payments = dict[str, tuple[DebtRepair, ...]]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ class Room:
 
 def everything(debts: Iterable[Debt]) -> Payments:
     """All that is owed."""
-    return _grouped((debt, PaidCell(c.window, c.age, c.paid, 1.0)) for debt in debts for c in debt.cells)
+    return _grouped(
+        (debt, RepairCell(c.window, c.age, c.repaired, 1.0)) for debt in debts for c in debt.cells
+    )
 
 
 def choose(settings: RepairSettings, manifest: Manifest, skipping: Mapping[str, Skipping]) -> Payments:
@@ -116,12 +118,12 @@ def learn(
     known = before.control.get(CONTROL, {})
     model, comparisons = _model(known), known.get("comparisons", 0)
     seconds = known.get("seconds")
-    debts = sum(len(payments) for payments in plan.repair.payments.values())
+    debts = sum(len(repairs) for repairs in plan.repair.repairs.values())
     # Where everything is paid in a pass of its own, the plan does not say how much that is.
-    if debts and not plan.repair.pay_all and not cold:
+    if debts and not plan.repair.repair_all and not cold:
         comparisons = sum(report.repaired.comparisons for report in reports)
         matches = sum(report.repaired.matches for report in reports)
-        seconds = paid_seconds(reports, settings.parallelism)
+        seconds = repair_seconds(reports, settings.parallelism)
         model.observe(Effort(debts, comparisons, matches), seconds)
     return {
         "rows": sum(sum(report.rows.offered) for report in reports),
@@ -133,7 +135,7 @@ def learn(
     }
 
 
-def paid_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
+def repair_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
     """Time of owed work: each join is as slow as its slowest instance, or as all of them on so many cores."""
     total = 0.0
     for name in {report.operator for report in reports}:
@@ -146,7 +148,7 @@ def _model(known: Mapping[str, Any]) -> CostModel:
     return CostModel.restore(known["model"]) if "model" in known else CostModel()
 
 
-def _most_valuable(debts: Sequence[Debt], model: CostModel, room: Room) -> Iterator[tuple[Debt, PaidCell]]:
+def _most_valuable(debts: Sequence[Debt], model: CostModel, room: Room) -> Iterator[tuple[Debt, RepairCell]]:
     """Cells by matches per comparison, as many as there is room for."""
     per_debt, per_comparison, per_match, _ = model.rates.tolist()
     seconds, comparisons = model.fixed, 0.0
@@ -157,7 +159,7 @@ def _most_valuable(debts: Sequence[Debt], model: CostModel, room: Room) -> Itera
     )
     cells = [(debt, cell) for debt in best for cell in debt.cells]
     for debt, cell in sorted(cells, key=lambda one: (-_density(one[1]), one[0].batch)):
-        name, left = (debt.operator, debt.batch), 1 - cell.paid
+        name, left = (debt.operator, debt.batch), 1 - cell.repaired
         begin = 0.0 if name in chosen else per_debt
         size, cost = left * cell.comparisons, per_comparison * cell.comparisons + per_match * cell.matches
         in_time = _part(room.seconds - seconds - begin, left * cost)
@@ -168,11 +170,11 @@ def _most_valuable(debts: Sequence[Debt], model: CostModel, room: Room) -> Itera
         chosen.add(name)
         seconds += begin + share * left * cost
         comparisons += share * size
-        until = 1.0 if share >= 1 else cell.paid + share * left
-        yield debt, PaidCell(cell.window, cell.age, cell.paid, until)
+        until = 1.0 if share >= 1 else cell.repaired + share * left
+        yield debt, RepairCell(cell.window, cell.age, cell.repaired, until)
 
 
-def _density(cell: OwedCell) -> float:
+def _density(cell: DebtCell) -> float:
     return cell.matches / max(cell.comparisons, 1)
 
 
@@ -183,13 +185,13 @@ def _part(room: float, size: float) -> float:
     return min(1.0, room / size) if size > 0 else 1.0
 
 
-def _grouped(paid: Iterable[tuple[Debt, PaidCell]]) -> Payments:
+def _grouped(repaired: Iterable[tuple[Debt, RepairCell]]) -> Payments:
     """Payments by operator, oldest debt first."""
 
-    def debt_of(one: tuple[Debt, PaidCell]) -> tuple[str, int]:
+    def debt_of(one: tuple[Debt, RepairCell]) -> tuple[str, int]:
         return one[0].operator, one[0].batch
 
-    payments: dict[str, list[Payment]] = {}
-    for (operator, batch), cells in groupby(sorted(paid, key=debt_of), key=debt_of):
-        payments.setdefault(operator, []).append(Payment(batch, tuple(cell for _, cell in cells)))
-    return {operator: tuple(made) for operator, made in payments.items()}
+    repairs: dict[str, list[DebtRepair]] = {}
+    for (operator, batch), cells in groupby(sorted(repaired, key=debt_of), key=debt_of):
+        repairs.setdefault(operator, []).append(DebtRepair(batch, tuple(cell for _, cell in cells)))
+    return {operator: tuple(made) for operator, made in repairs.items()}

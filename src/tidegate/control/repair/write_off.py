@@ -32,7 +32,7 @@ def without_given_up(ledger: Ledger, pieces: Iterable[Piece], skipping: Mapping[
         return ledger
     lost = [any(map(Needs([debt]).has, gone)) for debt in ledger.debts]
     kept = tuple(debt for debt, is_lost in zip(ledger.debts, lost, strict=True) if not is_lost)
-    return Ledger(kept, ledger.forgiven + tuple(compress(ledger.debts, lost)))
+    return Ledger(kept, ledger.written_off + tuple(compress(ledger.debts, lost)))
 
 
 def within_limit(
@@ -44,9 +44,9 @@ def within_limit(
     count = max(0, len(debts) - DEBTS_MAX)
     while count < len(debts) and _bytes(dead, Needs(debts[count:])) > bytes_max:
         count += 1
-    forgiven = {(debt.operator, debt.batch) for debt in debts[:count]}
-    kept = tuple(debt for debt in ledger.debts if (debt.operator, debt.batch) not in forgiven)
-    return Ledger(kept, ledger.forgiven + tuple(debts[:count]))
+    written_off = {(debt.operator, debt.batch) for debt in debts[:count]}
+    kept = tuple(debt for debt in ledger.debts if (debt.operator, debt.batch) not in written_off)
+    return Ledger(kept, ledger.written_off + tuple(debts[:count]))
 
 
 def _bytes(pieces: Iterable[Piece], needs: Needs) -> int:

@@ -20,7 +20,7 @@ from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import Ran
 from tidegate.control.receipts import completeness
-from tidegate.control.receipts.receipts import Told, receipt_of
+from tidegate.control.receipts.receipts import BatchOutcome, receipt_of
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import lineage_of
@@ -131,9 +131,9 @@ class Controllers:
         settings = self.settings.repair
         if settings is None:
             return RepairPlan()
-        pay_all = last or self.closing
-        payments = {} if pay_all or cold else repair.choose(settings, manifest, skipping)
-        return RepairPlan(settings.bytes_max, payments, pay_all)
+        repair_all = last or self.closing
+        repairs = {} if repair_all or cold else repair.choose(settings, manifest, skipping)
+        return RepairPlan(settings.bytes_max, repairs, repair_all)
 
     def learn(self, done: BatchDone, busy_seconds: float, cold: bool, times: Timings) -> None:
         """What all of them know after a batch goes into its manifest; `busy_seconds` without owed work."""
@@ -185,7 +185,7 @@ class Controllers:
         plan, after = done.plan, done.after
         progress["shed"] = shed_of(plan, done.settled)
         progress["balance"] = balance_told(done.before, plan, done.reports)
-        repairs = plan.repair.bytes_max is not None or after.forgiven
+        repairs = plan.repair.bytes_max is not None or after.written_off
         progress["debts"] = debts_told(plan, after, done.settled, self._operators) if repairs else {}
         progress["settled"] = self._is_settled(plan, after)
         progress["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
@@ -198,7 +198,9 @@ class Controllers:
         missing = self.dropping.missing(done.plan, done.before, done.after)
         estimated = self.estimating.estimated(done.plan, done.before, done.after)
         rows = counted(done.raw, done.entered, done.late)
-        told = Told(done.plan, done.before, done.after, done.settled, done.matched, rows, missing, estimated)
+        told = BatchOutcome(
+            done.plan, done.before, done.after, done.settled, done.matched, rows, missing, estimated
+        )
         receipt, gaps_us = receipt_of(self._lineage, told)
         self._remember(done, {completeness.CONTROL: gaps_us})
         return receipt
@@ -207,9 +209,9 @@ class Controllers:
         """How long a batch has taken, less what it made up for; `paying`: in a pass of its own."""
         if self.settings.repair is None:
             return seconds
-        if done.plan.repair.pay_all:
+        if done.plan.repair.repair_all:
             return seconds - paying
-        return seconds - repair.paid_seconds(done.settled, self.settings.repair.parallelism)
+        return seconds - repair.repair_seconds(done.settled, self.settings.repair.parallelism)
 
     def _is_settled(self, plan: Plan, after: Manifest) -> bool:
         """False: the next batch, even one without rows, will set waiting rows free, or pay what is owed."""

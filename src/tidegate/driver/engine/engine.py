@@ -145,7 +145,7 @@ class Engine:
             done = self._run_rows(frame, plan, passes)
             # 5. More passes.
             self._settle(done, passes)
-            self._pay_all(done, passes)
+            self._repair_all(done, passes)
             # 6. Sinks.
             with self._times.timed("sinks"):
                 self._write_outputs(passes, plan, done.all_reports, batch)
@@ -207,12 +207,12 @@ class Engine:
                 break
             self._run_more(again, done, passes)
 
-    def _pay_all(self, done: BatchDone, passes: list[Pass]) -> None:
+    def _repair_all(self, done: BatchDone, passes: list[Pass]) -> None:
         """What is owed, where no other batch may come to pay it."""
-        if done.plan.repair.pay_all and done.after.debts:
+        if done.plan.repair.repair_all and done.after.debts:
             owed = repair.everything(done.after.debts)
             with self._times.timed("repair"):
-                self._run_more(planning.paying_plan(done.plan, done.after, owed), done, passes)
+                self._run_more(planning.repair_plan(done.plan, done.after, owed), done, passes)
 
     def _run_more(self, plan: Plan, done: BatchDone, passes: list[Pass]) -> None:
         """One more pass, without new rows."""
@@ -275,7 +275,7 @@ class Engine:
     def _run_pass(self, frame: DataFrame | None, plan: Plan, before: Manifest, passes: list[Pass]) -> Reports:
         with self._times.timed("build"):
             waits = any(any(operator.unmatched) for operator in self._operators.values())
-            again = plan.repair.pay_all or (plan.settle_after and waits)
+            again = plan.repair.repair_all or (plan.settle_after and waits)
             passing = self.controllers.dropping.passing(plan)
             works = self._work_orders.of(plan, before, passing, self.controllers.watching)
             one = build_pass(self.compiled, frame, works, again, self._known)

@@ -43,7 +43,7 @@ class SkewScan:
         """What the batch has for joins that hold nothing yet and could place its rows better."""
         ports = {
             name: self._ports[name]
-            for name in balancing.looks_first(self._settings, manifest)
+            for name in balancing.scans_keys_first(self._settings, manifest)
             if name in self._ports
         }
         tags = {tag for both in ports.values() for tag in both}

@@ -253,6 +253,6 @@ def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrde
         late_before_us=(late[0], late[1]),
         skipping=plan.shed.skipping.get(name),
         seed=plan.seed,
-        payments=tuple((owed[payment.batch], payment) for payment in plan.repair.payments.get(name, ())),
-        owed_since_us=(needs.since_us(name, LEFT), needs.since_us(name, RIGHT)),
+        repairs=tuple((owed[payment.batch], payment) for payment in plan.repair.repairs.get(name, ())),
+        debts_since_us=(needs.since_us(name, LEFT), needs.since_us(name, RIGHT)),
     )

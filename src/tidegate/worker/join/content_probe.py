@@ -65,15 +65,15 @@ class ChosenCells:
             for probing, mine, mask in zip(probings, columns, choice.probes, strict=True)
         }
 
-    def looks(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
+    def probes(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
         """The looks of new rows at one run."""
         columns, mask = self._of[id(probing.run)]
         chosen = mask[:, columns[self._slot(other)]]
-        for look in self._whole(probing, other):
-            kept = np.flatnonzero(chosen if look.rows is None else chosen[look.rows])
+        for probe in self._whole(probing, other):
+            kept = np.flatnonzero(chosen if probe.rows is None else chosen[probe.rows])
             if kept.size:
-                rows = kept if look.rows is None else look.rows[kept]
-                yield ProbeRange(rows, look.low[kept], look.high[kept], look.age, False)
+                rows = kept if probe.rows is None else probe.rows[kept]
+                yield ProbeRange(rows, probe.low[kept], probe.high[kept], probe.age, False)
 
     def _whole(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
         """Everything that rows have in reach of a run."""
@@ -94,13 +94,13 @@ class ChosenCells:
         for other in others:
             column = columns[self._slot(other)]
             _count(stored, column, sets, self._judge.view(other, self._meeting.places(other)))
-            for look in self._whole(probing, other):
-                for ranges in self._meeting.candidates(probing.run, look, other):
+            for probe in self._whole(probing, other):
+                for ranges in self._meeting.candidates(probing.run, probe, other):
                     # Mostly all of a run is in reach of all rows.
                     rows = ranges.rows if len(ranges.rows) < sizes.shape[1] else slice(None)
                     sizes[column, rows] += ranges.count.astype(np.int32)
                     if not probing.forgets:
-                        self._counts[other.side].candidates[look.age] += ranges.total
+                        self._counts[other.side].candidates[probe.age] += ranges.total
         exploring = probing.rows.exploring
         if exploring is not None and probing.rows.unit_hashes is not None:
             sizes[:, probing.rows.unit_hashes < exploring.share] = 0

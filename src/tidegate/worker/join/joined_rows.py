@@ -64,7 +64,7 @@ class Assembler:
                 arrays.append(_gather(rights, column.right or "", self._type(column.name)))
         return self._batch([*arrays, *extra])
 
-    def lonely(self, run: RowRun, rows: Positions, repaired: int | None = None) -> pa.RecordBatch:
+    def unmatched(self, run: RowRun, rows: Positions, repaired: int | None = None) -> pa.RecordBatch:
         """Rows of one side on their own, the other side's columns null."""
         groups = [(run, rows)]
         arrays = []

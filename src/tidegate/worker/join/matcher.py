@@ -37,12 +37,12 @@ class Matcher:
         """May a candidate turn out to be no pair?"""
         return bool(self._layout.verify) or self._layout.condition is not None
 
-    def candidates(self, run: RowRun, look: ProbeRange, other: RowRun) -> Iterator[kernel.Ranges]:
+    def candidates(self, run: RowRun, probe: ProbeRange, other: RowRun) -> Iterator[kernel.Ranges]:
         """Per row of the look the rows of the other run that key and time allow."""
         if self._layout.spread:
-            yield by_time(self.places(other), look.rows, look.low, look.high)
+            yield by_time(self.places(other), probe.rows, probe.low, probe.high)
             return
-        codes, look = self._with_key(run, look, other)
+        codes, probe = self._with_key(run, probe, other)
         for start, stop in other.slices:
             # Only rows whose codes lie in the slice: where slices are many and small, looking at all new rows
             # for each of them would cost more than the pairs.
@@ -50,23 +50,23 @@ class Matcher:
             behind = int(np.searchsorted(codes, other.codes[stop - 1], side="right"))
             if first == behind:
                 continue
-            low, high = look.low[first:behind], look.high[first:behind]
-            mine, in_order = codes[first:behind], not look.exploring
+            low, high = probe.low[first:behind], probe.high[first:behind]
+            mine, in_order = codes[first:behind], not probe.exploring
             ranges = kernel.probe(mine, low, high, other.codes, other.times, start, stop, in_order)
             rows = ranges.rows + first if first else ranges.rows
-            yield replace(ranges, rows=rows if look.rows is None else look.rows[rows])
+            yield replace(ranges, rows=rows if probe.rows is None else probe.rows[rows])
 
     def _with_key(
-        self, run: RowRun, look: ProbeRange, other: RowRun
+        self, run: RowRun, probe: ProbeRange, other: RowRun
     ) -> tuple[NDArray[np.uint64], ProbeRange]:
         """The codes of the rows that look, without those whose key is not there."""
-        codes = run.codes if look.rows is None else run.codes[look.rows]
+        codes = run.codes if probe.rows is None else run.codes[probe.rows]
         if not isinstance(other, StoredRun) or not worth_asking(len(codes), other.in_sight):
-            return codes, look
+            return codes, probe
         known = other.key_filter.may_hold(codes)
         self.spared += len(codes) - len(known)
-        rows = known if look.rows is None else look.rows[known]
-        return codes[known], replace(look, rows=rows, low=look.low[known], high=look.high[known])
+        rows = known if probe.rows is None else probe.rows[known]
+        return codes[known], replace(probe, rows=rows, low=probe.low[known], high=probe.high[known])
 
     def prepare(self, run: RowRun, other: RowRun) -> None:
         """Make what is made once of two runs, however many of their pairs are looked at."""
@@ -85,21 +85,21 @@ class Matcher:
             )
             yield found.only(same_keys(found, self._layout.verify)) if self._layout.verify else found
 
-    def size(self, look: ProbeRange, other: RowRun, middle: tuple[float, float] | None = None) -> float:
+    def size(self, probe: ProbeRange, other: RowRun, middle: tuple[float, float] | None = None) -> float:
         """How many pairs a look takes in: exactly, where rows are sorted by time.
 
         `middle`: the range of a row on average, where that is known already.
         """
         if self._layout.spread:
-            return by_time(self.places(other), look.rows, look.low, look.high).total
+            return by_time(self.places(other), probe.rows, probe.low, probe.high).total
         # Counting them would cost a probe; as if rows lay evenly in time.
-        if look.exploring:
-            seen = np.minimum(look.high, other.last_us) - np.maximum(look.low, other.first_us) + 1.0
+        if probe.exploring:
+            seen = np.minimum(probe.high, other.last_us) - np.maximum(probe.low, other.first_us) + 1.0
             return _part(other, float(np.maximum(seen, 0.0).sum()))
         if middle is None:
-            middle = float(look.low.mean()), float(look.high.mean())
+            middle = float(probe.low.mean()), float(probe.high.mean())
         low, high = max(middle[0], other.first_us), min(middle[1], other.last_us)
-        return _part(other, look.low.size * max(0.0, high - low + 1))
+        return _part(other, probe.low.size * max(0.0, high - low + 1))
 
     def places(self, run: RowRun) -> Places:
         """The rows of a run by time, sorted once a batch."""

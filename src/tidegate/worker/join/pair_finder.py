@@ -57,21 +57,23 @@ class Finder:
         """`together`: new rows of a side look around at once, whatever else is done with them."""
         self._work, self._layout, self._meeting = work, work.layout, Matcher(work)
         self._stored, self._new, self._counts = stored, new, counts
-        #: New rows that look for partners, and those that are met by them.
-        self._looking = [run for run in new if run.role & PROBE and not run.keyless]
-        self._met = [run for run in new if run.role & (STORE | MEET) and not run.keyless]
+        #: New rows that probe, and those on the build side.
+        self._probe_runs = [run for run in new if run.role & PROBE and not run.keyless]
+        self._build_runs = [run for run in new if run.role & (STORE | MEET) and not run.keyless]
         #: Basic windows of runs, and what groups of the new rows at hand found there.
         self._in_slots: list[tuple[int, NDArray[Any]]] = []
         self._together = Together()
         if together:
-            self._looking, self._met = map(self._together.of_sides, (self._looking, self._met))
+            self._probe_runs, self._build_runs = map(
+                self._together.of_sides, (self._probe_runs, self._build_runs)
+            )
 
     def chunks(self) -> Iterator[list[PairReferences]]:
         """Pairs in lists of about PAIRS_PER_CHUNK, keys verified."""
         return chunks(self._pairs(), PAIRS_PER_CHUNK)
 
     def _pairs(self) -> Iterator[PairReferences]:
-        probings = [self._sampled(self._probing(run)) for run in self._looking]
+        probings = [self._sampled(self._probing(run)) for run in self._probe_runs]
         chosen = self._chosen(probings)
         for probing in probings:
             self._counts.probed[probing.owned] += np.diff(probing.bounds)
@@ -79,9 +81,9 @@ class Finder:
             if self._sees_all(probing):
                 self._count_in_reach(probing, others)
             for other in others:
-                yield from self._meet(probing, other, self._looks(probing, other))
+                yield from self._meet(probing, other, self._probes(probing, other))
                 if chosen is not None:
-                    yield from self._meet(probing, other, chosen.looks(probing, other))
+                    yield from self._meet(probing, other, chosen.probes(probing, other))
             self._tell_slots(probing)
         self._counts.spared += self._meeting.spared
         if self._work.watch_keys:
@@ -89,19 +91,21 @@ class Finder:
 
     def _probing(self, run: NewRun) -> ProbingRows:
         low, high = self._layout.within.partner_range(run.side, run.times)
-        rows = told = NewRows(run.times, low, high, run.first_us, run.last_us)
+        rows = planned_rows = NewRows(run.times, low, high, run.first_us, run.last_us)
         skipping, seed, batch = self._work.skipping, self._work.seed, self._work.state.batch
         if skipping is not None:
-            told = planned(rows, run.codes, 1 - run.side, skipping, seed, batch)
-        slot_us = self._counts.looks[1 - run.side].ages.slot_us
-        return ProbingRows(run, told, rows, *partition_bounds(run.codes, self._layout.partitions), slot_us)
+            planned_rows = planned(rows, run.codes, 1 - run.side, skipping, seed, batch)
+        slot_us = self._counts.probes[1 - run.side].ages.slot_us
+        return ProbingRows(
+            run, planned_rows, rows, *partition_bounds(run.codes, self._layout.partitions), slot_us
+        )
 
     def _sampled(self, probing: ProbingRows) -> ProbingRows:
         """With the groups of the rows that are a sample: those that explore, or that look at the history."""
         skipping, rows, window = self._work.skipping, probing.rows, 1 - probing.run.side
         if skipping is None or rows.unit_hashes is None:
             return probing
-        counts = self._counts.looks[window]
+        counts = self._counts.probes[window]
         share = skipping.explore_share if counts.ages.slot_us else skipping.shares[window][0]
         if not share:
             return probing
@@ -119,7 +123,7 @@ class Finder:
         # Only here, as with the judge: most joins do without its compiled loops.
         from tidegate.worker.join.content_probe import ChosenCells
 
-        counts, rows = self._counts.looks, sum(len(run.codes) for run in self._new if run.role & STORE)
+        counts, rows = self._counts.probes, sum(len(run.codes) for run in self._new if run.role & STORE)
         self._counts.turn_to(PROBING)
         chosen = ChosenCells(skipping.content, probings, self._opposite, counts, self._meeting, rows)
         self._counts.turn_to(KEEPING)
@@ -127,19 +131,19 @@ class Finder:
         return chosen
 
     def _meet(
-        self, probing: ProbingRows, other: RowRun, looked: Iterable[ProbeRange]
+        self, probing: ProbingRows, other: RowRun, probed: Iterable[ProbeRange]
     ) -> Iterator[PairReferences]:
         """Pairs of new rows with the rows of one run, as far as they look."""
-        for look in looked:
-            for ranges in self._meeting.candidates(probing.run, look, other):
+        for probe in probed:
+            for ranges in self._meeting.candidates(probing.run, probe, other):
                 if self._layout.spread:
-                    self._count_seen(other.side, look, ranges.total)
-                if look.age == ALL_AGES:
+                    self._count_seen(other.side, probe, ranges.total)
+                if probe.age == ALL_AGES:
                     yield from self._at_all_ages(probing, other, ranges)
                     continue
                 for pairs in self._found(probing, other, ranges):
-                    self._count_found(probing, other.side, look, pairs)
-                    yield replace(pairs, cell=cell_number(other.side, look.exploring, look.age))
+                    self._count_found(probing, other.side, probe, pairs)
+                    yield replace(pairs, cell=cell_number(other.side, probe.exploring, probe.age))
 
     def _at_all_ages(
         self, probing: ProbingRows, other: RowRun, ranges: kernel.Ranges
@@ -154,13 +158,13 @@ class Finder:
                 self._count_by_age(probing, other, pairs)
             yield pairs
 
-    def _looks(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
+    def _probes(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
         """What the plan lets rows look at, and how much they would have in reach."""
         skipping, rows = self._work.skipping, probing.rows
         if skipping is None:
             yield ProbeRange(None, rows.low, rows.high, 0, False)
             return
-        counts, ages = self._counts.looks[other.side], self._counts.looks[other.side].ages
+        counts, ages = self._counts.probes[other.side], self._counts.probes[other.side].ages
         stored, shares = (other.first_us, other.last_us), skipping.shares[other.side]
         everything = rows is probing.unhindered
         if self._sees_all(probing):
@@ -168,18 +172,18 @@ class Finder:
             return
         # Rows that choose by content have counted what they have in reach.
         if skipping.content is None or probing.forgets:
-            for look in probe_ranges(ages, (1.0,) * ages.count, probing.unhindered, stored):
-                size = self._size(probing, look, other)
-                counts.candidates[look.age] += size
+            for probe in probe_ranges(ages, (1.0,) * ages.count, probing.unhindered, stored):
+                size = self._size(probing, probe, other)
+                counts.candidates[probe.age] += size
                 if everything:
-                    self._count_seen(other.side, look, 0 if self._layout.spread else size)
-                    yield look
+                    self._count_seen(other.side, probe, 0 if self._layout.spread else size)
+                    yield probe
         if everything:
             return
-        for look in probe_ranges(ages, shares, rows, stored, skipping.filled_us[other.side]):
+        for probe in probe_ranges(ages, shares, rows, stored, skipping.filled_us[other.side]):
             if not self._layout.spread:
-                self._count_seen(other.side, look, self._size(probing, look, other))
-            yield look
+                self._count_seen(other.side, probe, self._size(probing, probe, other))
+            yield probe
 
     def _sees_all(self, probing: ProbingRows) -> bool:
         """Is all that is in reach looked at, at once, and counted by age?"""
@@ -189,7 +193,7 @@ class Finder:
 
     def _count_in_reach(self, probing: ProbingRows, others: Sequence[RowRun]) -> None:
         """What rows have in reach of these runs, and look at."""
-        counts = self._counts.looks[1 - probing.run.side]
+        counts = self._counts.probes[1 - probing.run.side]
         stored = [Stored(other.first_us, other.last_us, other.in_sight) for other in others]
         pairs = candidate_pairs(counts.ages, probing.by_slot, stored)
         counts.candidates += pairs
@@ -202,7 +206,7 @@ class Finder:
         if self._in_one_slot(other):
             self._count_rows(probing, other, mine, None)
             return
-        counts, groups = self._counts.looks[other.side], probing.by_slot
+        counts, groups = self._counts.probes[other.side], probing.by_slot
         slots = other.times[theirs] // counts.ages.slot_us
         numbers = counts.ages.numbers(groups.own[groups.which[mine]], slots)
         counts.matches[0] += np.bincount(numbers, minlength=counts.ages.count)
@@ -211,7 +215,7 @@ class Finder:
         self, probing: ProbingRows, other: RowRun, rows: NDArray[np.int64], matches: NDArray[np.int64] | None
     ) -> None:
         """New rows that found something in a run of one basic window, and how much each of them did."""
-        groups, slot_us = probing.by_slot, self._counts.looks[other.side].ages.slot_us
+        groups, slot_us = probing.by_slot, self._counts.probes[other.side].ages.slot_us
         found = np.bincount(groups.which[rows], matches, groups.own.size)
         self._in_slots.append((other.first_us // slot_us, found))
 
@@ -219,31 +223,31 @@ class Finder:
         """What was found in runs of one basic window, by age: of all runs at once, because they are many."""
         if not self._in_slots:
             return
-        counts = self._counts.looks[1 - probing.run.side]
+        counts = self._counts.probes[1 - probing.run.side]
         slots, found = zip(*self._in_slots, strict=True)
         ages = counts.ages.numbers(probing.by_slot.own, np.array(slots)[:, None])
         counts.matches[0] += np.bincount(ages.ravel(), np.concatenate(found), counts.ages.count)
         self._in_slots.clear()
 
     def _in_one_slot(self, other: RowRun) -> bool:
-        slot_us = self._counts.looks[other.side].ages.slot_us
+        slot_us = self._counts.probes[other.side].ages.slot_us
         return other.first_us // slot_us == other.last_us // slot_us
 
-    def _size(self, probing: ProbingRows, look: ProbeRange, other: RowRun) -> float:
-        return self._meeting.size(look, other, probing.unhindered.middle if look.uncut else None)
+    def _size(self, probing: ProbingRows, probe: ProbeRange, other: RowRun) -> float:
+        return self._meeting.size(probe, other, probing.unhindered.middle if probe.uncut else None)
 
-    def _count_seen(self, side: int, look: ProbeRange, pairs: float) -> None:
+    def _count_seen(self, side: int, probe: ProbeRange, pairs: float) -> None:
         if self._work.skipping is not None:
-            self._counts.looks[side].seen[int(look.exploring), look.age] += pairs
+            self._counts.probes[side].seen[int(probe.exploring), probe.age] += pairs
 
-    def _count_found(self, probing: ProbingRows, side: int, look: ProbeRange, pairs: PairReferences) -> None:
+    def _count_found(self, probing: ProbingRows, side: int, probe: ProbeRange, pairs: PairReferences) -> None:
         if self._work.skipping is None:
             return
-        counts = self._counts.looks[side]
-        counts.matches[int(look.exploring), look.age] += len(pairs)
-        if probing.groups is not None and (look.exploring or not counts.ages.slot_us):
+        counts = self._counts.probes[side]
+        counts.matches[int(probe.exploring), probe.age] += len(pairs)
+        if probing.groups is not None and (probe.exploring or not counts.ages.slot_us):
             mine = pairs.left if probing.run.side == LEFT else pairs.right
-            counts.count_sampled(look.age, probing.groups[mine])
+            counts.count_sampled(probe.age, probing.groups[mine])
 
     def _opposite(self, probing: ProbingRows) -> Iterator[RowRun]:
         """Runs of the other side that may hold a partner.
@@ -255,7 +259,7 @@ class Finder:
         run, (low, high) = probing.run, probing.rows.extent
         others: list[RowRun] = [*self._stored]
         if run.side == LEFT:
-            others += self._met
+            others += self._build_runs
         for other in others:
             if (
                 other.side != run.side

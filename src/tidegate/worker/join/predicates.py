@@ -121,8 +121,8 @@ def _without_missing(answer: NDArray[Any]) -> NDArray[Any]:
     """A missing answer (None, NA, NaN) is no match, as in SQL; what else is no truth value stays as it is."""
     import pandas as pd
 
-    told = np.where(pd.isna(answer), False, answer)
-    return told.astype(np.bool_) if pd.api.types.infer_dtype(told) == "boolean" else told
+    answers = np.where(pd.isna(answer), False, answer)
+    return answers.astype(np.bool_) if pd.api.types.infer_dtype(answers) == "boolean" else answers
 
 
 def judge_of(work: JoinWork) -> Judge:

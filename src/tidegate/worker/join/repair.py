@@ -25,7 +25,7 @@ from tidegate.join.selective import skipped_ranges
 from tidegate.join.selective.planned import planned
 from tidegate.join.selective.reach import NewRows, ProbeRange, ages_of, nonempty
 from tidegate.join.selective.selection import REPAIR, purpose, row_identity, unit_hashes
-from tidegate.model.debts import Debt, PaidCell, Payment
+from tidegate.model.debts import Debt, DebtRepair, RepairCell
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.state.segments import SegmentCache
 from tidegate.worker.join import pair_finder
@@ -90,13 +90,13 @@ class Payer:
 
     def chunks(self) -> Iterator[tuple[int, list[PairReferences]]]:
         """Pairs in bounded lists, each with the batch that they belong to."""
-        for debt, payment in self._work.payments:
+        for debt, payment in self._work.repairs:
             # What a judge prepared of picked rows goes with them; rows by time serve all debts.
             meeting = Matcher(self._work, self._by_time)
             for parts in chunks(self._pairs(debt, payment, meeting), pair_finder.PAIRS_PER_CHUNK):
                 yield debt.batch, parts
 
-    def _pairs(self, debt: Debt, payment: Payment, meeting: Matcher) -> Iterator[PairReferences]:
+    def _pairs(self, debt: Debt, payment: DebtRepair, meeting: Matcher) -> Iterator[PairReferences]:
         for side, mine, others in ((LEFT, self._left, self._right), (RIGHT, self._right, self._left)):
             window = 1 - side
             cells = {cell.age: cell for cell in payment.cells if cell.window == window}
@@ -107,12 +107,12 @@ class Payer:
                 continue
             runs = [picked for run in mine if (picked := _picked(run, debt.batch)) is not None]
             for run in runs:
-                yield from self._owed(debt, cells, run, partners, until, meeting)
+                yield from self._debt(debt, cells, run, partners, until, meeting)
 
-    def _owed(
+    def _debt(
         self,
         debt: Debt,
-        cells: dict[int, PaidCell],
+        cells: dict[int, RepairCell],
         run: PickedRun,
         partners: Sequence[StoredRun],
         until: int,
@@ -130,29 +130,29 @@ class Payer:
             if other.first_us > latest or other.last_us < earliest:
                 continue
             stored = other.first_us, other.last_us
-            for look in skipped_ranges.unprobed_ranges(
+            for probe in skipped_ranges.unprobed_ranges(
                 ages, shares, rows, stored, debt.skipping.filled_us[window]
             ):
-                if look.age not in cells:
+                if probe.age not in cells:
                     continue
-                cell = cells[look.age]
-                for part in skipped_ranges.chosen(look, drawn, cell.since, cell.until):
+                cell = cells[probe.age]
+                for part in skipped_ranges.chosen(probe, drawn, cell.since, cell.until):
                     # No row that was there by then is newer than this; those that came later mostly are.
                     clipped = replace(part, high=np.minimum(part.high, debt.spans[window][1]))
                     for left in nonempty(clipped):
                         yield from self._met(run, left, other, until, meeting)
 
     def _met(
-        self, run: PickedRun, look: ProbeRange, other: StoredRun, until: int, meeting: Matcher
+        self, run: PickedRun, probe: ProbeRange, other: StoredRun, until: int, meeting: Matcher
     ) -> Iterator[PairReferences]:
         counts = self._counts
-        counts.paid_comparisons += meeting.size(look, other)
-        for ranges in meeting.candidates(run, look, other):
+        counts.repaired_comparisons += meeting.size(probe, other)
+        for ranges in meeting.candidates(run, probe, other):
             if not len(ranges.rows):
                 continue
             for found in meeting.pairs(run, other, ranges, pair_finder.PAIRS_PER_CHUNK):
                 pairs = _in_stored_rows(found, run, other, until)
-                counts.paid_matches += len(pairs)
+                counts.repaired_matches += len(pairs)
                 if len(pairs):
                     yield pairs
 

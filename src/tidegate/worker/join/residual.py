@@ -126,7 +126,7 @@ class SettleInstance:
         self._open_new(first.state.added, settling)
         for run, rows in settling.leaving():
             emitted += len(rows)
-            yield self.assembler.lonely(run, rows)
+            yield self.assembler.unmatched(run, rows)
         settling.write()
         written = self.writer.close()
         cpu_seconds += time.thread_time() - started

@@ -88,7 +88,7 @@ class Settling:
             if semi and run.side == LEFT:
                 rows = _newly_set(run)
             elif self.layout.preserved[run.side]:
-                rows = self._lonely(run)
+                rows = self._unmatched(run)
             else:
                 continue
             if len(rows):
@@ -101,7 +101,7 @@ class Settling:
         self.set(run, fresh)
         return fresh
 
-    def _lonely(self, run: RowRun) -> NDArray[np.int64]:
+    def _unmatched(self, run: RowRun) -> NDArray[np.int64]:
         work, within = self.task.work, self.layout.within
         until = END_US if work.state.flush else within.dead_before(run.side, work.state.settle_us)
         since = within.dead_before(run.side, work.state.settled_us)

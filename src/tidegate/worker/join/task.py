@@ -76,7 +76,7 @@ class JoinInstance:
         self._read_before = self.cache.bytes_read
 
     @property
-    def _look_together(self) -> bool:
+    def _probe_together(self) -> bool:
         """May all new rows of a side look around at once, whatever slots they lie in?
 
         Then there is one look at every stored run, and not one from each slot. Rows that must remember who
@@ -124,7 +124,7 @@ class JoinInstance:
 
     def _finder(self) -> Finder:
         new = [*self.new, *self.borrowed]
-        return Finder(self.work, self.stored, new, self.counts, self._look_together)
+        return Finder(self.work, self.stored, new, self.counts, self._probe_together)
 
     def _direct(self, settling: Settling) -> Iterator[pa.RecordBatch]:
         for parts in self._finder().chunks():
@@ -137,8 +137,8 @@ class JoinInstance:
             self.counts.turn_to(KEEPING)
         for run, rows in settling.leaving():
             self.counts.emitted += len(rows)
-            yield self.assembler.lonely(run, rows)
-        if self.work.payments:
+            yield self.assembler.unmatched(run, rows)
+        if self.work.repairs:
             yield from self._repaired(settling)
         settling.write()
 
@@ -156,7 +156,7 @@ class JoinInstance:
                 rows = settling.newly_matched(part)
                 if len(rows):
                     self.counts.emitted += len(rows)
-                    yield self.assembler.lonely(part.left_run, rows, batch)
+                    yield self.assembler.unmatched(part.left_run, rows, batch)
         self.counts.turn_to(KEEPING)
         # What the batch itself read says what its rows cost.
         self._read_before += self.cache.bytes_read - read_before
@@ -216,7 +216,7 @@ class JoinInstance:
                     if not self.layout.preserved[side] or not role & STORE:
                         continue
                 # Slots are for storing: rows that are only borrowed may as well look around together.
-                together = self._look_together or not role & STORE
+                together = self._probe_together or not role & STORE
                 slot_us = 0 if together else self.layout.within.slot_us(side)
                 layout = self.layout.sides[side]
                 runs += new_runs(table, chosen, codes, times, side, layout, slot_us, without_key, role)
@@ -285,7 +285,7 @@ class JoinInstance:
 
     def _to_store(self) -> list[NewRun]:
         """New rows by slot, whatever is done with them in this batch."""
-        if not self._look_together:
+        if not self._probe_together:
             return self.new
         sides = [[run for run in self.new if run.side == side] for side in (LEFT, RIGHT)]
         return [
@@ -297,7 +297,7 @@ class JoinInstance:
     def report(self, settling: Settling) -> TaskReport:
         counts = self.counts
         written = self.writer.close()
-        explored = sum(float(looks.seen[1].sum()) for looks in counts.looks)
+        explored = sum(float(probes.seen[1].sum()) for probes in counts.probes)
         busy = np.flatnonzero(counts.stored.sum(axis=0) + counts.probed + counts.comparisons)
         return TaskReport(
             operator=self.layout.operator,
@@ -344,8 +344,10 @@ class JoinInstance:
                 for p in busy
             ),
             keys=key_loads(self.work, self.instance, self.stored, [*self.new, *self.borrowed]),
-            probes=() if self.work.skipping is None else tuple(one.told() for one in counts.looks),
-            repaired=Repaired(round(counts.paid_comparisons), counts.paid_matches, counts.seconds[REPAIRING]),
+            probes=() if self.work.skipping is None else tuple(one.counted() for one in counts.probes),
+            repaired=Repaired(
+                round(counts.repaired_comparisons), counts.repaired_matches, counts.seconds[REPAIRING]
+            ),
         )
 
 

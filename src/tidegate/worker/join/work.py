@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tidegate.join.selective.reach import Ages, ages_of
 from tidegate.join.selective.selection import GROUPS
-from tidegate.model.debts import Debt, Payment
+from tidegate.model.debts import Debt, DebtRepair
 from tidegate.model.reports import ProbeCounts
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import END_US, LEFT, RIGHT
@@ -41,13 +41,13 @@ class JoinWork:
     #: Per side: times of rows that a kept window behind the join may need; None: all.
     needed: tuple[Intervals | None, Intervals | None] = (None, None)
     #: Owed work of earlier batches that is done in this one.
-    payments: tuple[tuple[Debt, Payment], ...] = ()
+    repairs: tuple[tuple[Debt, DebtRepair], ...] = ()
     #: Per side: rows from here on are needed by somebody who owes.
-    owed_since_us: tuple[int, int] = (END_US, END_US)
+    debts_since_us: tuple[int, int] = (END_US, END_US)
 
     def alive_from_us(self, side: int) -> int:
         """Rows below this time are needed by nobody any more."""
-        return min(self.layout.within.dead_before(side, self.state.settle_us), self.owed_since_us[side])
+        return min(self.layout.within.dead_before(side, self.state.settle_us), self.debts_since_us[side])
 
 
 #: What an instance does: with rows, which come, go and find out where to look; with pairs, of which fewer may
@@ -68,14 +68,14 @@ class JoinCounts:
         #: Processor time by what was done: of the batch's own work, and of owed work.
         self.seconds = dict.fromkeys((KEEPING, PROBING, REPAIRING), 0.0)
         self._doing = KEEPING
-        self.paid_comparisons, self.paid_matches = 0.0, 0
+        self.repaired_comparisons, self.repaired_matches = 0.0, 0
         #: What rows that chose by content are charged for, in comparisons.
         self.charged = 0.0
         self._since = 0.0
         self.probed, self.comparisons, self.matches = np.zeros((3, layout.partitions), np.int64)
         #: New rows that were stored, left and right.
         self.stored: NDArray[np.int64] = np.zeros((2, layout.partitions), np.int64)
-        self.looks = tuple(ProbeCounter(ages_of(layout.within, side)) for side in (LEFT, RIGHT))
+        self.probes = tuple(ProbeCounter(ages_of(layout.within, side)) for side in (LEFT, RIGHT))
 
     def begin(self) -> None:
         """From now on processor time is ours."""
@@ -114,7 +114,7 @@ class ProbeCounter:
     def count_sampled(self, age: int, groups: NDArray[np.int64]) -> None:
         self.sampled[age] += np.bincount(groups, minlength=GROUPS)
 
-    def told(self) -> ProbeCounts:
+    def counted(self) -> ProbeCounts:
         chosen, explored = (tuple(np.rint(seen).astype(int).tolist()) for seen in self.seen)
         return ProbeCounts(
             candidates=tuple(np.rint(self.candidates).astype(int).tolist()),

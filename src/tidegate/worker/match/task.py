@@ -34,7 +34,7 @@ from tidegate.worker.runtime.memory import keep_freed_memory
 from tidegate.worker.runtime.stage_file import StageWriter
 
 #: Samples of an Arrow batch that are told; the controller keeps a thousand in all.
-SAMPLES_TOLD = 2000
+SAMPLES_REPORTED = 2000
 #: So many rows are looked up at a time, because more of them share cells of the index; fewer, if large.
 BLOCK_ROWS, BLOCK_BYTES = 262_144, 256 << 20
 
@@ -182,9 +182,9 @@ class MatchTask:
         chosen = np.flatnonzero(sampled)
         self._counts.sampled += len(chosen)
         # Evenly over the batch, where there are more than anybody wants.
-        told = chosen[:: max(1, -(-len(chosen) // SAMPLES_TOLD))]
-        points = np.stack([axis[told] for axis in coordinates], axis=1)
-        self._counts.samples.append(Sampled(points, hits[told]))
+        reported = chosen[:: max(1, -(-len(chosen) // SAMPLES_REPORTED))]
+        points = np.stack([axis[reported] for axis in coordinates], axis=1)
+        self._counts.samples.append(Sampled(points, hits[reported]))
 
     def _paired(self, rows: pa.RecordBatch, piece: Matches) -> pa.RecordBatch:
         """A row for every pair."""

@@ -30,8 +30,8 @@ class KeyScan:
             for one, count in counts.items():
                 mine = np.flatnonzero((tag == one) & (time_us != BEGINNING_US))
                 count.add(code[mine].view(np.uint64), time_us[mine])
-        told = {tag: count.to_json() for tag, count in counts.items() if count.rows}
-        yield pa.RecordBatch.from_pydict({REPORT: [json.dumps(told)]})
+        counted = {tag: count.to_json() for tag, count in counts.items() if count.rows}
+        yield pa.RecordBatch.from_pydict({REPORT: [json.dumps(counted)]})
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[NDArray[np.int64]]]:

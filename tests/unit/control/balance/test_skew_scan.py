@@ -176,14 +176,14 @@ def test_the_routing_of_the_first_plan_is_what_the_keys_ask_for() -> None:
 
 
 def test_only_who_balances_by_cost_and_has_no_rows_looks_first() -> None:
-    assert balancing.looks_first(SETTINGS, empty()) == ("near", "whole")
+    assert balancing.scans_keys_first(SETTINGS, empty()) == ("near", "whole")
     held = Piece("near", 0, 0, 0, 1, 0, 9, (0, 0), False, (0,), (0, 1), ByteRange("s/0", 0, 100, "x"))
-    assert balancing.looks_first(SETTINGS, empty(SETTINGS, held)) == ("whole",)
+    assert balancing.scans_keys_first(SETTINGS, empty(SETTINGS, held)) == ("whole",)
     for name in ("hash", "fastjoin", "ls-stream"):
         other = BalanceSettings(Balance(strategy=name), PARTITIONS, {"near": Balanced()})
-        assert balancing.looks_first(other, empty(other)) == ()
+        assert balancing.scans_keys_first(other, empty(other)) == ()
     keyless = BalanceSettings(Balance(), PARTITIONS, {"near": Balanced(keyed=False)})
-    assert balancing.looks_first(keyless, empty(keyless)) == ()
+    assert balancing.scans_keys_first(keyless, empty(keyless)) == ()
 
 
 def test_the_biclique_begins_with_a_place_for_each_side() -> None:

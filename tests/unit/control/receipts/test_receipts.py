@@ -13,11 +13,11 @@ from tests.unit.control.receipts.test_recall import looks
 
 from tidegate.control.planning import next_plan
 from tidegate.control.receipts.ledger import RANDOM_DROP, Counted
-from tidegate.control.receipts.receipts import ESTIMATED, EXACT, NO_SAMPLE, SUBSET, Told, receipt_of
+from tidegate.control.receipts.receipts import ESTIMATED, EXACT, NO_SAMPLE, SUBSET, BatchOutcome, receipt_of
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.selective.selection import GROUPS
 from tidegate.join.within import Within
-from tidegate.model.debts import Debt, OwedCell
+from tidegate.model.debts import Debt, DebtCell
 from tidegate.model.graph import Lineage, OperatorTraits, Outlet, Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import ByteRange, Piece
@@ -50,7 +50,9 @@ def before() -> Manifest:
     return replace(state(), settled_us={"join1": 0}, routing={"join1": together(0, 1, (0,))})
 
 
-def told(skipping: Skipping | None = None, *reports: TaskReport, manifest: Manifest | None = None) -> Told:
+def told(
+    skipping: Skipping | None = None, *reports: TaskReport, manifest: Manifest | None = None
+) -> BatchOutcome:
     known = manifest or before()
     plan = replace(
         next_plan(4, known, NEAR, now_us=77),
@@ -60,10 +62,10 @@ def told(skipping: Skipping | None = None, *reports: TaskReport, manifest: Manif
             skipping={} if skipping is None else {"join1": skipping},
         ),
     )
-    return Told(plan, known, known, reports, counted=COUNTED)
+    return BatchOutcome(plan, known, known, reports, counted=COUNTED)
 
 
-def rows_of(given: Told, ways: Lineage = WAYS) -> dict[str, Any]:
+def rows_of(given: BatchOutcome, ways: Lineage = WAYS) -> dict[str, Any]:
     receipt, _ = receipt_of(ways, given)
     assert json.loads(json.dumps(receipt)) == receipt
     assert (receipt["batch"], receipt["planned_us"]) == (4, 77)
@@ -204,7 +206,7 @@ def test_ten_outputs_cost_little() -> None:
     )
     plan = replace(next_plan(4, manifest, operators, now_us=77), settle_us=dict.fromkeys(names, 1000))
     reports = [replace(joined(5), operator=name, instance=i) for name in names for i in range(4)]
-    given = Told(plan, manifest, manifest, reports)
+    given = BatchOutcome(plan, manifest, manifest, reports)
     best = min(timeit.repeat(lambda: receipt_of(ways, given), number=5, repeat=5)) / 5
     # A millisecond where nothing else runs; machines that test are slower and busy.
     assert best < 0.01
@@ -217,9 +219,9 @@ def test_a_join_with_repair_tells_what_it_owes_paid_and_gave_up() -> None:
         replace(joined(8), repaired=Repaired(40, 3, 0.1), work=WorkCounts(probed=8)),
         replace(joined(4, side=1)),
     )
-    owed = Debt("join1", 3, half, 0, ((0, 9), (0, 9)), (OwedCell(0, 1, 100, 5.0, paid=0.25),))
+    owed = Debt("join1", 3, half, 0, ((0, 9), (0, 9)), (DebtCell(0, 1, 100, 5.0, repaired=0.25),))
     other = replace(owed, operator="join2")
-    after = replace(given.after, debts=(owed, other), forgiven=(replace(owed, batch=1),))
+    after = replace(given.after, debts=(owed, other), written_off=(replace(owed, batch=1),))
     repairing = replace(
         given, plan=replace(given.plan, repair=replace(given.plan.repair, bytes_max=1000)), after=after
     )

@@ -10,9 +10,9 @@ from tests.unit.control.test_outcome import OPERATORS, a_report
 from tests.unit.state.samples import a_piece
 
 from tidegate.control.planning import first_manifest
-from tidegate.control.repair.debts import NOTHING, Ledger, Needs, owed_after
+from tidegate.control.repair.debts import NOTHING, Ledger, Needs, debts_after
 from tidegate.control.repair.write_off import within_limit, without_given_up
-from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
+from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan, RepairPlan, ShedPlan
@@ -24,7 +24,7 @@ HALF = Skipping(0.5, ((1.0, 0.5, 0.0), (1.0, 1.0, 1.0)), orders=((0, 1, 2), (0, 
 
 
 def debt(batch: int, spans: tuple[tuple[int, int], tuple[int, int]] = ((0, 9), (0, 9))) -> Debt:
-    return Debt("near", batch, HALF, 0, spans, (OwedCell(0, 1, 100, 5.0), OwedCell(0, 2, 50, 1.0)))
+    return Debt("near", batch, HALF, 0, spans, (DebtCell(0, 1, 100, 5.0), DebtCell(0, 2, 50, 1.0)))
 
 
 def piece(side: int, first_us: int, last_us: int, batch: int, file: str = "s/1") -> Piece:
@@ -39,10 +39,10 @@ def manifest(*debts: Debt, batch: int = 6) -> Manifest:
 
 def plan(
     skipping: Mapping[str, Skipping] | None = None,
-    payments: Mapping[str, tuple[Payment, ...]] | None = None,
+    repairs: Mapping[str, tuple[DebtRepair, ...]] | None = None,
     repair_bytes: int | None = 1000,
 ) -> Plan:
-    repair = RepairPlan(repair_bytes, payments or {})
+    repair = RepairPlan(repair_bytes, repairs or {})
     return Plan(7, 0, {}, {}, {}, seed=3, shed=ShedPlan(skipping or {}), repair=repair)
 
 
@@ -54,7 +54,7 @@ def looks() -> tuple[ProbeCounts, ProbeCounts]:
 def test_what_the_shares_leave_out_is_owed_with_what_it_would_give() -> None:
     new = piece(1, 40, 44, 7)
     report = replace(a_report(), probes=looks(), state=StateChange(added=(new,)))
-    (owed,) = owed_after(manifest(), plan(skipping={"near": HALF}), [report], OPERATORS).debts
+    (owed,) = debts_after(manifest(), plan(skipping={"near": HALF}), [report], OPERATORS).debts
     assert (owed.operator, owed.batch, owed.seed) == ("near", 7, 3)
     assert [(cell.window, cell.age, cell.comparisons) for cell in owed.cells] == [(0, 1, 50), (0, 2, 90)]
     # Of the second age 2 in 50 matched, of the third 3 in 10; a little of what all gave is mixed in.
@@ -66,7 +66,7 @@ def test_what_the_shares_leave_out_is_owed_with_what_it_would_give() -> None:
 def test_a_debt_needs_its_rows_and_what_they_had_in_reach_as_far_as_it_was_there() -> None:
     before = replace(manifest(), pieces=(piece(0, 20, 38, 5),))
     report = replace(a_report(), probes=looks(), state=StateChange(added=(piece(1, 40, 44, 7),)))
-    (owed,) = owed_after(before, plan(skipping={"near": HALF}), [report], OPERATORS).debts
+    (owed,) = debts_after(before, plan(skipping={"near": HALF}), [report], OPERATORS).debts
     assert owed.spans == ((30, 38), (40, 44))
 
 
@@ -77,30 +77,30 @@ def test_who_looks_at_everything_or_brings_nothing_owes_nothing(skipping: Skippi
     report = replace(
         a_report(), probes=looks(), state=StateChange(added=(piece(1, 40, 44, 7),) if rows else ())
     )
-    assert not owed_after(manifest(), plan(skipping={"near": skipping}), [report], OPERATORS).debts
+    assert not debts_after(manifest(), plan(skipping={"near": skipping}), [report], OPERATORS).debts
 
 
 def test_a_payment_moves_lots_on_and_a_paid_cell_is_gone() -> None:
-    paid = Payment(2, (PaidCell(0, 1, 0.0, 0.25), PaidCell(0, 2, 0.0, 1.0)))
-    ledger = owed_after(manifest(debt(2), debt(4)), plan(payments={"near": (paid,)}), [], OPERATORS)
+    paid = DebtRepair(2, (RepairCell(0, 1, 0.0, 0.25), RepairCell(0, 2, 0.0, 1.0)))
+    ledger = debts_after(manifest(debt(2), debt(4)), plan(repairs={"near": (paid,)}), [], OPERATORS)
     first, second = ledger.debts
-    assert first.cells == (OwedCell(0, 1, 100, 5.0, 0.25),)
+    assert first.cells == (DebtCell(0, 1, 100, 5.0, 0.25),)
     assert (first.comparisons, first.matches) == (75, 3.75)
     assert second == debt(4)
-    rest = Payment(2, (PaidCell(0, 1, 0.25, 1.0),))
-    left = owed_after(
-        replace(manifest(), debts=ledger.debts), plan(payments={"near": (rest,)}), [], OPERATORS
+    rest = DebtRepair(2, (RepairCell(0, 1, 0.25, 1.0),))
+    left = debts_after(
+        replace(manifest(), debts=ledger.debts), plan(repairs={"near": (rest,)}), [], OPERATORS
     )
     assert left.debts == (debt(4),)
 
 
 def test_without_repair_everything_is_forgiven_and_what_was_in_this_batch_is_not_forgotten() -> None:
-    ledger = owed_after(manifest(debt(2)), plan(repair_bytes=None), [], OPERATORS)
+    ledger = debts_after(manifest(debt(2)), plan(repair_bytes=None), [], OPERATORS)
     assert ledger == Ledger((), (debt(2),))
-    again = replace(manifest(batch=7), forgiven=(debt(2),))
-    assert owed_after(again, plan(), [], OPERATORS).forgiven == (debt(2),)
-    earlier = replace(manifest(batch=6), forgiven=(debt(2),))
-    assert owed_after(earlier, plan(), [], OPERATORS).forgiven == ()
+    again = replace(manifest(batch=7), written_off=(debt(2),))
+    assert debts_after(again, plan(), [], OPERATORS).written_off == (debt(2),)
+    earlier = replace(manifest(batch=6), written_off=(debt(2),))
+    assert debts_after(earlier, plan(), [], OPERATORS).written_off == ()
 
 
 def test_pieces_that_touch_a_span_are_needed() -> None:
@@ -138,5 +138,5 @@ def test_debts_that_need_rows_which_are_given_up_are_forgiven_and_new_ones_do_no
     assert ledger == Ledger((young,), (old,))
     report = replace(a_report(), probes=looks(), state=StateChange(added=(piece(1, 40, 44, 7),)))
     before = replace(manifest(), pieces=stored)
-    (owed,) = owed_after(before, plan(skipping={"near": forgetting}), [report], OPERATORS).debts
+    (owed,) = debts_after(before, plan(skipping={"near": forgetting}), [report], OPERATORS).debts
     assert owed.spans == ((35, 38), (40, 44))

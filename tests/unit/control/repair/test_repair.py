@@ -13,7 +13,7 @@ from tests.unit.control.test_outcome import a_report
 from tidegate.control.goal.cost_model import CostModel, Effort
 from tidegate.control.repair import repair
 from tidegate.control.repair.repair import RepairSettings, choose, everything, learn
-from tidegate.model.debts import Debt, OwedCell, PaidCell, Payment
+from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.reports import Repaired, SideRows
 from tidegate.model.skip_plan import Skipping
 
@@ -23,7 +23,7 @@ ALL = replace(HALF, fraction=1.0)
 
 def owing(batch: int, *cells: tuple[int, float]) -> Debt:
     """A debt with these comparisons and matches by age."""
-    return replace(debt(batch), cells=tuple(OwedCell(0, age, *cell) for age, cell in enumerate(cells)))
+    return replace(debt(batch), cells=tuple(DebtCell(0, age, *cell) for age, cell in enumerate(cells)))
 
 
 def chosen(
@@ -58,7 +58,7 @@ def test_of_equal_value_the_older_debt_is_paid_first() -> None:
 
 
 def test_what_was_paid_in_part_goes_on_from_there() -> None:
-    begun = replace(debt(1), cells=(OwedCell(0, 2, 1000, 1.0, 0.5),))
+    begun = replace(debt(1), cells=(DebtCell(0, 2, 1000, 1.0, 0.5),))
     assert chosen(begun, per_comparison=0.004) == [(1, 2, 0.5, pytest.approx(0.75))]
 
 
@@ -108,14 +108,14 @@ def test_a_batch_takes_on_so_many_debts_at_most() -> None:
 
 
 def test_everything_is_what_is_left_of_all_debts() -> None:
-    begun = replace(debt(1), cells=(OwedCell(1, 2, 10, 1.0, 0.5),))
+    begun = replace(debt(1), cells=(DebtCell(1, 2, 10, 1.0, 0.5),))
     other = replace(debt(5), operator="far")
     assert everything([debt(3), other, begun]) == {
         "near": (
-            Payment(1, (PaidCell(1, 2, 0.5, 1.0),)),
-            Payment(3, (PaidCell(0, 1, 0.0, 1.0), PaidCell(0, 2, 0.0, 1.0))),
+            DebtRepair(1, (RepairCell(1, 2, 0.5, 1.0),)),
+            DebtRepair(3, (RepairCell(0, 1, 0.0, 1.0), RepairCell(0, 2, 0.0, 1.0))),
         ),
-        "far": (Payment(5, (PaidCell(0, 1, 0.0, 1.0), PaidCell(0, 2, 0.0, 1.0))),),
+        "far": (DebtRepair(5, (RepairCell(0, 1, 0.0, 1.0), RepairCell(0, 2, 0.0, 1.0))),),
     }
 
 
@@ -123,7 +123,7 @@ def test_what_paying_costs_is_learnt_and_survives_json() -> None:
     known = manifest(debt(1))
     for size in (1000, 2000, 4000, 500):
         report = replace(a_report(), repaired=Repaired(size, 10, size / 1000))
-        paid = plan(payments={"near": (Payment(1, ()),)})
+        paid = plan(repairs={"near": (DebtRepair(1, ()),)})
         learnt = learn(SETTINGS, known, paid, [report, replace(report, instance=1)], 0.3, cold=False)
         known = replace(known, control={repair.CONTROL: json.loads(json.dumps(learnt))})
     # Two instances that take a second each, on two cores: a second.
@@ -135,7 +135,7 @@ def test_what_paying_costs_is_learnt_and_survives_json() -> None:
 
 def test_cold_batches_and_batches_that_pay_nothing_teach_no_costs() -> None:
     report = replace(a_report(), repaired=Repaired(1000, 10, 1.0), rows=SideRows(offered=(3, 4)))
-    for paid, cold in ((plan(), False), (plan(payments={"near": (Payment(1, ()),)}), True)):
+    for paid, cold in ((plan(), False), (plan(repairs={"near": (DebtRepair(1, ()),)}), True)):
         learnt = learn(SETTINGS, manifest(), paid, [report], 0.3, cold=cold)
         model = CostModel.restore(learnt["model"])
         assert model.fixed + float(model.rates @ Effort(1, 1000, 10).parts) == 0
