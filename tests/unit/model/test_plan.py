@@ -84,7 +84,7 @@ def test_a_manifest_comes_back_equal_from_json() -> None:
             "drivers": StreamClock(BEGINNING_US, BEGINNING_US, 2),
         },
         debts=(a_debt(4), a_debt(5)),
-        forgiven=(a_debt(3),),
+        written_off=(a_debt(3),),
     )
     assert decode(Manifest, encode(manifest)) == manifest
 
