@@ -124,6 +124,17 @@ def test_a_path_that_does_not_exist_is_noticed(line: str, absent: list[str]) -> 
     assert missing([line]) == absent
 
 
+PACKAGES = sorted((ROOT / "src/tidegate").glob("*/**/__init__.py"))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.parent.relative_to(ROOT / "src")))
+def test_the_docstring_of_a_folder_lists_all_that_is_in_it_and_nothing_else(package: Path) -> None:
+    says = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+    listed = {*re.findall(r"(?<![\w/])\w+\.py\b", says), *re.findall(r"^ *(\w+/) ", says, re.MULTILINE)}
+    modules = {path.name for path in package.parent.glob("*.py")} - {"__init__.py"}
+    assert listed == modules | {f"{path.parent.name}/" for path in package.parent.glob("*/__init__.py")}
+
+
 def test_the_architecture_is_short() -> None:
     prose = re.sub(r"```.*?```", "", text("ARCHITECTURE.md"), flags=re.DOTALL)
     assert len(prose.split()) <= 2_500
