@@ -69,12 +69,6 @@ def test_every_folder_of_modules_is_a_package() -> None:
 NAMED = re.findall(r"`([\w/]+\.py)`", (ROOT / "PAPERS.md").read_text(encoding="utf-8"))
 
 
-def test_papers_md_names_files_that_exist() -> None:
-    """In full, or by its name alone where the folder was said before it."""
-    paths = [str(path) for folder in ("src", "tests", "lab") for path in (ROOT / folder).rglob("*.py")]
-    assert [name for name in NAMED if not any(path.endswith(f"/{name}") for path in paths)] == []
-
-
 @pytest.mark.parametrize("strategy", ["fastjoin", "ls_stream", "auto"])
 def test_papers_md_names_every_algorithm_of_a_strategy(strategy: str) -> None:
     modules = {path.name for path in (ROOT / "src/tidegate/route" / strategy).glob("*.py")} - {"__init__.py"}

@@ -1,6 +1,17 @@
 """Control decides, between two batches, what the next batch will do.
 
-It reads what the last batch reported and writes one value, the `Plan`: watermarks, routing, merges.
-Telemetry in, decisions out, no input or output of its own; clock and randomness are arguments, so that a
-plan can be made again and comes out the same.
+It reads what the last batch reported and returns one value, the `Plan` (`model/plan.py`). Reports in,
+decisions out, no input or output of its own: `state/plan_log.py` writes the plan. Clock and randomness are
+arguments, so a plan can be made again and is the same. `driver/engine/controllers.py` calls control twice a
+batch: to plan it, and to learn from it.
+
+    goal/              how much to shed: the level of every mechanism, such as the probe ratio of a join
+    actuators/         what a level means: which parts, rows or windows one mechanism leaves out
+    balance/           where rows are stored and which instance processes them
+    repair/            skipped pairs that a later batch finds
+    receipts/          what was lost
+    planning.py        the plan of a batch; outcome.py: the manifest after it
+    watermarks.py      how far event time has come
+    merging.py         which stored pieces become one
+    convex_hull.py     the lower convex hull of a curve
 """

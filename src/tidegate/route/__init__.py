@@ -10,10 +10,10 @@ partition for one of its own. Numpy and numba only, except for the sketch of `fr
     places.py           the partition of each row of a sorted run
     moves.py            the placement and the cuts that carry out an assignment
     load.py             the counts of a batch that strategies decide from
-    frequent_keys.py    heavy keys in constant memory
+    frequent_keys.py    heavy keys in constant memory; key_counts.py: the keys of a query's first rows
     strategy.py         the protocol of strategies
     baselines.py        `hash`, `random` and `contrand`: nothing ever moves
-    fastjoin/           keys move
+    fastjoin/           keys move: GreedyFit, SAFit
     ls_stream/          partitions move
     auto/               both move, and hot keys are split
     resizing.py         tables for another number of instances

@@ -1,1 +1,7 @@
-"""What runs in Spark's Python workers: Arrow batches in and out. Imports neither pyspark nor the driver."""
+"""What runs in Spark's Python workers: Arrow batches in and out. Imports neither pyspark nor the driver.
+
+runtime/    where rows enter a worker (`runtime/task_runner.py`), and what all tasks share
+join/       the tasks of joins
+window/     the tasks of windows, of time and of rows
+match/      the tasks of matches
+"""

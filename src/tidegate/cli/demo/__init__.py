@@ -1,1 +1,7 @@
-"""`tidegate demo`: a made-up city, overloaded on purpose."""
+"""`tidegate demo`: a made-up city, overloaded on purpose.
+
+command.py     the command; flow.py: its query
+city.py        the made-up streams; arrivals.py: as files that arrive
+answers.py     the exact answer; judge.py: compares the output with it
+outcome.py     the report at the end
+"""

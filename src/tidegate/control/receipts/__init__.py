@@ -1,1 +1,7 @@
-"""What was lost, exactly: ledgers, completeness, recall, receipts."""
+"""What was lost, exactly.
+
+receipts.py        the receipt of a batch: every stream and every output
+ledger.py          what became of each row that an operator was offered
+completeness.py    which outputs may lack results, and why
+recall.py          the share of a join's results that was found, with an interval
+"""

@@ -1,1 +1,6 @@
-"""Skipped pairs: what is owed, what is repaired next, what is written off."""
+"""Skipped pairs: what is in debt, what is repaired next, what is written off.
+
+debts.py        the ledger of debts
+repair.py       which debts the next batch repairs
+write_off.py    which debts are given up, because the rows they need take too much space
+"""

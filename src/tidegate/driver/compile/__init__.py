@@ -1,1 +1,13 @@
-"""From a described flow to operators: everything that stays the same for the life of a query."""
+"""From a described flow to operators: everything that stays the same for the life of a query.
+
+compiler.py             visits the flow; compiled.py: the result
+graph_checks.py         checks of the flow; expression_checks.py: of the user's Spark expressions
+ports.py                where rows enter: tag, time, key code, lanes
+keys.py                 the 64-bit code of a key
+lineage.py              the path of rows through the flow
+counted_streams.py      whether tasks or Spark count the rows of a stream
+join_columns.py         columns of joins; condition_checks.py: conditions besides equality
+match_columns.py        columns of matches
+window_schema.py        columns of windows
+window_aggregates.py    aggregates as partials; aggregate_calls.py, user_aggregates.py: how users write them
+"""

@@ -1,1 +1,9 @@
-"""One batch: plan, passes, sinks, commit."""
+"""One batch: plan, passes, sinks, commit.
+
+engine.py          the steps of a batch, numbered; a plan is written in step 2 (`state/plan_log.py`)
+controllers.py     asks `control/` for the plan, and lets it learn from the batch
+work_orders.py     from a plan to one work order per operator
+batch.py           a batch while it runs; settings.py: what the query was started with
+skew_scan.py       counts the keys of the first rows
+match_counts.py    rows and sifters of matches
+"""

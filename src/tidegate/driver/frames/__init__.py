@@ -1,1 +1,11 @@
-"""The data frames and SQL of one pass."""
+"""The data frames and SQL of one pass.
+
+pass_frames.py        builds the frames of all operators; pass_input.py: the rows that they start from
+passes.py             runs them: one action, reports back, rows for the sinks
+routing_frames.py     each row to the instances that need it: the shuffle
+window_frames.py      rows become pane partials
+sifter_frames.py      the sifter in front of a match
+drop_frames.py        rows of dropped windows; sample_frames.py: rows of approximate windows
+residual_frames.py    the `where` of outer, semi and anti joins, between two steps of a task
+observed.py           counts that Spark makes; hilbert.py: `tg.hilbert`; frame_cache.py: what never changes
+"""

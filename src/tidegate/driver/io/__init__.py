@@ -1,1 +1,8 @@
-"""Sources and sinks."""
+"""Sources and sinks.
+
+sinks.py             writes an output: a function, files exactly once, or any Spark format
+staging.py           results that tasks write as Parquet, on their way to the sinks
+linked_output.py     an output that is made of the staged files themselves
+read_limits.py       how many rows sources give to the next batch: backpressure
+source_sifters.py    sifters published for machines at the sources
+"""

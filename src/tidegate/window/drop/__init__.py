@@ -11,5 +11,4 @@ network.py         a query network of sources, stateless steps, windows, joins a
 placement.py       where in a network rows are dropped, and which outputs share their decisions
 kept_arrows.py     the rows that pass along each arrow of a network
 drop_cost.py       the work that a drop saves: the paper's load model
-admission.py       the drop ratio, and which outputs to shut off when it is not enough
 """
