@@ -31,6 +31,7 @@ from tests.spark.flows import PATIENCE_SECONDS
 
 import tidegate as tg
 from tests.spark import shedding_flow
+from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
 from tidegate.state.checkpoint import Checkpoint
 
@@ -129,7 +130,7 @@ def test_windows_nested_sliding_and_of_rows(spark: SparkSession, tmp_path: Path)
     check("windows", tmp_path, columns)
 
 
-def by_batch(plan: Any) -> Any:
+def by_batch(plan: Plan) -> Plan:
     """The plan with what it leaves out drawn from the batch number."""
     return shedding_flow.unforeseen(plan, random.Random(plan.batch))
 
@@ -171,10 +172,10 @@ def test_skipped_pairs_that_are_repaired(
     check("repair", tmp_path, {"pairs": f"{PAIR}, repaired_batch"})
 
 
-def _repairable(replan: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _repairable(replan: Callable[[Plan], Plan]) -> Callable[[Plan], Plan]:
     """Parts of windows are skipped; no row is dropped, because what is not stored cannot be repaired."""
 
-    def without_drops(plan: Any) -> Any:
+    def without_drops(plan: Plan) -> Plan:
         changed = replan(plan)
         return replace(
             changed,
@@ -182,7 +183,7 @@ def _repairable(replan: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 changed.shed,
                 skipping={
                     name: replace(one, keep_share=1.0, fresh_us=(BEGINNING_US, BEGINNING_US))
-                    for name, one in changed.skipping.items()
+                    for name, one in changed.shed.skipping.items()
                 },
             ),
         )

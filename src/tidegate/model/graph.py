@@ -140,7 +140,7 @@ class OperatorTraits:
 
     @property
     def waits_for_rows(self) -> bool:
-        """Stored rows wait for other rows, not for time: the oldest of them holds the output watermark back."""
+        """Stored rows wait for other rows, not for time: the oldest holds the output watermark back."""
         return self.within.waits_for_rows
 
 

@@ -17,8 +17,8 @@ missing. Modes:
 
 A join with repair makes up for what it skipped (`debts.py`). Its output stays a SUBSET in the batch that
 skipped, with the recall of what came in time: later batches pay, and say so. `debt` is what is owed after a
-batch, `repaired` and `written_off` what it made up for and gave up, in comparisons. Where nothing is owed in the end
-and nothing was ever forgiven, no pair is missing from all batches together for having been skipped.
+batch, `repaired` and `written_off` what it made up for and gave up, in comparisons. Where nothing is owed in
+the end and nothing was ever forgiven, no pair is missing from all batches together for having been skipped.
 
 Guarantee: a pure function, the same for a replayed batch; every ledger balances (`unexplained` is 0), and
 where it does not, the receipt says by how much. The recall is that of pairs, before any filter behind the
