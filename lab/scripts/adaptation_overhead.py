@@ -30,7 +30,7 @@ from tidegate.join.selective.selection import mixed
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Decided, Plan, ShedPlan
+from tidegate.model.plan import Plan, PlanDecisions, ShedPlan
 from tidegate.model.reports import TaskReport, reports_in
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import first_table
@@ -85,7 +85,7 @@ def measured(sets: bool, rows: int, keys: int) -> tuple[float, float, float]:
         skipping = decide(settings, manifest, operators)
         deciding = time.process_time() - began
         plan = planning.next_plan(
-            batch, manifest, operators, batch * SECOND, Decided(shed=ShedPlan(skipping=skipping))
+            batch, manifest, operators, batch * SECOND, PlanDecisions(shed=ShedPlan(skipping=skipping))
         )
         reports: list[TaskReport] = []
         for counts in ((False, True), (True, False))[batch % 2]:

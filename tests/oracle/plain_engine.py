@@ -36,7 +36,7 @@ from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.debts import DebtRepair
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Decided, Plan, RepairPlan, ShedPlan
+from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan
 from tidegate.model.reports import TaskReport, reports_in
 from tidegate.model.routing import Cut, Routing
 from tidegate.model.skip_plan import Skipping
@@ -134,7 +134,7 @@ class PlainEngine:
             self.manifest,
             self.operators,
             now_us,
-            Decided(
+            PlanDecisions(
                 flush=flush,
                 settle_after=settle_after,
                 routing={**self.manifest.routing, **self._routing},

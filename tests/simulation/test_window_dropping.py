@@ -12,7 +12,7 @@ import pytest
 
 from tidegate.api.goal import Shed
 from tidegate.control.actuators import window_dropping
-from tidegate.control.actuators.window_dropping import PATIENCE, DropSettings
+from tidegate.control.actuators.window_dropping import SHUT_AFTER_BATCHES, DropSettings
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
@@ -161,7 +161,7 @@ def test_what_no_share_can_save_is_shut_off_after_some_patience_and_opens_again(
     story = engine(max_gap=1).run([20_000] * 10 + [500_000] * 40)
     shut = [plan for plan in story.plans if any(drop["shut"] for drop in plan.shed.dropping.values())]
     assert len(shut) > 20
-    assert shut[0].batch >= 10 + PATIENCE
+    assert shut[0].batch >= 10 + SHUT_AFTER_BATCHES
     assert max(runs(story.dropped, 2 * SECOND)) > 1, "shut, and windows still come"
     story.run([20_000] * 60)
     assert not any(drop["shut"] for drop in story.plans[-1].shed.dropping.values())

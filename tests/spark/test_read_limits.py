@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files
 
 import tidegate as tg
-from tidegate.control.goal.backpressure import Intake, TakenRows
+from tidegate.control.goal.backpressure import Backpressure, TakenRows
 from tidegate.driver.compile.compiled import streaming_leaves
 from tidegate.driver.io import read_limits
 from tidegate.driver.streaming_query import StreamingQuery as RunningQuery
@@ -190,7 +190,7 @@ def test_the_first_batch_of_another_run_takes_what_the_last_run_decided(
     size = (home / "many" / "0000.parquet").stat().st_size
     monkeypatch.setattr(read_limits, "_FIRST_BYTES", 2 * size)
     # However much would fit: two files of each stream.
-    monkeypatch.setattr(Intake, "limits", lambda self, fits: {"few": 2, "many": 2})
+    monkeypatch.setattr(Backpressure, "limits", lambda self, fits: {"few": 2, "many": 2})
     query = start(spark, home, Sink(), "200 milliseconds")
     try:
         until = time.monotonic() + PATIENCE_SECONDS

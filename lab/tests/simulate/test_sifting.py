@@ -17,7 +17,7 @@ from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.codec import decode, encode_exactly
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Decided, ShedPlan
+from tidegate.model.plan import PlanDecisions, ShedPlan
 from tidegate.model.reports import MatchReport
 from tidegate.model.samples import Sampled
 from tidegate.observe.shed_metrics import sift_told
@@ -64,7 +64,7 @@ class Machine:
         rows, self.now_us = int(rate * interval), self.now_us + int(interval * 1_000_000)
         sifters = planned or decide(self.settings, self.manifest)
         plan = planning.next_plan(
-            batch, self.manifest, {}, self.now_us, Decided(shed=ShedPlan(sifters=sifters))
+            batch, self.manifest, {}, self.now_us, PlanDecisions(shed=ShedPlan(sifters=sifters))
         )
         sifter = Sifter.from_json(plan.shed.sifters["match1"])
         data = draw_rows(workload or self.workload, rows, part=batch)
@@ -181,7 +181,7 @@ def test_a_sifter_over_other_columns_is_not_asked_and_counts_nothing() -> None:
         machine.run(60_000)
     planned = decide(machine.settings, machine.manifest)
     plan = planning.next_plan(
-        9, machine.manifest, {}, machine.now_us, Decided(shed=ShedPlan(sifters=planned))
+        9, machine.manifest, {}, machine.now_us, PlanDecisions(shed=ShedPlan(sifters=planned))
     )
     report = MatchReport("match1", 1000, 0, 0, None, 0, 0, 0.0)
     learnt = learn(other.settings, machine.manifest, plan, [report], Offered({"match1": 1000}, 0.2))

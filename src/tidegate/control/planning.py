@@ -26,7 +26,7 @@ from tidegate.model.debts import DebtRepair
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
-from tidegate.model.plan import Decided, Plan, Rewrites
+from tidegate.model.plan import Plan, PlanDecisions, Rewrites
 from tidegate.model.routing import Routing
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 
@@ -52,10 +52,10 @@ def next_plan(
     manifest: Manifest,
     operators: Mapping[str, OperatorTraits],
     now_us: int,
-    decided: Decided | None = None,
+    decided: PlanDecisions | None = None,
 ) -> Plan:
     """The plan of a batch: what was decided, and what follows from what the batches before it left behind."""
-    decided = decided or Decided()
+    decided = decided or PlanDecisions()
     settle_us = _settle(manifest, operators)
     routing = manifest.routing if decided.routing is None else decided.routing
     merges = {name: _merges(operators[name], manifest, routing[name], settle_us[name]) for name in operators}

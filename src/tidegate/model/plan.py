@@ -54,7 +54,7 @@ class Rewrites:
 
 
 @dataclass(frozen=True)
-class Decided:
+class PlanDecisions:
     """What the controllers decided for a batch; the plan adds what follows from the last manifest."""
 
     #: When the run that makes the plan began: silence of a stream before that does not count.
@@ -87,7 +87,7 @@ class Plan:
     #: Per operator: where rows lie, and which instances probe them.
     routing: Mapping[str, Routing]
     rewrites: Rewrites = Rewrites()
-    #: As in `Decided`.
+    #: As in `PlanDecisions`.
     flush: bool = False
     settle_after: bool = False
     awake_us: int = BEGINNING_US

@@ -12,7 +12,7 @@ from tidegate.control.watermarks import ClockSettings
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Decided, Plan
+from tidegate.model.plan import Plan, PlanDecisions
 from tidegate.model.reports import SideRows, TaskReport
 from tidegate.model.routing import together
 from tidegate.model.times import END_US
@@ -38,7 +38,7 @@ def planned(settle_us: int, *, flush: bool = False) -> tuple[Manifest, Plan]:
     first = first_manifest({"x": 1}, list(CLOCKS), dict.fromkeys(OPERATORS, EVEN), now_us=0)
     piece = replace(a_piece("segments/1"), first_us=90, last_us=100)
     before = replace(first, pieces=(piece,), routing=dict.fromkeys(OPERATORS, ROUTING))
-    plan = next_plan(0, before, OPERATORS, now_us=7, decided=Decided(flush=flush))
+    plan = next_plan(0, before, OPERATORS, now_us=7, decided=PlanDecisions(flush=flush))
     return before, replace(plan, settle_us=dict.fromkeys(OPERATORS, settle_us))
 
 

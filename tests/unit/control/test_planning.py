@@ -24,7 +24,7 @@ from tidegate.control.planning import (
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest, StreamClock
-from tidegate.model.plan import Decided, Plan
+from tidegate.model.plan import Plan, PlanDecisions
 from tidegate.model.routing import together
 from tidegate.model.times import BEGINNING_US, END_US
 from tidegate.window.lifetime import RowsLifetime
@@ -199,7 +199,9 @@ def test_watermarks_stop_at_the_ends_of_time() -> None:
 def test_a_plan_settles_what_no_new_row_can_meet() -> None:
     operators = named(near(BOTH), far(BOTH))
     given = manifest({"near": 290, "far": 0}, a=500, b=300, c=400)
-    plan = next_plan(3, given, operators, now_us=77, decided=Decided(flush=True, settle_after=True, seed=5))
+    plan = next_plan(
+        3, given, operators, now_us=77, decided=PlanDecisions(flush=True, settle_after=True, seed=5)
+    )
     assert plan.settle_us == {"near": 300, "far": 265}
     assert plan.watermarks_us == {"a": 500, "b": 300, "c": 400}
     assert (plan.batch, plan.now_us, plan.flush, plan.settle_after, plan.seed) == (3, 77, True, True, 5)
@@ -262,7 +264,7 @@ def test_a_plan_closes_each_side_s_slots_by_their_own_length(side: int, slot: in
 
 def settled_plan(operators: dict[str, OperatorTraits], before: Manifest, after: Manifest) -> Plan | None:
     return settle_plan(
-        next_plan(3, before, operators, now_us=77, decided=Decided(settle_after=True)), after, operators
+        next_plan(3, before, operators, now_us=77, decided=PlanDecisions(settle_after=True)), after, operators
     )
 
 
@@ -274,7 +276,7 @@ def test_another_pass_settles_up_to_where_the_rows_moved_time() -> None:
     assert plan is not None
     assert plan.settle_us == {"near": 420, "far": 275}
     assert replace(plan, settle_us={}) == replace(
-        next_plan(3, before, operators, now_us=77, decided=Decided(settle_after=True)), settle_us={}
+        next_plan(3, before, operators, now_us=77, decided=PlanDecisions(settle_after=True)), settle_us={}
     )
 
 
@@ -326,7 +328,7 @@ def test_no_other_pass_for_rows_that_wait_for_ever() -> None:
 def test_a_chain_is_settled_pass_by_pass_and_then_at_rest() -> None:
     operators = named(near(BOTH), far(BOTH))
     start = manifest({"near": 290, "far": 265}, a=450, b=420, c=430)
-    plan = next_plan(3, start, operators, now_us=77, decided=Decided(settle_after=True))
+    plan = next_plan(3, start, operators, now_us=77, decided=PlanDecisions(settle_after=True))
     assert plan.settle_us == {"near": 420, "far": 265}
     state = replace(start, settled_us=plan.settle_us)
     again = settle_plan(plan, state, operators)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.control.goal.load_model import LoadModel
-from tidegate.control.goal.optimiser import Prospect
+from tidegate.control.goal.optimiser import PlanForecast
 from tidegate_lab.simulate.goal.goal_network import KINDS, ROWS, GoalNetwork, generated
 from tidegate_lab.simulate.goal.goal_run import Batch, Controlled, Fixed, batch_seconds, run
 from tidegate_lab.simulate.goal.goal_story import Story, story
@@ -134,7 +134,9 @@ def _fitting(network: GoalNetwork, told: Story, target: float) -> dict[str, floa
     ahead = {o.name: o.effort(rows, ROWS * rate * o.window_seconds) for o in network.operators}
     model = _Known(network, told)
     return (
-        Prospect(model, ahead, [o.truth for o in network.operators], network.weights, {}).fit(target).levels
+        PlanForecast(model, ahead, [o.truth for o in network.operators], network.weights, {})
+        .fit(target)
+        .levels
     )
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.control.goal.cost_model import Effort
-from tidegate.control.goal.shed_options import Offer, cells_offer, regions_offer, windows_offer
+from tidegate.control.goal.shed_options import ShedOption, cells_option, regions_option, windows_option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,8 +51,8 @@ class Operator:
     #: Seconds per row, comparison, output and byte.
     rates: NDArray[np.float64]
     #: What levels really leave and lose, and what a controller believes of it.
-    truth: Offer
-    believed: Offer
+    truth: ShedOption
+    believed: ShedOption
 
     def effort(self, rows: float, stored: float) -> Effort:
         """Of a batch of so many rows, where so many are stored, with nothing left out."""
@@ -72,7 +72,7 @@ class GoalNetwork:
     overhead: float
 
     @property
-    def offers(self) -> list[Offer]:
+    def offers(self) -> list[ShedOption]:
         """As they are believed."""
         return [operator.believed for operator in self.operators]
 
@@ -107,7 +107,7 @@ def _blurred(values: NDArray[np.float64], random: np.random.Generator, belief: f
     return values * np.exp(belief * random.standard_normal(values.size))
 
 
-def _join(name: str, random: np.random.Generator, belief: float) -> tuple[Offer, Offer]:
+def _join(name: str, random: np.random.Generator, belief: float) -> tuple[ShedOption, ShedOption]:
     """Matches lie around one age of each window, and a few everywhere."""
     ages = np.arange(_CELLS)
     peaks = [np.exp(-(((ages - random.uniform(0, _CELLS)) / random.uniform(1, 3)) ** 2)) for _ in range(2)]
@@ -117,13 +117,13 @@ def _join(name: str, random: np.random.Generator, belief: float) -> tuple[Offer,
     order = np.argsort(-believed, kind="stable")
     # Cells are chosen by what is believed of them, and find what they really have.
     found = np.append(1.0, 1 - np.cumsum(values[order][::-1]) / values.sum())[:-1]
-    offer = cells_offer(name, {name: 1.0}, believed, work)
+    offer = cells_option(name, {name: 1.0}, believed, work)
     left = np.append(found, found[-1] * offer.levels[-1] / offer.levels[-2])
     own = np.stack([np.ones_like(left), offer.levels, left, offer.levels], axis=1)
-    return Offer(name, offer.levels, {name: own}, {name: 1 - left}), offer
+    return ShedOption(name, offer.levels, {name: own}, {name: 1 - left}), offer
 
 
-def _match(name: str, random: np.random.Generator, belief: float) -> tuple[Offer, Offer]:
+def _match(name: str, random: np.random.Generator, belief: float) -> tuple[ShedOption, ShedOption]:
     """Some regions are wanted much and have few rows, some the other way round."""
     rows = random.dirichlet(np.full(_REGIONS, 0.7))
     wanted = rows * np.exp(1.2 * random.standard_normal(_REGIONS))
@@ -133,17 +133,17 @@ def _match(name: str, random: np.random.Generator, belief: float) -> tuple[Offer
     guess = _blurred(wanted, random, belief)
     fairness = float(random.choice([0.5, 1.0]))
     offers = [
-        regions_offer(name, {name: 1.0}, qos, rows, nonempty, fairness)
+        regions_option(name, {name: 1.0}, qos, rows, nonempty, fairness)
         for qos in (wanted, guess / guess.sum())
     ]
     return offers[0], offers[1]
 
 
-def _windows(name: str, random: np.random.Generator, belief: float) -> tuple[Offer, Offer]:
+def _windows(name: str, random: np.random.Generator, belief: float) -> tuple[ShedOption, ShedOption]:
     """Windows of a few slides; the longer the gap may be, the more of the rows go."""
     gap, slides = int(random.integers(4, 20)), int(random.integers(1, 4))
     going = max(0, gap + 1 - slides) / gap
-    offer = windows_offer(name, [name], gap, {name: min(1.0, going)}, [name])
+    offer = windows_option(name, [name], gap, {name: min(1.0, going)}, [name])
     return offer, offer
 
 

@@ -19,11 +19,11 @@ from typing import Any
 from tidegate.control.actuators.paper_rate import RateLoad
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_values import BatchSeen, GoalSettings
-from tidegate.control.goal.hysteresis import PatienceSettings
+from tidegate.control.goal.hysteresis import HysteresisSettings
 from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import LoadModel
-from tidegate.control.goal.safety_margin import HeadroomSettings
-from tidegate.control.goal.shed_options import rate_offer
+from tidegate.control.goal.safety_margin import SafetyMarginSettings
+from tidegate.control.goal.shed_options import rate_option
 from tidegate_lab.simulate.join.yield_curve import YieldCurve
 
 #: The one operator, point and output there is.
@@ -54,7 +54,9 @@ class RateModelSettings:
 
     def goal(self, seconds: float) -> GoalSettings:
         return GoalSettings(
-            seconds, headroom=HeadroomSettings.always(self.headroom), patience=PatienceSettings(first=1)
+            seconds,
+            safety_margin=SafetyMarginSettings.always(self.headroom),
+            hysteresis=HysteresisSettings(first=1),
         )
 
 
@@ -82,7 +84,7 @@ class RateModel:
         ahead = Effort(load.next_rows, full, full * self._yield.at(1.0))
         batch = BatchSeen(load.busy_seconds, {_JOIN: Effort(load.rows, load.comparisons, load.outputs)}, {})
         self._goal.settings = replace(self._goal.settings, batch_seconds=load.seconds)
-        offer = rate_offer(_JOIN, {_JOIN: 1.0}, self._yield.bend)
+        offer = rate_option(_JOIN, {_JOIN: 1.0}, self._yield.bend)
         self._fraction = self._goal.adapt(batch, {_JOIN: ahead}, [offer]).levels[_JOIN]
         return self._fraction
 

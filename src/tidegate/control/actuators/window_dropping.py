@@ -13,7 +13,7 @@ and decides windows that nobody has seen a row of yet, up to a little beyond the
 
 Guarantee: pure functions of what is in the manifest and of the levels. Decisions are in the plan, and a
 decided window is never decided again, so a replay, a late row and every group see the same ones. While
-all levels are 0 no further window is dropped. Outputs are shut off only after `PATIENCE` batches in a row in
+all levels are 0 no further window is dropped. Outputs are shut off only after `SHUT_AFTER_BATCHES` batches in a row in
 which no p would have been enough.
 """
 
@@ -40,7 +40,7 @@ from tidegate.window.spec import WindowSpec
 #: Where the manifest keeps what was learnt.
 CONTROL = "windows"
 #: Batches in a row in which nothing but shutting outputs off would help, before that is done.
-PATIENCE = 5
+SHUT_AFTER_BATCHES = 5
 #: The newest row of the next batch is expected so many times as far on as the last one was.
 AHEAD = 2
 #: Of the rows that the longest gap lets go, so many must go with a shorter one.
@@ -173,7 +173,7 @@ def learn(
         }
         asked = [output for output in _outputs(settings) if levels.get(output, 0.0) >= 1]
         short = known.get("short", 0) + 1 if asked else 0
-        shut = asked if short >= PATIENCE or known.get("shut") else []
+        shut = asked if short >= SHUT_AFTER_BATCHES or known.get("shut") else []
     else:
         shares = {name: _fixed(settings.shed.window, drop) for name, drop in settings.drops.items()}
     return {

@@ -106,7 +106,7 @@ def _waiting(taken: TakenRows) -> float:
     return taken.units if limit is not None and taken.units >= _FULL * limit else 0
 
 
-class Intake:
+class Backpressure:
     """What sources hold, and what they are asked for."""
 
     def __init__(self) -> None:
@@ -228,7 +228,7 @@ class Intake:
         }
 
     @classmethod
-    def restore(cls, raw: Mapping[str, Any]) -> Intake:
+    def restore(cls, raw: Mapping[str, Any]) -> Backpressure:
         restored = cls()
         restored._streams = {name: _Stream(**one) for name, one in raw["streams"].items()}
         restored._fits = None if raw["fits"] is None else Fits(**raw["fits"])

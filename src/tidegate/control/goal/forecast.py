@@ -14,7 +14,7 @@ begins anew. A rate that changes upwards twice in a row is on its way, and is ex
                   suspect, and no more
 
 A source that gives everything has no backlog but the rows of the next batch itself; where it is read in
-portions (`intake.py`), the rows that it still holds wait, and are late by as much as they took to come.
+portions (`backpressure.py`), the rows that it still holds wait, and are late by as much as they took to come.
 With triggers the next batch begins at the trigger or, if that is later, when this one is over; back to back
 (`trigger_seconds` 0) it always begins when this one is over.
 

@@ -8,7 +8,7 @@
                                                                  is not enough
 
 What a batch did and what the next one offers is in `goal_prospects.py`; how many rows that one takes, in
-`intake.py`. Processor time is believed for joins alone: most of what windows and matches cost is Spark's work
+`backpressure.py`. Processor time is believed for joins alone: most of what windows and matches cost is Spark's work
 in front of their tasks, so their time is what is left.
 
 Guarantee: pure; what was learnt lies in the manifest (`CONTROL`), what was decided in the levels that the
@@ -28,14 +28,14 @@ import numpy as np
 from tidegate.control.actuators import join_shedding, sifting, stale_rows, window_dropping
 from tidegate.control.actuators.policy import Work
 from tidegate.control.actuators.state_limit import piece_bytes
-from tidegate.control.goal.backpressure import Fits, Intake
+from tidegate.control.goal.backpressure import Backpressure, Fits
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.forecast import Arrivals, Expected
 from tidegate.control.goal.goal_step import KeepSettings, Ran, Step
 from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, state_warnings, warnings
 from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
-from tidegate.control.goal.work_forecast import Prospects, efforts_of
+from tidegate.control.goal.work_forecast import WorkForecast, efforts_of
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -68,22 +68,22 @@ def learn(
     known = before.control.get(CONTROL, {})
     goal = LevelController.restore(known["one"], settings.goal) if known else LevelController(settings.goal)
     coming = _coming(step, known)
-    prospects = Prospects(step, coming.growth)
+    forecasts = WorkForecast(step, coming.growth)
     efforts = {**efforts_of(settings, ran), SOURCES: Effort(coming.rows)}
     seen = _seen(step, efforts, coming)
-    decided = goal.adapt(seen, prospects.ahead(efforts, known.get("levels", {})), prospects.offers())
+    decided = goal.adapt(seen, forecasts.ahead(efforts, known.get("levels", {})), forecasts.options())
     # Sources that end do not say what waits, so their streams would be apart while batches grow.
     most = _RISE_MOST * goal.model.most_rows if settings.live else np.inf
     fits = what_fits(settings.goal, decided, coming, most)
-    limits = coming.intake.limits(fits) if seen.teaches and coming.wanted else {}
+    limits = coming.backpressure.limits(fits) if seen.teaches and coming.wanted else {}
     if limits:
-        goal.expect(decided, min(1.0, coming.intake.let_in(limits) / coming.wanted))
-    metrics = {"waiting": coming.intake.waiting, "wanted": coming.wanted, "limits": limits}
+        goal.expect(decided, min(1.0, coming.backpressure.let_in(limits) / coming.wanted))
+    metrics = {"waiting": coming.backpressure.waiting, "wanted": coming.wanted, "limits": limits}
     learnt: dict[str, Any] = {
         CONTROL: {
             "one": goal.snapshot(),
             "arrivals": coming.arrivals.snapshot(),
-            "intake": coming.intake.snapshot(),
+            "intake": coming.backpressure.snapshot(),
             # A batch that says nothing of them changes nothing, not even for another run.
             LIMITS: limits or known.get(LIMITS, {}),
             "levels": dict(decided.levels),
@@ -94,7 +94,7 @@ def learn(
         learnt[stale_rows.CONTROL] = stale_rows.learn(
             before, plan, ran.reports, after, operators, settings.freshest, decided.keep_share
         )
-    return learnt | _mechanisms(step, decided.levels, prospects.works)
+    return learnt | _mechanisms(step, decided.levels, forecasts.works)
 
 
 def limits(manifest: Manifest) -> dict[str, int]:
@@ -107,7 +107,7 @@ class Coming:
     """Rows of the next batch: what is known of sources, how many are wanted, and what that is of the last."""
 
     arrivals: Arrivals
-    intake: Intake
+    backpressure: Backpressure
     rows: int
     wanted: float
     growth: float
@@ -117,23 +117,23 @@ class Coming:
 def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
     ran, settings = step.ran, step.settings
     arrivals = Arrivals.restore(known["arrivals"]) if known else Arrivals()
-    intake = Intake.restore(known["intake"]) if known else Intake()
+    backpressure = Backpressure.restore(known["intake"]) if known else Backpressure()
     # What came, not what was let in: a batch whose windows are all dropped is no calm one.
     rows = sum(sum(report.rows.offered) for report in ran.reports) + sum(ran.entered.values())
     taken = sum(one.rows for one in ran.taken.values()) or rows
-    arrived = intake.observe(ran.taken) if ran.taken else rows
+    arrived = backpressure.observe(ran.taken) if ran.taken else rows
     if rows and not ran.cold:
-        intake.felt(ran.busy_seconds / settings.goal.batch_seconds)
+        backpressure.felt(ran.busy_seconds / settings.goal.batch_seconds)
     expected = arrivals.observe(
-        arrived, step.plan.now_us, ran.busy_seconds, settings.trigger_seconds, intake.waiting
+        arrived, step.plan.now_us, ran.busy_seconds, settings.trigger_seconds, backpressure.waiting
     )
     # A source that does not say what waits tells what it gave, and that is not what comes.
     says = all(one.waiting is not None for one in ran.taken.values() if one.units is not None)
     if not (says and settings.live):
         expected = replace(expected, lasting_rate=0.0)
-    wanted = intake.wanted(expected.rows, settings.live)
+    wanted = backpressure.wanted(expected.rows, settings.live)
     growth = wanted / taken if taken else 0.0
-    return Coming(arrivals, intake, rows, wanted, growth, expected)
+    return Coming(arrivals, backpressure, rows, wanted, growth, expected)
 
 
 def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSeen:
@@ -204,13 +204,13 @@ def what_fits(goal: GoalSettings, decided: Decided, coming: Coming, most: float)
     `most`: further nobody saw. Rows that are kept waiting are late for sure, and those of a batch that is a
     little long only perhaps: no time is kept free for them before some wait.
     """
-    intake, rows, fixed = coming.intake, coming.wanted, decided.fixed
-    kept_free = decided.headroom / 2 if intake.waiting else 0.0
+    backpressure, rows, fixed = coming.backpressure, coming.wanted, decided.fixed
+    kept_free = decided.safety_margin / 2 if backpressure.waiting else 0.0
     room = (1 - kept_free) * goal.batch_seconds - fixed
     # Where overhead takes nearly all the time, batches are longer: smaller ones would get through even less.
     room = max(room, fixed / 2, _keeps_up(goal, decided, coming) - fixed)
     full, planned, deepest = (
-        intake.more * rows * room / max(seconds - fixed, 1e-6)
+        backpressure.more * rows * room / max(seconds - fixed, 1e-6)
         for seconds in (decided.full, decided.expected, decided.deepest)
     )
     return Fits(min(most, full), min(most, planned), min(most, deepest), tried=planned > most)
@@ -223,7 +223,7 @@ def _keeps_up(goal: GoalSettings, decided: Decided, coming: Coming) -> float:
     not let in at once.
     """
     each = (decided.expected - decided.fixed) / max(coming.wanted, 1.0)
-    rate = (1 + _CATCH_UP * bool(coming.intake.waiting)) * coming.expected.lasting_rate
+    rate = (1 + _CATCH_UP * bool(coming.backpressure.waiting)) * coming.expected.lasting_rate
     longest = _LONGEST * goal.batch_seconds
     return min(longest, decided.fixed / (1 - each * rate)) if each * rate < 1 else longest
 

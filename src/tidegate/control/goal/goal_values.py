@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.control.goal.cost_model import CostSettings, Effort
-from tidegate.control.goal.hysteresis import PatienceSettings
+from tidegate.control.goal.hysteresis import HysteresisSettings
 from tidegate.control.goal.load_model import Took
 from tidegate.control.goal.optimiser import Levels
-from tidegate.control.goal.safety_margin import HeadroomSettings
+from tidegate.control.goal.safety_margin import SafetyMarginSettings
 from tidegate.errors import FlowError, explain
 
 
@@ -25,8 +25,8 @@ class GoalSettings:
     #: By output: what its loss counts (1 unless said), and the largest share of its results that may be lost.
     weights: Mapping[str, float] = field(default_factory=dict)
     loss_max: Mapping[str, float] = field(default_factory=dict)
-    headroom: HeadroomSettings = field(default_factory=HeadroomSettings)
-    patience: PatienceSettings = field(default_factory=PatienceSettings)
+    safety_margin: SafetyMarginSettings = field(default_factory=SafetyMarginSettings)
+    hysteresis: HysteresisSettings = field(default_factory=HysteresisSettings)
     #: Work that takes no more than this part of the time is always done.
     least_share: float = 0.1
     #: What a point does becomes at most so many times as much from one batch to the next.
@@ -86,7 +86,7 @@ class Decided:
     short: float = 0.0
     keep_share: float = 1.0
     expected: float = 0.0
-    headroom: float = 0.0
+    safety_margin: float = 0.0
     uneven_seconds: float = 0.0
     behind_seconds: float = 0.0
     #: What was predicted for the batch that has just run, and what it took.

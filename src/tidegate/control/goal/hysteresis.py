@@ -28,7 +28,7 @@ _NEWS = 0.3
 
 
 @dataclass(frozen=True)
-class PatienceSettings:
+class HysteresisSettings:
     """More patience: fewer changes, and more time that is not used."""
 
     #: Batches in a row that must have had time to spare: at first, and after easing was often taken back.
@@ -47,11 +47,11 @@ class PatienceSettings:
             )
 
 
-class Patience:
+class Hysteresis:
     """Counts batches."""
 
-    def __init__(self, settings: PatienceSettings | None = None) -> None:
-        self.settings = settings or PatienceSettings()
+    def __init__(self, settings: HysteresisSettings | None = None) -> None:
+        self.settings = settings or HysteresisSettings()
         self._needed = self.settings.first
         #: Batches in a row with time to spare, with a little of it, and with a better mix at hand.
         self._spare, self._little, self._regretted = 0, 0, 0
@@ -99,7 +99,7 @@ class Patience:
         return {"counts": counts, "fitted": self._fitted, "used": self._used}
 
     @classmethod
-    def restore(cls, raw: Any, settings: PatienceSettings | None = None) -> Patience:
+    def restore(cls, raw: Any, settings: HysteresisSettings | None = None) -> Hysteresis:
         restored = cls(settings)
         restored._needed, restored._spare, restored._little, restored._regretted, restored._since = raw[
             "counts"

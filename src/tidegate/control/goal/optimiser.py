@@ -20,7 +20,7 @@ added up, which is never less than what is lost.
 
 The next batch under any levels: what it will take, what outputs lose, and the levels with which it fits.
 
-Ours. `load_model.py` says what effort costs, `offers.py` what each level leaves of it, and here both are put
+Ours. `load_model.py` says what effort costs, `options.py` what each level leaves of it, and here both are put
 together. Offers in a row (a drop in front of a join, say) leave a part of a part, so what two of them save
 together is less than the sum: levels are chosen as if savings added up (`allocation.py`), the batch is
 predicted with them, and what is still missing is asked for on top, until it fits.
@@ -43,7 +43,7 @@ import numpy as np
 from tidegate.control.convex_hull import hull
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.load_model import LoadModel
-from tidegate.control.goal.shed_options import Offer
+from tidegate.control.goal.shed_options import ShedOption
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,25 +63,25 @@ class Fit:
     short: float
 
 
-class Prospect:
+class PlanForecast:
     """What is expected of one batch."""
 
     def __init__(
         self,
         model: LoadModel,
         ahead: Mapping[str, Effort],
-        offers: Sequence[Offer],
+        options: Sequence[ShedOption],
         weights: Mapping[str, float],
         loss_max: Mapping[str, float],
     ) -> None:
-        self.offers = {offer.point: offer for offer in offers}
+        self.options = {option.point: option for option in options}
         self.weights, self.loss_max = weights, loss_max
         self.fixed = model.fixed
         #: By operator: seconds that its rows, comparisons, outputs and bytes take while nothing is left out.
         self._full = {name: model.rates(name) * effort.parts for name, effort in ahead.items()}
-        self._saved = {point: self._savings(offer) for point, offer in self.offers.items()}
+        self._saved = {point: self._savings(option) for point, option in self.options.items()}
 
-    def times(self, part: float) -> Prospect:
+    def times(self, part: float) -> PlanForecast:
         """The same for a batch of so many times the rows."""
         other = copy(self)
         other._full = {name: part * one for name, one in self._full.items()}
@@ -91,14 +91,14 @@ class Prospect:
     @property
     def nothing(self) -> dict[str, float]:
         """The levels at which all is done."""
-        return {point: offer.nothing for point, offer in self.offers.items()}
+        return {point: option.nothing for point, option in self.options.items()}
 
     @property
     def deepest(self) -> dict[str, float]:
         """As far as every mechanism goes, whatever is lost; outputs that may be are shut off."""
         return {
-            point: offer.nothing if offer.whole and self._bounded(offer) else float(offer.levels[-1])
-            for point, offer in self.offers.items()
+            point: option.nothing if option.whole and self._bounded(option) else float(option.levels[-1])
+            for point, option in self.options.items()
         }
 
     def seconds(self, levels: Levels) -> float:
@@ -108,8 +108,8 @@ class Prospect:
     def spent(self, levels: Levels, operators: Collection[str]) -> float:
         """What some of its operators take, of seconds that depend on rows."""
         left = {name: np.ones(4) for name in self._full}
-        for point, offer in self.offers.items():
-            for name, kept in offer.kept_at(levels[point]).items():
+        for point, option in self.options.items():
+            for name, kept in option.kept_at(levels[point]).items():
                 if name in left:
                     left[name] = left[name] * kept
         return sum(float(self._full[name] @ left[name]) for name in left if name in operators)
@@ -122,8 +122,8 @@ class Prospect:
     def lost(self, levels: Levels) -> dict[str, float]:
         """The share of each output's results that is missing, at most."""
         lost: dict[str, float] = {}
-        for point, offer in self.offers.items():
-            for output, share in offer.lost_at(levels[point]).items():
+        for point, option in self.options.items():
+            for output, share in option.lost_at(levels[point]).items():
                 lost[output] = min(1.0, lost.get(output, 0.0) + share)
         return lost
 
@@ -133,14 +133,14 @@ class Prospect:
 
     def saved(self, point: str, level: float) -> float:
         """What one point saves, were it the only one."""
-        offer = self.offers[point]
-        rising = offer.levels if offer.levels[-1] > offer.levels[0] else -offer.levels
-        at = level if offer.levels[-1] > offer.levels[0] else -level
+        option = self.options[point]
+        rising = option.levels if option.levels[-1] > option.levels[0] else -option.levels
+        at = level if option.levels[-1] > option.levels[0] else -level
         return float(np.interp(at, rising, self._saved[point]))
 
     def level(self, point: str, saved: float) -> float:
         """The level at which one point saves so much."""
-        seconds, levels = self._saved[point], self.offers[point].levels
+        seconds, levels = self._saved[point], self.options[point].levels
         rises = np.append(True, np.diff(seconds) > 0)
         return float(np.interp(saved, seconds[rises], levels[rises]))
 
@@ -163,8 +163,8 @@ class Prospect:
         begun = {point: self.saved(point, level) for point, level in start.items()}
         curves = [
             self._curve(point, begun[point], self.saved(point, easier[point]) if easier else np.inf)
-            for point, offer in self.offers.items()
-            if not offer.whole
+            for point, option in self.options.items()
+            if not option.whole
         ]
         lost = self.lost(start)
         room = {output: max(0.0, most - lost.get(output, 0.0)) for output, most in self.loss_max.items()}
@@ -187,16 +187,18 @@ class Prospect:
 
     def _curve(self, point: str, begin: float, end: float) -> Curve:
         """What a point can still save, beyond the beginning and up to the end."""
-        seconds, offer = self._saved[point], self.offers[point]
+        seconds, option = self._saved[point], self.options[point]
         end = max(begin, min(end, float(seconds[-1])))
         at = np.unique(np.concatenate(([begin], seconds[(seconds > begin) & (seconds < end)], [end])))
         rises = np.append(True, np.diff(seconds) > 0)
-        lost = {output: np.interp(at, seconds[rises], shares[rises]) for output, shares in offer.lost.items()}
+        lost = {
+            output: np.interp(at, seconds[rises], shares[rises]) for output, shares in option.lost.items()
+        }
         return Curve(point, at - at[0], {output: shares - shares[0] for output, shares in lost.items()})
 
-    def _savings(self, offer: Offer) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        saved = np.zeros(offer.levels.size)
-        for name, kept in offer.kept.items():
+    def _savings(self, option: ShedOption) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        saved = np.zeros(option.levels.size)
+        for name, kept in option.kept.items():
             if name in self._full:
                 saved = saved + (1 - kept) @ self._full[name]
         return np.maximum.accumulate(saved)
@@ -204,17 +206,17 @@ class Prospect:
     def _cheapest_to_shut(self, levels: Levels, shut: Levels) -> str | None:
         """Of the outputs that may go as a whole, the one that is missed least for the time that it takes."""
         best, price = None, np.inf
-        for point, offer in self.offers.items():
-            if not offer.whole or point in shut or self._bounded(offer):
+        for point, option in self.options.items():
+            if not option.whole or point in shut or self._bounded(option):
                 continue
-            gained = self.seconds(levels) - self.seconds({**levels, point: float(offer.levels[-1])})
-            asked = sum(self.weights.get(output, 1.0) for output in offer.lost)
+            gained = self.seconds(levels) - self.seconds({**levels, point: float(option.levels[-1])})
+            asked = sum(self.weights.get(output, 1.0) for output in option.lost)
             if gained > 0 and asked / gained < price:
                 best, price = point, asked / gained
         return best
 
-    def _bounded(self, offer: Offer) -> bool:
-        return any(self.loss_max.get(output, 1.0) < 1 for output in offer.lost)
+    def _bounded(self, option: ShedOption) -> bool:
+        return any(self.loss_max.get(output, 1.0) < 1 for output in option.lost)
 
 
 #: Less than this part of a bound is rounding.

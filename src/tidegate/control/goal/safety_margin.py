@@ -37,7 +37,7 @@ _HIGHEST, _FAR_OUT, _HALF = 2.3, 3.0, 0.674
 
 
 @dataclass(frozen=True)
-class HeadroomSettings:
+class SafetyMarginSettings:
     """More headroom: fewer batches that take too long, more that is left out."""
 
     first: float = 0.08
@@ -53,15 +53,15 @@ class HeadroomSettings:
             )
 
     @classmethod
-    def always(cls, part: float) -> HeadroomSettings:
+    def always(cls, part: float) -> SafetyMarginSettings:
         return cls(part, part, part)
 
 
-class Headroom:
+class SafetyMargin:
     """A part of the time, from the errors of predictions."""
 
-    def __init__(self, settings: HeadroomSettings | None = None) -> None:
-        self.settings = settings or HeadroomSettings()
+    def __init__(self, settings: SafetyMarginSettings | None = None) -> None:
+        self.settings = settings or SafetyMarginSettings()
         self._errors: list[float] = []
 
     def observe(self, predicted: float, took: float, batch_seconds: float) -> None:
@@ -92,7 +92,7 @@ class Headroom:
         return self._errors
 
     @classmethod
-    def restore(cls, raw: Any, settings: HeadroomSettings | None = None) -> Headroom:
+    def restore(cls, raw: Any, settings: SafetyMarginSettings | None = None) -> SafetyMargin:
         restored = cls(settings)
         restored._errors = list(raw)
         return restored

@@ -40,7 +40,7 @@ _STEPS = 25
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
+class ShedOption:
     """What one place can leave out, from nothing (its first level) to all that it can (its last)."""
 
     point: str
@@ -87,13 +87,13 @@ class Offer:
         return step, at - step
 
 
-def cells_offer(
+def cells_option(
     point: str,
     outputs: Mapping[str, float],
     values: NDArray[np.float64],
     work: NDArray[np.float64],
     behind: Mapping[str, float] | None = None,
-) -> Offer:
+) -> ShedOption:
     """A join that skips cells: `values` are matches per comparison, `work` what each cell costs.
 
     `outputs`: the share of each output's results that come by this join; `behind`: of each operator's rows.
@@ -101,7 +101,7 @@ def cells_offer(
     order = np.argsort(-values, kind="stable")
     costs, found = work[order], (values * work)[order]
     if not found.sum() > 0:
-        return rate_offer(point, outputs, 1.0, behind)
+        return rate_option(point, outputs, 1.0, behind)
     levels = np.append(1.0, 1 - np.cumsum(costs[::-1]) / costs.sum())
     left = np.append(1.0, 1 - np.cumsum(found[::-1]) / found.sum())
     # The last cell is never given up as a whole, and cells without work are no step.
@@ -111,15 +111,15 @@ def cells_offer(
     return _join(point, outputs, levels, left, behind or {})
 
 
-def rate_offer(
+def rate_option(
     point: str, outputs: Mapping[str, float], bend: float, behind: Mapping[str, float] | None = None
-) -> Offer:
+) -> ShedOption:
     """A join of which only this is known: with r of the comparisons it finds r ** bend of its matches."""
     levels = np.geomspace(1.0, FRACTION_MIN, _STEPS)
     return _join(point, outputs, levels, levels ** min(1.0, bend), behind or {})
 
 
-def regions_offer(
+def regions_option(
     point: str,
     outputs: Mapping[str, float],
     region_qos: NDArray[np.float64],
@@ -127,7 +127,7 @@ def regions_offer(
     nonempty: NDArray[np.bool_],
     fairness: float,
     behind: Mapping[str, float] | None = None,
-) -> Offer:
+) -> ShedOption:
     """A match behind a sifter of these regions: what is lost is QoS, by the best thresholds for each z."""
     unplaced = max(0.0, 1.0 - float(frequencies.sum()))
     levels = np.linspace(1.0, max(unplaced, FRACTION_MIN), _STEPS)
@@ -140,13 +140,15 @@ def regions_offer(
     return _match(point, outputs, levels, left, np.minimum(1.0, lost), behind or {})
 
 
-def even_offer(point: str, outputs: Mapping[str, float], behind: Mapping[str, float] | None = None) -> Offer:
+def even_option(
+    point: str, outputs: Mapping[str, float], behind: Mapping[str, float] | None = None
+) -> ShedOption:
     """A match of which nothing is known yet: all rows are alike."""
     levels = np.array([1.0, FRACTION_MIN])
     return _match(point, outputs, levels, levels, 1 - levels, behind or {})
 
 
-def sample_offer(point: str, outputs: Mapping[str, float]) -> Offer:
+def sample_option(point: str, outputs: Mapping[str, float]) -> ShedOption:
     """Windows that are estimated from f of their rows: that much is left of what all of them would say.
 
     The variance of an estimate falls with the rows it is made of, so what a sample says grows with its size.
@@ -154,12 +156,12 @@ def sample_offer(point: str, outputs: Mapping[str, float]) -> Offer:
     """
     levels, all_of_it = np.array([1.0, FRACTION_MIN]), np.ones(2)
     own = np.stack([all_of_it, levels, all_of_it, all_of_it], axis=1)
-    return Offer(point, levels, {point: own}, _shares(1 - levels, outputs))
+    return ShedOption(point, levels, {point: own}, _shares(1 - levels, outputs))
 
 
-def windows_offer(
+def windows_option(
     point: str, outputs: Collection[str], max_gap: int, going: Mapping[str, float], made: Collection[str] = ()
-) -> Offer:
+) -> ShedOption:
     """Windows that may go missing: `going` is the part of each operator's rows that goes per unit of p.
 
     `made`: the operators that make the windows; results of a window that goes are not made, whatever its
@@ -170,7 +172,7 @@ def windows_offer(
     for name, part in going.items():
         left = 1 - part * levels
         kept[name] = np.stack([left, left, 1 - levels if name in made else left, left], axis=1)
-    return Offer(point, levels, kept, dict.fromkeys(outputs, levels))
+    return ShedOption(point, levels, kept, dict.fromkeys(outputs, levels))
 
 
 def rows_going(network: Network, drop: DropPlacement) -> dict[str, float]:
@@ -182,11 +184,11 @@ def rows_going(network: Network, drop: DropPlacement) -> dict[str, float]:
     return going
 
 
-def shut_offer(output: str, own: Collection[str]) -> Offer:
+def shut_option(output: str, own: Collection[str]) -> ShedOption:
     """An output that may be shut off, with the operators that work for nobody else."""
     gone = np.array([[1.0] * 4, [0.0] * 4])
     levels = np.array([0.0, 1.0])
-    return Offer(output, levels, dict.fromkeys(own, gone), {output: levels}, whole=True)
+    return ShedOption(output, levels, dict.fromkeys(own, gone), {output: levels}, whole=True)
 
 
 def _join(
@@ -195,10 +197,10 @@ def _join(
     levels: NDArray[np.float64],
     left: NDArray[np.float64],
     behind: Mapping[str, float],
-) -> Offer:
+) -> ShedOption:
     # Every row is stored, whatever is skipped.
     own = np.stack([np.ones_like(levels), levels, left, levels], axis=1)
-    return Offer(point, levels, {point: own, **_less(left, behind)}, _shares(1 - left, outputs))
+    return ShedOption(point, levels, {point: own, **_less(left, behind)}, _shares(1 - left, outputs))
 
 
 def _match(
@@ -208,10 +210,10 @@ def _match(
     left: NDArray[np.float64],
     lost: NDArray[np.float64],
     behind: Mapping[str, float],
-) -> Offer:
+) -> ShedOption:
     # Every row is looked at by the sifter; those that pass are tried.
     own = np.stack([np.ones_like(levels), levels, left, levels], axis=1)
-    return Offer(point, levels, {point: own, **_less(left, behind)}, _shares(lost, outputs))
+    return ShedOption(point, levels, {point: own, **_less(left, behind)}, _shares(lost, outputs))
 
 
 def _less(left: NDArray[np.float64], behind: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:

@@ -34,15 +34,15 @@ from tidegate.control.actuators.work_ahead import work_ahead
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_step import KeepSettings, Ran, Step
 from tidegate.control.goal.shed_options import (
-    Offer,
-    cells_offer,
-    even_offer,
-    rate_offer,
-    regions_offer,
+    ShedOption,
+    cells_option,
+    even_option,
+    rate_option,
+    regions_option,
     rows_going,
-    sample_offer,
-    shut_offer,
-    windows_offer,
+    sample_option,
+    shut_option,
+    windows_option,
 )
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
@@ -69,10 +69,10 @@ class Foreseen:
     #: With r of the comparisons r ** bend of the matches are found, where rows choose by content.
     bend: float | None = None
 
-    def offer(self, outputs: Mapping[str, float], behind: Mapping[str, float]) -> Offer:
+    def option(self, outputs: Mapping[str, float], behind: Mapping[str, float]) -> ShedOption:
         if self.values is None or self.bend is not None:
-            return rate_offer(self.name, outputs, self.bend or 1.0, behind)
-        return cells_offer(self.name, outputs, self.values, self.work, behind)
+            return rate_option(self.name, outputs, self.bend or 1.0, behind)
+        return cells_option(self.name, outputs, self.values, self.work, behind)
 
 
 def foreseen(
@@ -106,7 +106,7 @@ def foreseen(
     return found
 
 
-class Prospects:
+class WorkForecast:
     """What the next batch would do in full, and what may be left out of it."""
 
     def __init__(self, step: Step, growth: float) -> None:
@@ -145,32 +145,32 @@ class Prospects:
         """By join that may skip work: stored rows that a new row will meet."""
         return {name: one.met for name, one in self._joins.items()}
 
-    def offers(self) -> list[Offer]:
+    def options(self) -> list[ShedOption]:
         """What every mechanism can leave out."""
-        found = [one.offer(self._outputs(name), self._behind(name)) for name, one in self._joins.items()]
+        found = [one.option(self._outputs(name), self._behind(name)) for name, one in self._joins.items()]
         sifters = self.settings.sifting
         if sifters is not None and sifters.shed.rate == "model":
-            found += [self._match_offer(name) for name in sifters.matches]
-        found += [sample_offer(name, self._outputs(name)) for name in sorted(self._sampled)]
+            found += [self._match_option(name) for name in sifters.matches]
+        found += [sample_option(name, self._outputs(name)) for name in sorted(self._sampled)]
         drops = self.settings.dropping
         if drops is not None and drops.shed.window == "auto":
             for name, drop in drops.drops.items():
                 going = {n: part for n, part in rows_going(drops.network, drop).items() if part > 0}
                 made = {drops.network.by_name[output].parents[0] for output in drop.outputs}
                 found.append(
-                    windows_offer(window_dropping.drop_point(name), drop.outputs, drop.max_gap, going, made)
+                    windows_option(window_dropping.drop_point(name), drop.outputs, drop.max_gap, going, made)
                 )
-                found += [shut_offer(output, self._own(output)) for output in drop.outputs]
+                found += [shut_option(output, self._own(output)) for output in drop.outputs]
         return found
 
-    def _match_offer(self, name: str) -> Offer:
+    def _match_option(self, name: str) -> ShedOption:
         known = self.before.control.get(sifting.CONTROL, {}).get("matches", {}).get(name, {})
         outputs, behind = self._outputs(name), self._behind(name)
         regions = known.get("regions")
         sifters = self.settings.sifting
         if regions is None or known.get("frequencies") is None or sifters is None:
-            return even_offer(name, outputs, behind)
-        return regions_offer(
+            return even_option(name, outputs, behind)
+        return regions_option(
             name,
             outputs,
             np.array(regions["qos"]),

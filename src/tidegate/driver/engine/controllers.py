@@ -31,7 +31,7 @@ from tidegate.driver.frames.drop_frames import Dropping
 from tidegate.driver.frames.sample_frames import Estimating
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
-from tidegate.model.plan import Decided, Plan, RepairPlan, ShedPlan
+from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan
 from tidegate.model.skip_plan import Skipping
 from tidegate.observe.balance_metrics import balance_told
 from tidegate.observe.progress import Progress, shed_of
@@ -96,7 +96,7 @@ class Controllers:
         with times.timed("goal"):
             skipping = self._skipping(manifest, moment)
         settle_after = self.settings.settle_after and not moment.flush
-        decided = Decided(
+        decided = PlanDecisions(
             awake_us=moment.awake_us,
             flush=moment.flush,
             settle_after=settle_after,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.goal.backpressure import Fits, Intake, TakenRows
+from tidegate.control.goal.backpressure import Backpressure, Fits, TakenRows
 
 SECOND = 1_000_000
 PLENTY = Fits(full=1e6, decided=1e6, deepest=1e7)
@@ -18,9 +18,9 @@ def fits(rows: float, full: float | None = None, deepest: float | None = None) -
     return Fits(rows if full is None else full, rows, rows if deepest is None else deepest)
 
 
-def steady(rows: int = 1_000, batches: int = 3, waiting: int = 0) -> Intake:
+def steady(rows: int = 1_000, batches: int = 3, waiting: int = 0) -> Backpressure:
     """Two streams, one with twice the rows, ten rows a file; a second of event time a batch."""
-    intake = Intake()
+    intake = Backpressure()
     for number in range(1, batches + 1):
         left = waiting if number == batches else 0
         intake.observe(
@@ -68,7 +68,7 @@ def test_while_rows_wait_and_time_is_spared_more_fits_than_was_learnt() -> None:
     assert intake.more == 8
     intake.felt(1.1)
     assert intake.more == 4
-    calm = Intake.restore({**intake.snapshot(), "streams": steady().snapshot()["streams"]})
+    calm = Backpressure.restore({**intake.snapshot(), "streams": steady().snapshot()["streams"]})
     for _ in range(10):
         calm.felt(0.3)
     assert calm.more == 1
@@ -98,7 +98,7 @@ def test_a_history_does_not_stop_what_comes_meanwhile() -> None:
 
 
 def test_rows_that_came_are_those_taken_and_those_that_wait_more_than_before() -> None:
-    intake = Intake()
+    intake = Backpressure()
     # What had gathered before the first batch says nothing.
     assert intake.observe({"a": TakenRows(100, SECOND, 10, 30)}) == 100
     assert intake.observe({"a": TakenRows(100, 2 * SECOND, 10, 25)}) == 100 - 50
@@ -106,7 +106,7 @@ def test_rows_that_came_are_those_taken_and_those_that_wait_more_than_before() -
 
 
 def test_a_source_that_does_not_say_what_waits_is_full_when_it_gave_all_it_might() -> None:
-    intake = Intake()
+    intake = Backpressure()
     intake.observe({"a": TakenRows(950, SECOND, 950, None, 1_000)})
     assert intake.waiting == 950
     intake.observe({"a": TakenRows(600, 2 * SECOND, 600, None, 1_000)})
@@ -126,7 +126,7 @@ def test_a_stream_that_lags_is_let_in_first() -> None:
 
 
 def test_a_stream_whose_clock_is_behind_by_nature_holds_nobody_back() -> None:
-    intake = Intake()
+    intake = Backpressure()
     for number in range(1, 4):
         intake.observe(
             {
@@ -138,7 +138,7 @@ def test_a_stream_whose_clock_is_behind_by_nature_holds_nobody_back() -> None:
 
 
 def test_streams_that_cannot_be_limited_are_left_alone() -> None:
-    intake = Intake()
+    intake = Backpressure()
     intake.observe({"rate": TakenRows(100, SECOND), "files": TakenRows(100, SECOND, 2, 0)})
     assert set(intake.limits(fits(400))) == {"files"}
 
@@ -146,7 +146,7 @@ def test_streams_that_cannot_be_limited_are_left_alone() -> None:
 def test_a_restored_one_goes_on_with_the_same_answers() -> None:
     one = steady(waiting=40)
     one.limits(fits(4_000))
-    other = Intake.restore(json.loads(json.dumps(one.snapshot())))
+    other = Backpressure.restore(json.loads(json.dumps(one.snapshot())))
     assert other.wanted(3_000) == one.wanted(3_000)
     assert other.limits(fits(4_000)) == one.limits(fits(4_000))
 
@@ -160,7 +160,7 @@ def test_a_restored_one_goes_on_with_the_same_answers() -> None:
 def test_limits_add_up_to_what_fits_and_streams_that_move_meet(
     streams: list[tuple[int, int, int]], rows: float
 ) -> None:
-    intake = Intake()
+    intake = Backpressure()
     intake.observe({str(n): TakenRows(1, 0, 1, 0) for n in range(len(streams))})
     intake.observe(
         {str(n): TakenRows(count, at * SECOND, count, left) for n, (count, at, left) in enumerate(streams)}

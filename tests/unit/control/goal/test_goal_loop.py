@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.control.goal.backpressure import Fits, Intake, TakenRows
+from tidegate.control.goal.backpressure import Backpressure, Fits, TakenRows
 from tidegate.control.goal.forecast import Arrivals, Expected
 from tidegate.control.goal.goal_loop import Coming, what_fits
 from tidegate.control.goal.goal_values import Decided, GoalSettings
@@ -15,11 +15,11 @@ GOAL = GoalSettings(1.0)
 def decided(expected: float, headroom: float = 0.2) -> Decided:
     """Of 80 rows: half a second is fixed, half of the rest may be left out."""
     deepest = 0.5 + (expected - 0.5) / 2
-    return Decided({}, expected, expected, 0.5, deepest, {}, expected=expected, headroom=headroom)
+    return Decided({}, expected, expected, 0.5, deepest, {}, expected=expected, safety_margin=headroom)
 
 
-def sources(waiting: int) -> Intake:
-    intake = Intake()
+def sources(waiting: int) -> Backpressure:
+    intake = Backpressure()
     intake.observe({"a": TakenRows(80, None, units=8, waiting=waiting, limit=8)})
     return intake
 

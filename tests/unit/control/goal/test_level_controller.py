@@ -9,26 +9,32 @@ import pytest
 
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, warnings
-from tidegate.control.goal.hysteresis import Patience, PatienceSettings
+from tidegate.control.goal.hysteresis import Hysteresis, HysteresisSettings
 from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, Took
-from tidegate.control.goal.safety_margin import HeadroomSettings
-from tidegate.control.goal.shed_options import Offer, rate_offer, sample_offer, shut_offer, windows_offer
+from tidegate.control.goal.safety_margin import SafetyMarginSettings
+from tidegate.control.goal.shed_options import (
+    ShedOption,
+    rate_option,
+    sample_option,
+    shut_option,
+    windows_option,
+)
 from tidegate.errors import FlowError
 
 #: Seconds per row, comparison and output of each operator, and of a batch that does nothing.
 COSTS = {"join": np.array([1e-5, 1e-6, 1e-5, 0]), "window": np.array([2e-5, 8e-5, 1e-5, 0])}
 OVERHEAD = 0.2
 OFFERS = [
-    rate_offer("join", {"pairs": 1.0}, 0.7),
-    windows_offer("window", ["counts"], 9, {"window": 0.8}, ["window"]),
+    rate_option("join", {"pairs": 1.0}, 0.7),
+    windows_option("window", ["counts"], 9, {"window": 0.8}, ["window"]),
 ]
 
 
 class Machine:
     """Batches of a join and a window that take what they take."""
 
-    def __init__(self, offers: list[Offer] = OFFERS, **settings: Any) -> None:
+    def __init__(self, offers: list[ShedOption] = OFFERS, **settings: Any) -> None:
         self.settings = GoalSettings(1.0, **settings)
         self.goal, self.offers = LevelController(self.settings), offers
         self.levels = {offer.point: offer.nothing for offer in offers}
@@ -110,7 +116,7 @@ def test_the_output_that_counts_more_loses_less() -> None:
 
 
 def test_windows_are_estimated_as_far_as_that_is_missed_least() -> None:
-    offers = [rate_offer("join", {"pairs": 1.0}, 0.7), sample_offer("window", {"counts": 1.0})]
+    offers = [rate_option("join", {"pairs": 1.0}, 0.7), sample_option("window", {"counts": 1.0})]
     calm = Machine(offers).run(0.9, 20)
     assert calm.levels == {"join": 1.0, "window": 1.0}
     pairs, counts = (Machine(offers, weights={name: 9.0}) for name in ("pairs", "counts"))
@@ -244,8 +250,8 @@ def test_cold_batches_teach_nothing() -> None:
 
 def test_an_output_is_shut_off_only_when_nothing_else_is_enough() -> None:
     offers = [
-        windows_offer("window", ["counts"], 3, {"window": 1.0}, ["window"]),
-        shut_offer("pairs", ["join"]),
+        windows_option("window", ["counts"], 3, {"window": 1.0}, ["window"]),
+        shut_option("pairs", ["join"]),
     ]
     assert Machine(offers).run(1.3, 20).levels["pairs"] == 0
     rush = Machine(offers).run(3.0, 20)
@@ -294,7 +300,7 @@ def test_a_restored_controller_decides_as_the_one_that_ran_on() -> None:
 
 def test_one_batch_that_uses_more_does_not_begin_the_wait_for_easing_anew() -> None:
     def wait(used: list[float]) -> int:
-        patience = Patience()
+        patience = Hysteresis()
         return next(number for number, one in enumerate(used) if patience.eases(one))
 
     steady = [0.955] * 40
@@ -305,7 +311,7 @@ def test_one_batch_that_uses_more_does_not_begin_the_wait_for_easing_anew() -> N
 
 
 def test_each_easing_that_is_taken_back_makes_the_next_one_wait_longer() -> None:
-    patience, waits = Patience(), []
+    patience, waits = Hysteresis(), []
     for _ in range(4):
         patience.deepened()
         waits.append(next(n for n in range(1, 100) if patience.eases(0.85)))
@@ -316,14 +322,14 @@ def test_each_easing_that_is_taken_back_makes_the_next_one_wait_longer() -> None
 def test_where_there_is_time_for_everything_the_rush_is_over_whatever_was_used_in_it() -> None:
     """The mean remembers the rush, and little time is gained by what is left out: no reason to go on."""
 
-    def wait(patience: Patience, whole: float) -> int:
+    def wait(patience: Hysteresis, whole: float) -> int:
         for _ in range(5):
             patience.eases(1.15, 1.6)
         return next(n for n in range(1, 100) if patience.eases(0.83, whole))
 
-    assert wait(Patience(), 1.2) > 5
-    assert wait(Patience(), 0.95) == 2
-    patience, waits = Patience(), []
+    assert wait(Hysteresis(), 1.2) > 5
+    assert wait(Hysteresis(), 0.95) == 2
+    patience, waits = Hysteresis(), []
     for _ in range(4):
         patience.deepened()
         waits.append(wait(patience, 0.95))
@@ -331,11 +337,11 @@ def test_where_there_is_time_for_everything_the_rush_is_over_whatever_was_used_i
 
 
 def test_a_checkpoint_of_before_remembers_what_it_knew() -> None:
-    patience = Patience()
+    patience = Hysteresis()
     patience.eases(0.85, 0.9)
     known = patience.snapshot()
     del known["fitted"]
-    assert Patience.restore(known).eases(0.85, 0.9)
+    assert Hysteresis.restore(known).eases(0.85, 0.9)
 
 
 @pytest.mark.parametrize(
@@ -344,9 +350,9 @@ def test_a_checkpoint_of_before_remembers_what_it_knew() -> None:
         lambda: GoalSettings(0.0),
         lambda: GoalSettings(1.0, rise_max=1.0),
         lambda: GoalSettings(1.0, least_share=0.0),
-        lambda: HeadroomSettings(first=0.5),
-        lambda: PatienceSettings(first=0),
-        lambda: PatienceSettings(keep_above=0.99),
+        lambda: SafetyMarginSettings(first=0.5),
+        lambda: HysteresisSettings(first=0),
+        lambda: HysteresisSettings(keep_above=0.99),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: Any) -> None:

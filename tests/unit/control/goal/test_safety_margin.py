@@ -7,11 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tidegate.control.goal.safety_margin import Headroom, HeadroomSettings
+from tidegate.control.goal.safety_margin import SafetyMargin, SafetyMarginSettings
 
 
-def told(errors: list[float], settings: HeadroomSettings | None = None) -> Headroom:
-    headroom = Headroom(settings)
+def told(errors: list[float], settings: SafetyMarginSettings | None = None) -> SafetyMargin:
+    headroom = SafetyMargin(settings)
     for error in errors:
         headroom.observe(1.0, 1.0 + error, 1.0)
     return headroom
@@ -23,7 +23,7 @@ def noise(sigma: float, batches: int = 48, seed: int = 3) -> list[float]:
 
 
 def test_the_first_headroom_holds_until_there_are_errors_and_gives_way_slowly() -> None:
-    settings = HeadroomSettings(first=0.2)
+    settings = SafetyMarginSettings(first=0.2)
     parts = [told([0.0] * batches, settings).part for batches in range(40)]
     assert parts[:3] == [0.2] * 3
     assert all(later <= earlier for earlier, later in pairwise(parts))
@@ -32,7 +32,7 @@ def test_the_first_headroom_holds_until_there_are_errors_and_gives_way_slowly() 
 
 @pytest.mark.parametrize("sigma", [0.03, 0.06, 0.1])
 def test_about_one_batch_in_ninety_takes_longer_than_the_headroom_allows(sigma: float) -> None:
-    settings = HeadroomSettings(least=0.0, most=0.9)
+    settings = SafetyMarginSettings(least=0.0, most=0.9)
     parts = [told(noise(sigma, seed=seed), settings).part for seed in range(40)]
     # Of the target t, a batch takes t (1 + error): too long from 1 / t on.
     assert np.median(parts) == pytest.approx(2.3 * sigma / (1 + 2.3 * sigma), rel=0.2)
@@ -58,4 +58,4 @@ def test_what_is_long_ago_counts_less() -> None:
 
 def test_restored_it_is_the_same() -> None:
     headroom = told(noise(0.05, 60))
-    assert Headroom.restore(headroom.snapshot()).part == headroom.part
+    assert SafetyMargin.restore(headroom.snapshot()).part == headroom.part

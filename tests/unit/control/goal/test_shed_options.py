@@ -5,15 +5,15 @@ import pytest
 
 from tidegate.control.actuators.paper_rate import FRACTION_MIN
 from tidegate.control.goal.shed_options import (
-    Offer,
-    cells_offer,
-    even_offer,
-    rate_offer,
-    regions_offer,
+    ShedOption,
+    cells_option,
+    even_option,
+    rate_option,
+    regions_option,
     rows_going,
-    sample_offer,
-    shut_offer,
-    windows_offer,
+    sample_option,
+    shut_option,
+    windows_option,
 )
 from tidegate.join.selective.cells import choose_cells
 from tidegate.sift.construct.configuration import configure
@@ -30,7 +30,7 @@ def test_a_join_finds_at_r_what_its_cells_promise() -> None:
         (RANDOM.uniform(0, 1, 10), RANDOM.uniform(0, 1, 10)),
         (RANDOM.uniform(1, 2, 10), np.ones(10)),
     )
-    offer = cells_offer("join", {"out": 1.0}, np.concatenate(values), np.concatenate(work))
+    offer = cells_option("join", {"out": 1.0}, np.concatenate(values), np.concatenate(work))
     full = sum(float(v @ w) for v, w in zip(values, work, strict=True))
     for r in (0.9, 0.5, 0.13):
         chosen = choose_cells(values, work, r)
@@ -47,7 +47,7 @@ def test_a_join_finds_at_r_what_its_cells_promise() -> None:
 def test_a_match_loses_what_the_best_thresholds_cost() -> None:
     f, qos = RANDOM.dirichlet(np.ones(12)), RANDOM.dirichlet(np.ones(12))
     asked = np.ones(12, np.bool_)
-    offer = regions_offer("match", {"out": 1.0}, qos, f, asked, 0.5)
+    offer = regions_option("match", {"out": 1.0}, qos, f, asked, 0.5)
     z = float(offer.levels[7])
     assert offer.lost_at(z)["out"] == pytest.approx(float(qos @ configure(qos, f, asked, z, 0.5)))
 
@@ -55,18 +55,18 @@ def test_a_match_loses_what_the_best_thresholds_cost() -> None:
 @pytest.mark.parametrize(
     "offer",
     [
-        cells_offer("p", {"o": 1.0}, RANDOM.uniform(0, 1, 30), np.ones(30)),
-        rate_offer("p", {"o": 1.0}, 0.6),
-        regions_offer(
+        cells_option("p", {"o": 1.0}, RANDOM.uniform(0, 1, 30), np.ones(30)),
+        rate_option("p", {"o": 1.0}, 0.6),
+        regions_option(
             "p", {"o": 1.0}, RANDOM.dirichlet(np.ones(9)), RANDOM.dirichlet(np.ones(9)), np.ones(9, bool), 0.3
         ),
-        even_offer("p", {"o": 1.0}),
-        sample_offer("p", {"o": 1.0}),
-        windows_offer("p", ["o"], 5, {"p": 0.5}, ["p"]),
+        even_option("p", {"o": 1.0}),
+        sample_option("p", {"o": 1.0}),
+        windows_option("p", ["o"], 5, {"p": 0.5}, ["p"]),
     ],
     ids=["cells", "rate", "regions", "even", "sample", "windows"],
 )
-def test_every_offer_begins_with_nothing_and_each_step_costs_more_than_the_last(offer: Offer) -> None:
+def test_every_offer_begins_with_nothing_and_each_step_costs_more_than_the_last(offer: ShedOption) -> None:
     lost, kept = offer.lost["o"], offer.kept["p"]
     assert lost[0] == pytest.approx(0)
     assert (kept[0] == 1).all()
@@ -78,19 +78,19 @@ def test_every_offer_begins_with_nothing_and_each_step_costs_more_than_the_last(
 
 
 def test_a_sample_spares_the_work_with_rows_and_no_window() -> None:
-    offer = sample_offer("window", {"out": 1.0})
+    offer = sample_option("window", {"out": 1.0})
     assert offer.kept_at(0.25)["window"] == pytest.approx([1, 0.25, 1, 1])
     assert offer.lost_at(0.25) == {"out": pytest.approx(0.75)}
 
 
 def test_a_join_that_found_nothing_is_taken_to_find_evenly() -> None:
-    offer = cells_offer("join", {"out": 1.0}, np.zeros(4), np.ones(4))
+    offer = cells_option("join", {"out": 1.0}, np.zeros(4), np.ones(4))
     assert offer.lost_at(0.4)["out"] == pytest.approx(0.6)
     assert offer.levels[-1] == pytest.approx(FRACTION_MIN)
 
 
 def test_operators_behind_a_join_have_less_to_do_and_outputs_lose_their_share() -> None:
-    offer = rate_offer("join", {"out": 0.5}, 1.0, behind={"window": 0.5})
+    offer = rate_option("join", {"out": 0.5}, 1.0, behind={"window": 0.5})
     assert offer.kept_at(0.2)["window"] == pytest.approx([0.6] * 4)
     assert offer.lost_at(0.2)["out"] == pytest.approx(0.4)
 
@@ -104,14 +104,14 @@ def test_a_window_drop_takes_the_rows_that_no_kept_window_needs() -> None:
     going = rows_going(network, drop)
     # A gap of 4 windows of two slides lets 3 slides of rows go, of every 4.
     assert going["w"] == pytest.approx(3 / 4, abs=1e-5)
-    offer = windows_offer("drop", drop.outputs, drop.max_gap, going, ["w"])
+    offer = windows_option("drop", drop.outputs, drop.max_gap, going, ["w"])
     assert offer.lost_at(0.4) == {"o": pytest.approx(0.4)}
     assert offer.kept_at(0.4)["w"] == pytest.approx([0.7, 0.7, 0.6, 0.7], abs=1e-5)
     assert offer.levels[-1] == pytest.approx(4 / 5)
 
 
 def test_an_output_that_is_shut_off_takes_its_own_operators_with_it() -> None:
-    offer = shut_offer("o", ["w"])
+    offer = shut_option("o", ["w"])
     assert offer.whole
     assert offer.kept_at(1.0)["w"].sum() == 0
     assert offer.lost_at(1.0) == {"o": 1.0}
