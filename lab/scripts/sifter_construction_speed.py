@@ -16,7 +16,7 @@ from time import process_time
 
 from tidegate.sift.construct.configuration import configure
 from tidegate.sift.construct.consolidation import consolidate
-from tidegate.sift.construction import Sample, construct
+from tidegate.sift.construction import Asked, Sample, construct
 from tidegate.sift.partition.partitioners import PARTITIONERS
 from tidegate.sift.placing import frequencies
 from tidegate.sift.queries.query_set import QuerySet
@@ -40,7 +40,9 @@ def steps_ms(name: str, workload: Workload, sample: Sample, queries: QuerySet, r
     clock.append(process_time())
     fresh = replace(queries.boxes)
     clock.append(process_time())
-    construct(PARTITIONERS[name], domain, sample, fresh, queries.weights, queries.alphas, regions=regions)
+    construct(
+        PARTITIONERS[name], domain, sample, Asked(fresh, queries.weights, queries.alphas), regions=regions
+    )
     clock.append(process_time())
     return [1e3 * (clock[i + 1] - clock[i]) for i in (0, 1, 2, 4)]
 

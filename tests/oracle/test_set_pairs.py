@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets, item_sets
-from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.pair_finders import PairFinder
 from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap, SetCondition
 from tidegate.join.sets.weighted_pairs import Weighted
 
@@ -79,8 +79,8 @@ def naive(condition: SetCondition, case: Case) -> list[tuple[int, int]]:
     ]
 
 
-def ways(condition: SetCondition) -> list[Matcher]:
-    plain: Matcher = Weighted(condition) if isinstance(condition, InnerProduct) else Bitsets(condition)
+def ways(condition: SetCondition) -> list[PairFinder]:
+    plain: PairFinder = Weighted(condition) if isinstance(condition, InnerProduct) else Bitsets(condition)
     return [plain, InvertedLists(condition, "time"), InvertedLists(condition, "identifier")]
 
 

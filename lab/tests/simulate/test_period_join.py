@@ -11,7 +11,7 @@ from tidegate.control.actuators.policy import RandomDrop
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import item_sets
-from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.pair_finders import PairFinder
 from tidegate.join.sets.thresholds import Overlap
 from tidegate_lab.simulate.join.basic_windows import Ranges, Windows
 from tidegate_lab.simulate.join.counted_conditions import CountedOverlap
@@ -36,18 +36,18 @@ LISTS, BITS = InvertedLists(Overlap(2)), Bitsets(Overlap(2))
 UNLIMITED = PeriodMachine(float("inf"))
 
 
-def joined(machine: PeriodMachine, matcher: Matcher = LISTS, windows: Windows = WINDOWS) -> PeriodJoin:
+def joined(machine: PeriodMachine, matcher: PairFinder = LISTS, windows: Windows = WINDOWS) -> PeriodJoin:
     left, right = draw(WORKLOAD, STEPS)
     first, second = (item_sets(rows.bounds, rows.items, WORKLOAD.items) for rows in (left, right))
     return PeriodJoin((left.times_us, right.times_us), (first, second), windows, matcher, machine)
 
 
-def everything(machine: PeriodMachine, matcher: Matcher = LISTS) -> list[PeriodTrace]:
+def everything(machine: PeriodMachine, matcher: PairFinder = LISTS) -> list[PeriodTrace]:
     return joined(machine, matcher).run(RandomDrop(WINDOWS, FixedRate(1.0)), 10, 30)
 
 
 @pytest.mark.parametrize("matcher", [LISTS, BITS])
-def test_with_time_enough_every_pair_is_found_as_in_the_join_by_ticks(matcher: Matcher) -> None:
+def test_with_time_enough_every_pair_is_found_as_in_the_join_by_ticks(matcher: PairFinder) -> None:
     by_ticks = StreamJoin(paper_streams(WORKLOAD, STEPS), WINDOWS, CountedOverlap(2), Machine())
     trace = by_ticks.run(RandomDrop(WINDOWS, FixedRate(1.0)), 30)
     found = [period.outputs for period in everything(UNLIMITED, matcher)]

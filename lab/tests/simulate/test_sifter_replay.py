@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tidegate.sift.construct.consolidation import consolidate
-from tidegate.sift.construction import Sample, construct
+from tidegate.sift.construction import Asked, Sample, construct
 from tidegate.sift.partition.partitioners import PARTITIONERS
 from tidegate.sift.placing import region_of
 from tidegate_lab.reproduce.sifters.runs.quality import measure
@@ -31,7 +31,7 @@ def replay(workload: Workload, name: str, *, paper: bool = False) -> tuple[float
     boxes, alphas = queries.boxes, queries.alphas
     sample = Sample(rows, hits(rows, boxes))
     sifter = construct(
-        PARTITIONERS[name], workload.domain, sample, boxes, queries.weights, alphas, paper=paper
+        PARTITIONERS[name], workload.domain, sample, Asked(boxes, queries.weights, alphas), paper=paper
     )
     passing = 1 - sifter.thresholds[region_of(sifter.regions, fresh)]
     found = measure(fresh, boxes, passing)

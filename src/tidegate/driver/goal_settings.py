@@ -5,7 +5,7 @@ What may not be left out without wrong results is refused here, with the reason,
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from tidegate.api.balance import Balance
 from tidegate.api.goal import Goal, Shed
@@ -25,6 +25,7 @@ from tidegate.driver.frames.drop_frames import output_name
 from tidegate.errors import FlowError
 from tidegate.model.graph import PAIRS
 from tidegate.quantities import duration_us
+from tidegate.sift.queries.query_set import QuerySet
 from tidegate.window.drop.network import Network
 
 AVAILABLE_NOW = "available now"
@@ -46,11 +47,14 @@ def balance_settings(
 
 def batch_seconds(goal: Goal | None, trigger: str | None) -> float | None:
     """Time there is for a batch; None where nobody says."""
-    timed = trigger is not None and trigger != AVAILABLE_NOW
-    trigger_us = duration_us(trigger, "trigger") if timed and trigger is not None else 0
+    trigger_us = _trigger_us(trigger)
     if goal is not None:
         return goal.batch_seconds(trigger_us)
-    return trigger_us / 1e6 if timed else None
+    return None if trigger is None or trigger == AVAILABLE_NOW else trigger_us / 1e6
+
+
+def _trigger_us(trigger: str | None) -> int:
+    return 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
 
 
 def goal_settings(
@@ -61,41 +65,56 @@ def goal_settings(
     if goal is None:
         return None
     names = [output.name for output in compiled.outputs]
-    weights, loss_max = goal.weights(names), goal.bounds(names)
-    bounds = {output_name(name): most for name, most in loss_max.items()}
-    each_us = 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
-    seconds = goal.batch_seconds(each_us), each_us / 1e6
-    cores = compiled.spark.sparkContext.defaultParallelism
-    joins = joins_that_may_skip(compiled, shed)
-    may_sift = compiled.graph.may_sift()
-    matches = {match.name: match.queries for match in compiled.matches if match.name in may_sift}
+    weights, bounds = goal.weights(names), goal.bounds(names)
+    joins, matches = joins_that_may_skip(compiled, shed), matches_that_may_sift(compiled)
     windows = any(output.max_gap is not None for output in compiled.outputs)
     estimating = estimate_settings(compiled, goal, shed)
-    if not joins and not matches and not windows and estimating is None:
+    if not (joins or matches or windows or estimating):
         raise _nothing_to_shed(compiled)
     if shed.utility is not None:
         check_utility(compiled.spark, compiled.joins, shed.utility)
-    skips = bool(joins) and shed.join != "none"
-    at_sources = frozenset(one.name for one in compiled.matches if one.node.sources is not None)
+    each_us = _trigger_us(trigger)
+    seconds = goal.batch_seconds(each_us), each_us / 1e6
+    cores = compiled.spark.sparkContext.defaultParallelism
+    if shed.join == "none":
+        joins = ()
     by_content = joins_by_content([join.layout for join in compiled.joins], shed)
     return KeepSettings(
         GoalSettings(
             seconds[0],
             goal.latency_us / 1e6,
-            {output_name(name): weight for name, weight in weights.items()},
-            bounds,
+            _in_network(weights),
+            _in_network(bounds),
             trigger_seconds=seconds[1],
-            freshest=joins_that_may_lose_rows(network, joins, bounds, shed) if skips else frozenset(),
+            freshest=joins_that_may_lose_rows(network, joins, _in_network(bounds), shed),
         ),
         seconds[1],
         network,
         cores,
-        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content) if skips else None,
-        SiftSettings(shed, matches, *seconds, at_sources) if matches and shed.sift != "none" else None,
+        OverloadSettings(shed, joins, *seconds, cores, goal.state_bytes, by_content) if joins else None,
+        _sift_settings(compiled, shed, matches, seconds) if matches and shed.sift != "none" else None,
         DropSettings(shed, network, seed) if windows and shed.window != "none" else None,
         estimating,
         live=trigger != AVAILABLE_NOW,
     )
+
+
+def _in_network(by_output: Mapping[str, float]) -> dict[str, float]:
+    """By the name that an output has in the network of windows."""
+    return {output_name(name): value for name, value in by_output.items()}
+
+
+def _sift_settings(
+    compiled: Compiled, shed: Shed, matches: Mapping[str, QuerySet], seconds: tuple[float, float]
+) -> SiftSettings:
+    at_sources = frozenset(one.name for one in compiled.matches if one.node.sources is not None)
+    return SiftSettings(shed, matches, *seconds, at_sources)
+
+
+def matches_that_may_sift(compiled: Compiled) -> dict[str, QuerySet]:
+    """Matches in front of which rows of a source may be dropped, with their queries."""
+    allowed = compiled.graph.may_sift()
+    return {match.name: match.queries for match in compiled.matches if match.name in allowed}
 
 
 def joins_that_may_skip(compiled: Compiled, shed: Shed) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ Sample rows in no region (NaN or null) always pass, and the other rows compensat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -64,13 +64,19 @@ class Constructed:
         return self.consolidated.overall_qos(self.thresholds)
 
 
+class Asked(NamedTuple):
+    """What queries ask for, and how much each of them counts."""
+
+    boxes: Boxes
+    weights: NDArray[np.float64]
+    alphas: NDArray[np.float64]
+
+
 def construct(
     partition: Partitioner,
     domain: Domain,
     sample: Sample,
-    boxes: Boxes,
-    weights: NDArray[np.float64],
-    alphas: NDArray[np.float64],
+    asked: Asked,
     *,
     regions: int = 16,
     z: float = 0.5,
@@ -78,12 +84,12 @@ def construct(
     paper: bool = False,
 ) -> Constructed:
     """A sifter of at most this many regions with the admit ratio z."""
-    parts = partition(domain, sample.rows, sample.hits, boxes, regions)
+    parts = partition(domain, sample.rows, sample.hits, asked.boxes, regions)
     shares = frequencies(parts, sample.rows)
     if paper:
-        seen = consolidate(parts, shares, boxes, weights, alphas)
+        seen = consolidate(parts, shares, *asked)
     else:
-        seen = consolidate(parts, shares, boxes, weights, alphas, sample.rows)
+        seen = consolidate(parts, shares, *asked, sample.rows)
         shares = shrunk(shares, seen.region_qos, len(sample.rows), fitted=parts.fitted)
     return _configured(parts, shares, seen, z, fairness)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import FlowError
-from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
+from tidegate.sift.construction import Asked, Constructed, Sample, construct, reconfigure
 from tidegate.sift.partition.partitioners import PARTITIONERS
 from tidegate.sift.placing import frequencies, region_of
 from tidegate_lab.workloads.sifters import Workload, draw_queries, draw_rows, hits
@@ -20,7 +20,7 @@ def built(name: str = "flexp", *, z: float = 0.4, paper: bool = True, nulls: int
     rows[:nulls, 1] = np.nan
     sample = Sample(rows, hits(rows, QUERIES.boxes))
     return construct(
-        PARTITIONERS[name], WORKLOAD.domain, sample, *ASKED, regions=16, z=z, fairness=0.5, paper=paper
+        PARTITIONERS[name], WORKLOAD.domain, sample, Asked(*ASKED), regions=16, z=z, fairness=0.5, paper=paper
     )
 
 

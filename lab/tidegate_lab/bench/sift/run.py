@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 import tidegate as tg
 from tidegate.driver.frames.sifter_frames import sifted
-from tidegate.sift.construction import Sample, construct
+from tidegate.sift.construction import Asked, Sample, construct
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.partition.partitioners import partitioner_for
 from tidegate.worker.match.task import MatchWork, Queries
@@ -55,9 +55,7 @@ def made_sifter(workload: Workload, regions: int, sift: str) -> Sifter:
         partitioner_for(sift, drawn.weights, drawn.alphas, z=Z, fairness=FAIRNESS),
         workload.domain,
         sample,
-        drawn.boxes,
-        drawn.weights,
-        drawn.alphas,
+        Asked(drawn.boxes, drawn.weights, drawn.alphas),
         regions=regions,
         z=Z,
         fairness=FAIRNESS,

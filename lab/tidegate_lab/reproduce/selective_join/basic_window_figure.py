@@ -27,7 +27,7 @@ from tidegate.control.actuators.policy import RandomDrop
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets, item_sets
-from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.pair_finders import PairFinder
 from tidegate.join.sets.thresholds import Overlap
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.experiment import Line, Options, Outcome
@@ -66,7 +66,7 @@ class Setting:
     remainder: str = PART_OF_IT
 
     @property
-    def matcher(self) -> Matcher:
+    def matcher(self) -> PairFinder:
         return InvertedLists(MATCH) if self.indexed else Bitsets(MATCH)
 
 

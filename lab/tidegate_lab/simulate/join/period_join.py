@@ -32,7 +32,7 @@ from tidegate.control.actuators.policy import AgeCounts, Decision, Policy, Telem
 from tidegate.join.selective.selection import EXPLORE, PLACE, purpose, unit_hashes, within_share
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets
-from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.pair_finders import PairFinder
 from tidegate_lab.simulate.join.basic_windows import (
     Ranges,
     Windows,
@@ -101,7 +101,7 @@ class PeriodJoin:
         times_us: tuple[NDArray[np.int64], NDArray[np.int64]],
         sets: tuple[ItemSets, ItemSets],
         windows: Windows,
-        matcher: Matcher,
+        matcher: PairFinder,
         machine: PeriodMachine,
     ) -> None:
         self._times_us, self._sets, self._windows, self._machine = times_us, sets, windows, machine

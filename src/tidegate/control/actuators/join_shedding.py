@@ -15,7 +15,7 @@ What a basic window costs is known, not assumed: the manifest says how many rows
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,6 +131,18 @@ def values_by_age(policy: Mapping[str, Any] | None) -> list[NDArray[np.float64]]
     return values
 
 
+@dataclass(frozen=True)
+class FromGoal:
+    """What the goal of the query hands to the joins; empty where the paper's rule decides (`rate_rule`)."""
+
+    #: What the pairs of each join are worth, by cell.
+    worth: Worth = field(default_factory=dict)
+    #: The probe ratio of each join.
+    levels: Mapping[str, float] = field(default_factory=dict)
+    #: Per join: stored rows that new rows of the next batch will probe, as it is forecast.
+    ahead: Mapping[str, Work] = field(default_factory=dict)
+
+
 def learn(
     settings: OverloadSettings,
     before: Manifest,
@@ -139,45 +151,38 @@ def learn(
     after: Manifest,
     operators: Mapping[str, OperatorTraits],
     time: BatchTime,
-    worth: Worth | None = None,
-    levels: Mapping[str, float] | None = None,
-    ahead: Mapping[str, Work] | None = None,
+    given: FromGoal | None = None,
 ) -> dict[str, Any]:
-    """What the controllers know after a batch: goes into its manifest.
-
-    `levels`: the rate of each join, as the goal of the query decides it, and `ahead`: what rows of the next
-    batch will meet, as it foresees it. Both are empty where the paper's rule decides (`rate_rule`).
-    """
-    given = {name: level for name, level in (levels or {}).items() if name in settings.joins}
+    """What the controllers know after a batch: goes into its manifest."""
+    given = given or FromGoal()
+    levels = {name: level for name, level in given.levels.items() if name in settings.joins}
     rule = rate_rule(settings.shed, known_of(settings, before, "rate"))
     rows = sum(sum(report.rows.offered) for report in reports)
     interval = max(settings.trigger_seconds, time.busy_seconds)
     next_rows = expected_rows(rows, before.control.get("began_us"), plan.now_us, interval)
     growth = next_rows / rows if rows else 0.0
-    works = ahead or {
-        name: work_ahead(JoinShape(operators[name]), before, after, name, growth, reports)
-        for name in settings.joins
+    shapes = {name: JoinShape(operators[name]) for name in settings.joins}
+    works = given.ahead or {
+        name: work_ahead(shape, before, after, name, growth, reports) for name, shape in shapes.items()
     }
-    probed = {name: _probed_counts(reports, name, JoinShape(operators[name])) for name in settings.joins}
-    for name, values in (worth or {}).items():
-        probed[name] = _valued(probed[name], values)
     load = batch_load(rows, time.busy_seconds, settings.batch_seconds)
     # A batch without rows says nothing about what rows cost, and one on cold workers nothing that lasts.
-    if rows and not time.cold and not given:
+    if rows and not time.cold and not levels:
         rule.adapt(load)
     policies = {}
-    for name in settings.joins:
-        known = (known_of(settings, before, "policies") or {}).get(name)
-        policy = policy_of(settings.shed, JoinShape(operators[name]), given.get(name, rule.fraction), known)
+    known = known_of(settings, before, "policies") or {}
+    for name, shape in shapes.items():
+        policy = policy_of(settings.shed, shape, levels.get(name, rule.fraction), known.get(name))
         if rows:
-            policy.adapt(Telemetry(load, *_teaching(plan, name, probed[name]), work=works[name]))
+            probed = _valued(_probed_counts(reports, name, shape), given.worth.get(name))
+            policy.adapt(Telemetry(load, *_teaching(plan, name, probed), work=works[name]))
         policies[name] = policy.snapshot()
     return {
         "kind": kind_of(settings.shed),
         "rate": rule.snapshot(),
-        "levels": given,
+        "levels": levels,
         "policies": policies,
-        "work": {name: [work.tolist() for work in both] for name, both in works.items()},
+        "work": {name: list(map(np.ndarray.tolist, both)) for name, both in works.items()},
         "bends": {name: bend_after(before, plan, reports, name) for name in settings.by_content},
         "forget_us": {name: list(skipping.forget_us) for name, skipping in plan.shed.skipping.items()},
         "began_us": plan.now_us,
@@ -260,11 +265,13 @@ def offered_to(reports: Sequence[TaskReport], name: str, side: int) -> int:
     return sum(report.rows.offered[side] for report in reports if report.operator == name)
 
 
-def _valued(probed: Probed, worth: Mapping[int, float]) -> Probed:
+def _valued(probed: Probed, worth: Mapping[int, float] | None) -> Probed:
     """Matches by what they are worth, in units of an average match of the batch.
 
-    So a batch counts as much evidence as it has matches, whatever a match is worth.
+    So a batch counts as much evidence as it has matches, whatever a match is worth. None: all are worth one.
     """
+    if worth is None:
+        return probed
     found = sum(float(counts.matches.sum()) for pair in probed for counts in pair)
     average = sum(worth.values()) / found if found else 0.0
     values = [[np.zeros(counts.matches.size) for counts in pair] for pair in probed]

@@ -24,7 +24,7 @@ import numpy as np
 from tidegate.api.goal import Shed
 from tidegate.errors import FlowError
 from tidegate.model.samples import Sampled
-from tidegate.sift.construction import Constructed, Sample, construct, reconfigure
+from tidegate.sift.construction import Asked, Constructed, Sample, construct, reconfigure
 from tidegate.sift.domain import domain_of
 from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.partition.partitioners import partitioner_for
@@ -155,9 +155,7 @@ def _built(
         partitioner_for(shed.sift, queries.weights, queries.alphas, z=z, fairness=shed.fairness),
         domain,
         Sample(sample.coordinates, sample.hits.astype(np.int64)),
-        queries.boxes,
-        queries.weights,
-        queries.alphas,
+        Asked(queries.boxes, queries.weights, queries.alphas),
         regions=shed.regions,
         z=z,
         fairness=shed.fairness,

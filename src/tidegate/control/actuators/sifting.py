@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -108,26 +108,34 @@ def learn(
         last = known.get("matches", {}).get(name)
         last = last if _fits(last, queries) else None
         stood = _stood(plan.shed.sifters.get(name), queries, name)
-        z = levels.get(name, rule.fraction)
-        learnt = _learnt(settings, queries, name, last, stood, mine, entered, z, ahead)
+        asked = _Asked(name, queries, levels.get(name, rule.fraction), ahead)
+        learnt = _learnt(settings, asked, last, stood, mine, entered)
         # Why the sifter in force was made, however long ago: for people.
         made = {"batch": plan.batch, "why": learnt["why"]} if learnt["why"] else (last or {}).get("made")
         matches[name] = {**learnt, "made": made}
     return {"rate": rule.snapshot(), "began_us": plan.now_us, "matches": matches}
 
 
+class _Asked(NamedTuple):
+    """What is asked of the sifter of one match in the next batch."""
+
+    name: str
+    queries: QuerySet
+    #: The admit ratio, and the rows that are expected.
+    z: float
+    ahead: float
+
+
 def _learnt(
     settings: SiftSettings,
-    queries: QuerySet,
-    name: str,
+    asked: _Asked,
     last: Mapping[str, Any] | None,
     stood: Sifter,
     reports: Sequence[MatchReport],
     offered: int,
-    z: float,
-    ahead: float,
 ) -> dict[str, Any]:
     """What is known of one match: its samples, and the sifter for the next batch."""
+    name, queries, z, ahead = asked
     axes, samples = len(queries.boxes.axes), settings.choice.samples
     known: Mapping[str, Any] = {"frequencies": None, "quality": None} if last is None else last
     seen = Seen(

@@ -168,9 +168,7 @@ def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Wor
             after,
             step.operators,
             time,
-            ran.worth,
-            levels,
-            works,
+            join_shedding.FromGoal(ran.worth, levels, works),
         )
     if settings.sifting is not None:
         offered = sifting.Offered(ran.entered, busy, cold)

@@ -115,17 +115,30 @@ def choose_by_content(
     spent = total = 0.0
     for number in range(parts):
         some = [one.part(number, parts) for one in directions]
-        weighed = [_weighed(condition, one) for one in some]
-        values, costs = (np.concatenate([pair[k].ravel() for pair in weighed]) for k in (0, 1))
+        values, costs = _all_weighed(condition, some)
         everything, estimates = float(costs.sum()), price(costs.size, stored_rows / parts)
         chosen = choose_row_cells(values, costs, fraction * everything - estimates)
         spent += float(costs[chosen].sum()) + estimates
         total += everything
-        ends = np.cumsum([one.sizes.size for one in some])
-        for at, (mine, one) in enumerate(zip(np.split(chosen, ends[:-1]), some, strict=True)):
-            probes[at].append(mine.reshape(one.sizes.shape) & (one.sizes > 0))
+        for mine, found in zip(probes, _by_direction(chosen, some), strict=True):
+            mine.append(found)
     # A lookup that finds no list costs nothing, so the total may be zero.
     return Choice([np.concatenate(one) for one in probes], candidate_pairs * spent / total if total else 0.0)
+
+
+def _all_weighed(
+    condition: SetCondition, some: Sequence[Direction]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """`_weighed` of all directions, one behind the other."""
+    weighed = [_weighed(condition, one) for one in some]
+    return np.concatenate([v.ravel() for v, _ in weighed]), np.concatenate([c.ravel() for _, c in weighed])
+
+
+def _by_direction(chosen: NDArray[np.bool_], some: Sequence[Direction]) -> list[NDArray[np.bool_]]:
+    """The chosen cells of each direction; a cell without rows is never one."""
+    ends = np.cumsum([one.sizes.size for one in some])
+    cut = zip(np.split(chosen, ends[:-1]), some, strict=True)
+    return [mine.reshape(one.sizes.shape) & (one.sizes > 0) for mine, one in cut]
 
 
 def _weighed(condition: SetCondition, one: Direction) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

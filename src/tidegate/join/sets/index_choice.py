@@ -24,7 +24,7 @@ import numpy as np
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets
-from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.pair_finders import PairFinder
 from tidegate.join.sets.thresholds import InnerProduct, SetCondition
 
 #: Words of bitsets compared in the time of reading one list entry.
@@ -33,7 +33,7 @@ ENTRY_WORDS = 4.0
 WIDEST = 16
 
 
-def choose(condition: SetCondition, stored: ItemSets) -> Matcher:
+def choose(condition: SetCondition, stored: ItemSets) -> PairFinder:
     """The cheaper pair finder for these rows."""
     if isinstance(condition, InnerProduct) or not stored.items.size:
         return InvertedLists(condition)

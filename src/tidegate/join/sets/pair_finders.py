@@ -1,6 +1,6 @@
 """The protocol of pair finders: what every one takes, returns and guarantees.
 
-A `Matcher` combines a condition with an algorithm that finds the pairs fulfilling it. It prepares one run
+A `PairFinder` combines a condition with an algorithm that finds the pairs fulfilling it. It prepares one run
 of stored rows (in time order) once: bitsets, or inverted lists. The prepared run is probed many times. Each
 probing row has its own range of places, the part of the window that it is compared with:
 
@@ -47,7 +47,7 @@ class PreparedSets(Protocol):
         """Counted work per probing row: comparisons, or list entries read and lists looked up."""
 
 
-class Matcher(Protocol):
+class PairFinder(Protocol):
     """Finds all pairs of a probing row and a stored row in that row's range of places."""
 
     def prepare(self, stored: ItemSets) -> PreparedSets:

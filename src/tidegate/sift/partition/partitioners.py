@@ -74,4 +74,4 @@ def partitioner_for(
     """The partitioner of this name; `auto` is bound to the weights, alphas, z and fairness."""
     if name != "auto":
         return partitioner(name)
-    return partial(auto_partition, weights=weights, alphas=alphas, z=z, fairness=fairness)
+    return partial(auto_partition, gain=weights.astype(np.float64) * alphas, z=z, fairness=fairness)

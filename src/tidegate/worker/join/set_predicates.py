@@ -14,7 +14,7 @@ from tidegate.join.probe.probe import Ranges
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.index_choice import choose
 from tidegate.join.sets.inverted_lists import InvertedLists, PreparedLists
-from tidegate.join.sets.pair_finders import Matcher, PreparedSets
+from tidegate.join.sets.pair_finders import PairFinder, PreparedSets
 from tidegate.join.sets.thresholds import InnerProduct
 from tidegate.join.sets.weighted_pairs import Weighted
 from tidegate.worker.join.item_columns import SetColumn, set_column
@@ -70,7 +70,7 @@ class BySets:
         name = (self.on.left, self.on.right)[run.side]
         return set_column(run.column(name), self.on.weighted)
 
-    def _matcher(self, column: SetColumn) -> Matcher:
+    def _matcher(self, column: SetColumn) -> PairFinder:
         condition = self.on.condition
         if self.on.index == "auto":
             return choose(condition, column.sets)

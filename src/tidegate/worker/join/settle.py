@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidegate.worker.runtime.owned_state import OwnedState
 
 
-class Task(Protocol):
+class SettlingTask(Protocol):
     """The step that settles: what it knows of the batch, and the runs it holds."""
 
     work: JoinWork
@@ -60,7 +60,7 @@ class Task(Protocol):
 class Settling:
     """The bookkeeping of one instance in one batch; see the module docstring."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: SettlingTask):
         self.task, self.layout = task, task.layout
         #: Piece name → this instance's new matched bits.
         self.matched: dict[str, ByteRange] = {}

@@ -219,7 +219,7 @@ class JoinInstance:
                 together = self._probe_together or not role & STORE
                 slot_us = 0 if together else self.layout.within.slot_us(side)
                 layout = self.layout.sides[side]
-                runs += new_runs(table, chosen, codes, times, side, layout, slot_us, without_key, role)
+                runs += new_runs(table, chosen, (codes, times), side, layout, slot_us, without_key, role)
         return runs
 
     def _usable(

@@ -233,8 +233,7 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
 def new_runs(
     table: pa.Table,
     chosen: NDArray[np.int64],
-    codes: NDArray[np.uint64],
-    times: NDArray[np.int64],
+    keys: tuple[NDArray[np.uint64], NDArray[np.int64]],
     side: int,
     layout: SideLayout,
     slot_us: int,
@@ -244,6 +243,7 @@ def new_runs(
     """Sort the chosen rows of a batch and cut them by slot; with `slot_us` 0 they stay together."""
     if not len(chosen):
         return []
+    codes, times = keys
     ordered = sort_by_code_time(codes[chosen], times[chosen])
     lanes = dict(zip(layout.columns, layout.lanes, strict=True))
     if ROW in table.column_names:

@@ -9,13 +9,13 @@ from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.index_choice import choose
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets, item_sets
-from tidegate.join.sets.pair_finders import Matcher
+from tidegate.join.sets.pair_finders import PairFinder
 from tidegate.join.sets.thresholds import InnerProduct, Jaccard, Overlap
 from tidegate.join.sets.weighted_pairs import Weighted
 
 #: Item 0 in every row, item 1 in every second, item 2 in every third …
 STORED = [[item for item in range(6) if place % (item + 1) == 0] for place in range(12)]
-WAYS: list[Matcher] = [
+WAYS: list[PairFinder] = [
     Bitsets(Overlap(2)),
     InvertedLists(Overlap(2)),
     InvertedLists(Overlap(2), "identifier"),
@@ -65,7 +65,7 @@ def test_a_single_value_looks_up_one_list_and_reads_its_matches_only() -> None:
 
 
 @pytest.mark.parametrize("matcher", [Bitsets(Jaccard(0.5)), InvertedLists(Jaccard(0.5))], ids=str)
-def test_jaccard_counts_items_that_no_stored_row_has(matcher: Matcher) -> None:
+def test_jaccard_counts_items_that_no_stored_row_has(matcher: PairFinder) -> None:
     """Two of three items in common is enough; two of five, three of them unknown, is not."""
     stored = packed([[0, 1]])
     probing = packed([[0, 1], [0, 1]], sizes=[3, 5])
@@ -84,7 +84,7 @@ def test_jaccard_counts_items_that_no_stored_row_has(matcher: Matcher) -> None:
     ],
 )
 def test_what_does_not_fit_together_is_refused(
-    matcher: Matcher, universe: int, starts: list[int], ends: list[int], message: str
+    matcher: PairFinder, universe: int, starts: list[int], ends: list[int], message: str
 ) -> None:
     prepared = matcher.prepare(packed(STORED))
     with pytest.raises(StateError, match=message):
@@ -109,7 +109,7 @@ def test_lists_in_another_order_are_refused() -> None:
 
 
 @pytest.mark.parametrize("matcher", [Weighted(InnerProduct(1.0)), InvertedLists(InnerProduct(1.0))], ids=str)
-def test_an_inner_product_of_sets_without_weights_is_refused(matcher: Matcher) -> None:
+def test_an_inner_product_of_sets_without_weights_is_refused(matcher: PairFinder) -> None:
     with pytest.raises(StateError, match="a weight for every item"):
         matcher.prepare(item_sets(np.array([0, 1]), np.array([0]), 1))
 
@@ -117,7 +117,7 @@ def test_an_inner_product_of_sets_without_weights_is_refused(matcher: Matcher) -
 @pytest.mark.parametrize(
     ("universe", "expected"), [(40, Bitsets(Overlap(3))), (5000, InvertedLists(Overlap(3)))], ids=str
 )
-def test_many_items_get_lists_and_few_get_bitsets(universe: int, expected: Matcher) -> None:
+def test_many_items_get_lists_and_few_get_bitsets(universe: int, expected: PairFinder) -> None:
     random = np.random.default_rng(1)
     stored = item_sets(np.arange(0, 5001, 5), random.integers(0, universe, 5000), universe)
     assert choose(Overlap(3), stored) == expected

@@ -18,7 +18,7 @@ LAYOUT = SideLayout(0, "a", ("n", "text"), ("l0", "l1"))
 
 
 def runs(rows: list[int], slot_us: int, role: int = STORE | PROBE) -> list[NewRun]:
-    return new_runs(TABLE, np.array(rows), CODES, TIMES, 0, LAYOUT, slot_us, False, role)
+    return new_runs(TABLE, np.array(rows), (CODES, TIMES), 0, LAYOUT, slot_us, False, role)
 
 
 def numbers(run: NewRun) -> list[int]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tidegate.sift.construct.configuration import configure
 from tidegate.sift.construct.consolidation import consolidate
-from tidegate.sift.construction import Constructed, construct
+from tidegate.sift.construction import Asked, Constructed, construct
 from tidegate.sift.partition.auto.partition import auto_partition
 from tidegate.sift.partition.partitioners import Partitioner, partitioner
 from tidegate.sift.placing import region_of
@@ -100,9 +100,7 @@ def build(there: Scene, setting: Setting, name: str) -> Constructed:
         partitioner_of(name, queries, setting),
         there.domain,
         there.sample,
-        queries.boxes,
-        queries.weights,
-        queries.alphas,
+        Asked(queries.boxes, queries.weights, queries.alphas),
         regions=setting.regions,
         z=setting.z,
         fairness=setting.fairness,
@@ -116,8 +114,7 @@ def partitioner_of(name: str, queries: QuerySet, setting: Setting) -> Partitione
         return partitioner(name)
     return partial(
         auto_partition,
-        weights=queries.weights,
-        alphas=queries.alphas,
+        gain=queries.weights * queries.alphas,
         z=setting.z,
         fairness=setting.fairness,
     )

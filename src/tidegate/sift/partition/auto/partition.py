@@ -58,14 +58,13 @@ def auto_partition(
     boxes: Boxes,
     regions: int,
     *,
-    weights: NDArray[np.float64] | None = None,
-    alphas: NDArray[np.float64] | None = None,
+    gain: NDArray[np.float64] | None = None,
     z: float = 0.5,
     fairness: float = 0.5,
 ) -> Regions:
-    """At most this many regions. Hits are not used: boxes, weights and alphas determine the worth of rows.
+    """At most this many regions. Hits are not used: boxes and gains determine the worth of rows.
 
-    Without weights and alphas all queries count equally. `z` and `fairness` are those of the configuration.
+    `gain`: weight times alpha of each query; None: all count equally. `z` and `fairness` are those of the configuration.
     """
     check(domain, sample, boxes, regions)
     whole = whole_axes(boxes)
@@ -73,8 +72,7 @@ def auto_partition(
     extents, owner = _within(domain, boxes)
     if not len(rows) or not len(owner):
         return CutTree().regions(domain)
-    gain = np.ones(boxes.queries) if weights is None else weights.astype(np.float64)
-    gain = gain if alphas is None else gain * alphas
+    gain = np.ones(boxes.queries) if gain is None else gain
     points = _points(domain, rows, extents, owner, gain, boxes)
     # Small samples have fewer rows for each region, down to one.
     least = min(ROWS_LEAST, max(1.0, len(rows) / (4 * regions))) / len(rows)

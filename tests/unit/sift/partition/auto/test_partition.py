@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.unit.sift.queries.small_spaces import CATEGORY, INTEGER, NUMBER, boxes
 
-from tidegate.sift.construction import Sample, construct
+from tidegate.sift.construction import Asked, Sample, construct
 from tidegate.sift.partition.auto.partition import auto_partition
 from tidegate.sift.placing import frequencies
 from tidegate.sift.queries.boxes import Boxes
@@ -47,9 +47,7 @@ def test_without_queries_in_the_domain_there_is_one_region(
 def test_queries_that_lose_nothing_still_bound_what_nobody_asks_for() -> None:
     queries = boxes((NUMBER,), [[2.0], [6.0]], [[4.0], [8.0]])
     rows = np.linspace(0, 9.9, 200)[:, None]
-    found = auto_partition(
-        LINE, rows, np.zeros(200, np.int64), queries, 3, weights=np.full(2, 0.5), alphas=np.zeros(2)
-    )
+    found = auto_partition(LINE, rows, np.zeros(200, np.int64), queries, 3, gain=np.zeros(2))
     assert np.sort(found.at).tolist() == [2.0, 8.0]
 
 
@@ -61,14 +59,14 @@ def test_dear_queries_get_regions_of_their_own_before_cheap_ones(by_alpha: bool)
     dear, alike = np.array([1, 1, 30, 1, 10]) / 43, np.full(5, 0.2)
     weights, alphas = (alike, 5 * dear) if by_alpha else (dear, np.ones(5))
     hits_of_rows = np.zeros(1000, np.int64)
-    found = auto_partition(LINE, rows, hits_of_rows, queries, 3, weights=weights, alphas=alphas)
+    found = auto_partition(LINE, rows, hits_of_rows, queries, 3, gain=weights * alphas)
     assert np.sort(found.at) == pytest.approx([5.0, 6.0], abs=0.2)
 
 
 def test_a_dear_query_of_a_few_rows_gets_no_region_that_only_luck_would_tell_apart() -> None:
     queries = boxes((NUMBER,), [[0.0], [5.0]], [[10.0], [5.08]])
     rows = np.linspace(0, 9.99, 1000)[:, None]
-    found = auto_partition(LINE, rows, np.zeros(1000, np.int64), queries, 3, weights=np.array([0.5, 0.5]))
+    found = auto_partition(LINE, rows, np.zeros(1000, np.int64), queries, 3, gain=np.array([0.5, 0.5]))
     assert found.count == 3
     # Spread rows of others count in part.
     assert frequencies(found, rows).min() >= 0.014
@@ -85,9 +83,7 @@ def test_any_number_of_axes_and_few_rows_promise_more_than_random_dropping(
         auto_partition,
         workload.domain,
         Sample(rows, hits(rows, queries.boxes)),
-        queries.boxes,
-        queries.weights,
-        queries.alphas,
+        Asked(queries.boxes, queries.weights, queries.alphas),
     )
     assert 2 <= found.regions.count <= 16
     assert frequencies(found.regions, rows).sum() == pytest.approx(1.0)
