@@ -78,7 +78,7 @@ def goal_settings(
     cores = compiled.spark.sparkContext.defaultParallelism
     if shed.join == "none":
         joins = ()
-    by_content = joins_by_content([join.layout for join in compiled.joins], shed)
+    by_content = _by_content(compiled, shed)
     return KeepSettings(
         GoalSettings(
             seconds[0],
@@ -115,6 +115,10 @@ def matches_that_may_sift(compiled: Compiled) -> dict[str, QuerySet]:
     """Matches in front of which rows of a source may be dropped, with their queries."""
     allowed = compiled.graph.may_sift()
     return {match.name: match.queries for match in compiled.matches if match.name in allowed}
+
+
+def _by_content(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
+    return joins_by_content([join.layout for join in compiled.joins], shed)
 
 
 def joins_that_may_skip(compiled: Compiled, shed: Shed) -> tuple[str, ...]:

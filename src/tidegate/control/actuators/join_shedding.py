@@ -151,17 +151,14 @@ def learn(
     after: Manifest,
     operators: Mapping[str, OperatorTraits],
     time: BatchTime,
-    given: FromGoal | None = None,
+    given: FromGoal,
 ) -> dict[str, Any]:
     """What the controllers know after a batch: goes into its manifest."""
-    given = given or FromGoal()
     levels = {name: level for name, level in given.levels.items() if name in settings.joins}
     rule = rate_rule(settings.shed, known_of(settings, before, "rate"))
     rows = sum(sum(report.rows.offered) for report in reports)
-    interval = max(settings.trigger_seconds, time.busy_seconds)
-    next_rows = expected_rows(rows, before.control.get("began_us"), plan.now_us, interval)
-    growth = next_rows / rows if rows else 0.0
     shapes = {name: JoinShape(operators[name]) for name in settings.joins}
+    growth = _growth(settings, before, plan, time, rows)
     works = given.ahead or {
         name: work_ahead(shape, before, after, name, growth, reports) for name, shape in shapes.items()
     }
@@ -187,6 +184,13 @@ def learn(
         "forget_us": {name: list(skipping.forget_us) for name, skipping in plan.shed.skipping.items()},
         "began_us": plan.now_us,
     }
+
+
+def _growth(settings: OverloadSettings, before: Manifest, plan: Plan, time: BatchTime, rows: int) -> float:
+    """Rows that the next batch is expected to bring, over those of this one."""
+    interval = max(settings.trigger_seconds, time.busy_seconds)
+    expected = expected_rows(rows, before.control.get("began_us"), plan.now_us, interval)
+    return expected / rows if rows else 0.0
 
 
 def _skipping(
