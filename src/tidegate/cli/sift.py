@@ -81,7 +81,7 @@ def _carry(arguments: argparse.Namespace, source: EdgeSource, sink: Sink, node: 
 
     node.tick()
     wishes = Wishes(arguments.mark, arguments.keep_bad, arguments.allow_missing)
-    form = arguments.format or told_format(arguments.input, source.peek())
+    form = arguments.format or format_of(arguments.input, source.peek())
     if form == "arrow":
         from tidegate.edge.arrow_rows import carry_batches
 
@@ -90,7 +90,7 @@ def _carry(arguments: argparse.Namespace, source: EdgeSource, sink: Sink, node: 
         LineRows(node, sink, wishes, _say).carry(source, form)
 
 
-def told_format(file: str | None, first: bytes) -> str:
+def format_of(file: str | None, first: bytes) -> str:
     """The format by the ending of a file's name, else by the first bytes."""
     by_name = ENDINGS.get(os.path.splitext(file or "")[1].lower())
     if by_name is not None:

@@ -58,14 +58,14 @@ def watch(
     rows: int,
     stop: Event,
     look_seconds: float = LOOK_SECONDS,
-    told: Callable[[int], str | None] = lambda tick: None,
+    line_of: Callable[[int], str | None] = lambda tick: None,
 ) -> Tally:
     """Until `rows` rows are in and their outputs written, or `stop` is set; a failed query raises.
 
     The feed is told to go on when the query has taken in its first rows. What was left out gets some more
     time to be made up for. `told`: what is to be said of a tick when it has arrived.
     """
-    tally, lines, patience = Tally(), _Lines(told), REPAIR_SECONDS_MAX
+    tally, lines, seconds_left = Tally(), _Lines(line_of), REPAIR_SECONDS_MAX
     while not stop.is_set():
         _raise_if_failed(query)
         reports = query.recent_progress
@@ -78,9 +78,9 @@ def watch(
             if not tally.debt:
                 query.process_all_available()
                 break
-            if patience <= 0:
+            if seconds_left <= 0:
                 break
-            patience -= look_seconds
+            seconds_left -= look_seconds
         progress.show(_phase(feed, tally, rows), feed.arrived, tally, doing(reports[-1]) if reports else "")
         stop.wait(look_seconds)
     tally.add(query.recent_progress)
@@ -91,12 +91,12 @@ def watch(
 class _Lines:
     """What is to be said, each thing once: of the rows that arrive, and of what the query does about them."""
 
-    def __init__(self, told: Callable[[int], str | None]) -> None:
-        self._told, self._changes, self._ticks = told, Changes(), 0
+    def __init__(self, line_of: Callable[[int], str | None]) -> None:
+        self._line_of, self._changes, self._ticks = line_of, Changes(), 0
 
     def new(self, arrived: int, reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for tick in range(self._ticks, arrived):
-            if line := self._told(tick):
+            if line := self._line_of(tick):
                 yield f"{tick:4d} s  {line}"
         self._ticks = arrived
         for line in self._changes.of(reports):

@@ -6,8 +6,8 @@ Decides what arrives when, and nothing else: numpy arrays out, no files, no cloc
     event       o  o <- up to disorder_us before its arrival, never after it
 
 Popularity falls off from the centre of the grid as Zipf(zipf) over the cells by distance, the same for both
-streams: the busy cells of one are the busy cells of the other. A rush of `rush_seconds` multiplies both
-rates by `rush_factor`, first at `rush_first_seconds` and then every `rush_every_seconds`.
+streams: the busy cells of one are the busy cells of the other. A rush of `burst_seconds` multiplies both
+rates by `burst_factor`, first at `burst_first_seconds` and then every `burst_every_seconds`.
 
 Guarantee: rows come in arrival order, and an event time is at most `disorder_us` below the highest event
 time before it in its stream. So a lateness of `disorder_us` loses nothing. The same settings give the same
@@ -88,10 +88,10 @@ class City:
     zipf: float = 0.8
     orders_per_second: float = 1_000.0
     tracks_per_second: float = 3_000.0
-    rush_factor: float = 3.0
-    rush_every_seconds: float = 30.0
-    rush_first_seconds: float = 12.0
-    rush_seconds: float = 6.0
+    burst_factor: float = 3.0
+    burst_every_seconds: float = 30.0
+    burst_first_seconds: float = 12.0
+    burst_seconds: float = 6.0
     disorder_us: int = 1_500_000
     cabs: int = 4_000
     occupied_share: float = 0.7
@@ -122,10 +122,10 @@ _LEAST = {
     "zipf": 0,
     "orders_per_second": 0,
     "tracks_per_second": 0,
-    "rush_factor": 0,
-    "rush_every_seconds": 1,
-    "rush_first_seconds": 0,
-    "rush_seconds": 0,
+    "burst_factor": 0,
+    "burst_every_seconds": 1,
+    "burst_first_seconds": 0,
+    "burst_seconds": 0,
     "disorder_us": 0,
     "cabs": 1,
     "seed": 0,
@@ -156,17 +156,17 @@ def ticks(city: City, seconds: int) -> Iterator[Tick]:
         yield Tick(number, orders, tracks)
 
 
-def rush_at(city: City, second: float) -> float:
+def burst_at(city: City, second: float) -> float:
     """By how much the rush multiplies the rates at this second of the stream."""
-    since = second - city.rush_first_seconds
-    rushing = since >= 0 and since % city.rush_every_seconds < city.rush_seconds
-    return city.rush_factor if rushing else 1.0
+    since = second - city.burst_first_seconds
+    bursting = since >= 0 and since % city.burst_every_seconds < city.burst_seconds
+    return city.burst_factor if bursting else 1.0
 
 
 def _orders(
     city: City, draw: np.random.Generator, tick: int, first: int, cells: NDArray[Any], ladder: NDArray[Any]
 ) -> Columns:
-    n = int(draw.poisson(city.orders_per_second * rush_at(city, tick)))
+    n = int(draw.poisson(city.orders_per_second * burst_at(city, tick)))
     times, cell = _event_times(city, draw, tick, n), _visit(draw, n, cells, ladder)
     return {
         "order_id": np.arange(first, first + n, dtype=np.int64),
@@ -180,7 +180,7 @@ def _orders(
 def _tracks(
     city: City, draw: np.random.Generator, tick: int, first: int, cells: NDArray[Any], ladder: NDArray[Any]
 ) -> Columns:
-    n = int(draw.poisson(city.tracks_per_second * rush_at(city, tick)))
+    n = int(draw.poisson(city.tracks_per_second * burst_at(city, tick)))
     times, cell = _event_times(city, draw, tick, n), _visit(draw, n, cells, ladder)
     return {
         "track_id": np.arange(first, first + n, dtype=np.int64),

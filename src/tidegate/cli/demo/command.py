@@ -34,9 +34,9 @@ SECONDS_DEFAULT = 60
 #: Two slow cores take this many rows a second with ease.
 RATE_DEFAULT = 3_000.0
 #: Times as many rows in the rush: pairs grow with the square, so that no two cores of today are fast enough.
-RUSH_DEFAULT = 10.0
+BURST_DEFAULT = 10.0
 #: When the rush begins and how long it is, as parts of the whole.
-RUSH_BEGINS, RUSH_LASTS = 0.3, 0.15
+BURST_BEGINS, BURST_LASTS = 0.3, 0.15
 #: A batch of two operators takes about half a second on two cores, whatever is in it; slow ones need more.
 GOAL_SECONDS_DEFAULT = 2.0
 WRONG = 1
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--seconds", type=positive_int, default=SECONDS_DEFAULT, metavar="N", help=_SECONDS)
     add("--rate", type=positive_number, default=RATE_DEFAULT, metavar="X", help=_RATE)
-    add("--rush", type=positive_number, default=RUSH_DEFAULT, metavar="X", help=_RUSH)
+    add("--rush", type=positive_number, default=BURST_DEFAULT, metavar="X", help=_BURST)
     add("--goal", type=positive_number, default=GOAL_SECONDS_DEFAULT, metavar="S", help=_GOAL)
     add("--out", type=Path, metavar="DIR", help="where results go (a new directory)")
     add("--checkpoint", type=Path, metavar="DIR", help="where the state of the query lives (a new directory)")
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 _SECONDS = "how long rows arrive (%(default)s)"
 _RATE = "rows a second of both streams together, outside the rush (%(default)g)"
-_RUSH = "times as many rows in the rush (%(default)g)"
+_BURST = "times as many rows in the rush (%(default)g)"
 _GOAL = "seconds after which results are late; a batch begins every second (%(default)g)"
 
 
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if outcome.right else WRONG
 
 
-def city_of(rate: float, seed: int, rush: float, seconds: int) -> City:
+def city_of(rate: float, seed: int, burst: float, seconds: int) -> City:
     """A quarter of the rows are orders; one rush."""
     from tidegate.cli.demo.city import City
 
@@ -96,10 +96,10 @@ def city_of(rate: float, seed: int, rush: float, seconds: int) -> City:
         tracks_per_second=rate * 3 / 4,
         cells=max(100, round(rate * 2.5)),
         zipf=0.7,
-        rush_factor=rush,
-        rush_first_seconds=round(seconds * RUSH_BEGINS),
-        rush_seconds=max(1, round(seconds * RUSH_LASTS)),
-        rush_every_seconds=10 * seconds,
+        burst_factor=burst,
+        burst_first_seconds=round(seconds * BURST_BEGINS),
+        burst_seconds=max(1, round(seconds * BURST_LASTS)),
+        burst_every_seconds=10 * seconds,
         cabs=max(10, round(rate)),
         occupied_share=0.9,
         seed=seed,
@@ -154,16 +154,16 @@ def _stream(
                 progress,
                 rows=prepared.rows,
                 stop=stop,
-                told=lambda second: said_of(city, second),
+                line_of=lambda second: said_of(city, second),
             )
     return tally, arrivals.moments
 
 
 def said_of(city: City, second: int) -> str | None:
     """What there is to say of a second of the city."""
-    from tidegate.cli.demo.city import rush_at
+    from tidegate.cli.demo.city import burst_at
 
-    before, now = rush_at(city, second - 1), rush_at(city, second)
+    before, now = burst_at(city, second - 1), burst_at(city, second)
     if now == before:
         return None
     return f"a rush: {now:g} times the rows" if now > 1 else "the rush is over"

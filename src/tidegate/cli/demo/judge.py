@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from tidegate.cli.demo.answers import Verdict, WindowAnswers, WindowVerdict, judge, judge_windows, summed_up
 from tidegate.cli.demo.arrivals import PreparedCity, row_waits
-from tidegate.cli.demo.city import City, rush_at
+from tidegate.cli.demo.city import City, burst_at
 from tidegate.cli.demo.flow import BUSY, NEAR, STAY, WINDOW_US
 from tidegate.cli.demo.outcome import Latency
 
@@ -26,13 +26,13 @@ def latency_of(
 ) -> Latency:
     """From the arrival of rows to the commit of their batch: of all rows, and of those in the rush."""
     ticks, seconds, rows = row_waits(prepared.tick_rows, moments, commits)
-    rushing = np.array([rush_at(city, tick) > 1 for tick in ticks], bool)
+    bursting = np.array([burst_at(city, tick) > 1 for tick in ticks], bool)
 
     def p95(some: Any) -> float | None:
         waits = np.repeat(seconds[some], rows[some])
         return float(np.percentile(waits, 95)) if waits.size else None
 
-    return Latency(goal_seconds, p95(rows > 0), p95(rushing))
+    return Latency(goal_seconds, p95(rows > 0), p95(bursting))
 
 
 def pairs_verdict(prepared: PreparedCity, city: City, out: Path) -> Verdict:
