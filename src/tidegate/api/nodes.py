@@ -92,7 +92,7 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class StatelessStep:
     """A stateless step: a function from data frame to data frame."""
 
     parent: Node
@@ -176,7 +176,7 @@ class Refused:
         return (self.parent,)
 
 
-Node = Source | Box | Refused | OperatorNode
+Node = Source | StatelessStep | Refused | OperatorNode
 
 
 @dataclass(frozen=True, eq=False)

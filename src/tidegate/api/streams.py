@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidegate.api.join_conditions import Condition, _on, _within
-from tidegate.api.nodes import Box, Join, Match, Node, Output, Refused, Source, Window
+from tidegate.api.nodes import Join, Match, Node, Output, Refused, Source, StatelessStep, Window
 from tidegate.api.range_queries import Query
 from tidegate.api.windows import Windowed, _spec
 from tidegate.errors import FlowError
@@ -52,7 +52,7 @@ class Stream:
 
     def filter(self, condition: Any) -> Stream:
         """Keep the rows for which the SQL text or column expression is true."""
-        return self._box("filter", lambda frame: frame.filter(condition))
+        return self._step("filter", lambda frame: frame.filter(condition))
 
     where = filter
 
@@ -68,17 +68,17 @@ class Stream:
 
         names = tuple(name for name in wanted if isinstance(name, str) and name.isidentifier())
         by_name = len(set(names)) == len(wanted)
-        return self._box("select", project, names if by_name else None)
+        return self._step("select", project, names if by_name else None)
 
     def with_column(self, name: str, expression: Any) -> Stream:
         """Add or replace a column."""
-        return self._box("with_column", lambda frame: frame.withColumn(name, expression))
+        return self._step("with_column", lambda frame: frame.withColumn(name, expression))
 
     def transform(self, function: Callable[[Any], Any]) -> Stream:
         """Apply any stateless function from data frame to data frame (for example a join with a table)."""
         if not callable(function):
             raise FlowError("transform needs a function", got=repr(function), do="transform(lambda frame: …)")
-        return self._box("transform", function)
+        return self._step("transform", function)
 
     @property
     def late(self) -> Stream:
@@ -212,8 +212,8 @@ class Stream:
         label = name or (folder.rstrip("/").rsplit("/", 1)[-1] if folder else target)
         return Output(self._node, label, format=target, path=folder, options=texts, max_gap=max_gap)
 
-    def _box(self, kind: str, apply: Callable[[Any], Any], columns: tuple[str, ...] | None = None) -> Stream:
-        return Stream(Box(self._node, kind, apply, columns))
+    def _step(self, kind: str, apply: Callable[[Any], Any], columns: tuple[str, ...] | None = None) -> Stream:
+        return Stream(StatelessStep(self._node, kind, apply, columns))
 
     def _refused(self, kind: str) -> Stream:
         if not isinstance(self._node, Source):
@@ -226,7 +226,7 @@ class Stream:
 
     def _refuse_as_input_of(self, done: str, why: str) -> None:
         node = self._node
-        while isinstance(node, (Box, Match, Window)):
+        while isinstance(node, (StatelessStep, Match, Window)):
             node = node.parent
         if isinstance(node, Refused):
             raise FlowError(

@@ -19,7 +19,7 @@ from tidegate.driver.engine.settings import Settings
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
-from tidegate.driver.worker_errors import told
+from tidegate.driver.worker_errors import worker_error_in
 from tidegate.errors import TidegateError
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.store.local import LocalStore
@@ -38,7 +38,7 @@ def run_batch(compiled: Compiled, settings: Settings) -> StreamingQuery:
                 engine.run_batch(compiled.input_frame(), 0, flush=True)
             kept = checkpoint.receipts.read()
         except Exception as error:
-            ours = told(error, 0)
+            ours = worker_error_in(error, 0)
             if ours is error:
                 raise
             raise ours from error
@@ -100,7 +100,7 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
                 try:
                     engine.run_batch(frame, batch)
                 except BaseException as error:
-                    failure.append(told(error, batch))
+                    failure.append(worker_error_in(error, batch))
                     raise
 
         def watch() -> None:

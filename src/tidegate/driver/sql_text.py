@@ -29,7 +29,7 @@ def data(value: float, kind: str, time: str = TIME) -> str:
     return f"get({literal([value], f'array<{kind}>')}, cast({time} < {BEGINNING_US}L as int))"
 
 
-def told_apart(values: Sequence[tuple[str, T.DataType]]) -> str:
+def distinguished(values: Sequence[tuple[str, T.DataType]]) -> str:
     """What to hash, so that different values have different hashes.
 
     Spark's hashes skip nulls and do not mark where nested values end: (null, 1) would be (1, null), and

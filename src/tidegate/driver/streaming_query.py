@@ -185,8 +185,8 @@ class StreamingQuery:
         if inner is None:
             return
         threading.Thread(target=inner.stop, name="tidegate-stop", daemon=True).start()
-        patience = time.monotonic() + _STOP_SECONDS_MAX
-        while inner.isActive and time.monotonic() < patience:
+        deadline = time.monotonic() + _STOP_SECONDS_MAX
+        while inner.isActive and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def _add_progress(self, progress: Progress) -> None:

@@ -16,7 +16,7 @@ from tidegate.errors import TidegateError
 _RAISED = re.compile(r"^tidegate\.errors\.(\w+): (.+?)(?=\n\s*\n|\n\s+at |\s*\Z)", re.MULTILINE | re.DOTALL)
 
 
-def told(error: BaseException, batch: int) -> BaseException:
+def worker_error_in(error: BaseException, batch: int) -> BaseException:
     """The error that a worker raised on purpose in this batch; `error` itself where there is none."""
     if isinstance(error, TidegateError):
         return error

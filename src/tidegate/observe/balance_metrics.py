@@ -24,7 +24,7 @@ from tidegate.route.fastjoin.imbalance import imbalance
 from tidegate.route.ls_stream.deviation import deviation
 
 
-def balance_told(before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
+def balance_metrics(before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
     """Per join: how even the batch was, how large the tables are, and what the plan had moved."""
     return {
         name: _of_join(name, before, plan, [report for report in reports if report.operator == name])

@@ -221,7 +221,7 @@ def debt_rows(contents: Contents) -> list[Row]:
     manifest = contents.manifest
     if manifest is None:
         return []
-    owed = [(debt, "owed") for debt in manifest.debts] + [(debt, "forgiven") for debt in manifest.forgiven]
+    debts = [(debt, "owed") for debt in manifest.debts] + [(debt, "forgiven") for debt in manifest.forgiven]
     return [
         {
             "operator": debt.operator,
@@ -232,7 +232,7 @@ def debt_rows(contents: Contents) -> list[Row]:
             "matches": round(debt.matches, 1),
             "needed_from": [iso(first) if first <= last else None for first, last in debt.spans],
         }
-        for debt, state in owed
+        for debt, state in debts
     ]
 
 

@@ -16,7 +16,7 @@ from tidegate.observe.units import iso
 
 Progress = dict[str, Any]
 #: Keys of an instance that are shown.
-KEYS_TOLD = 10
+KEYS_REPORTED = 10
 
 
 def progress_of(
@@ -75,13 +75,13 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
 
 def _window(reports: Sequence[TaskReport], name: str, window: int) -> dict[str, Any]:
     """Pairs of one window: in reach, looked at and skipped; r of this window is looked at / in reach."""
-    looks = [report.looks[window] for report in reports if report.operator == name and report.looks]
-    in_reach, looked = sum(sum(one.in_reach) for one in looks), sum(looked_at(one) for one in looks)
+    probes = [report.looks[window] for report in reports if report.operator == name and report.looks]
+    in_reach, probed = sum(sum(one.in_reach) for one in probes), sum(looked_at(one) for one in probes)
     return {
         "in_reach": in_reach,
-        "looked_at": looked,
-        "skipped": max(0, in_reach - looked),
-        "fraction": min(1.0, looked / in_reach) if in_reach else None,
+        "looked_at": probed,
+        "skipped": max(0, in_reach - probed),
+        "fraction": min(1.0, probed / in_reach) if in_reach else None,
     }
 
 
@@ -116,17 +116,17 @@ def _rows(bounds: Sequence[int]) -> int:
 
 def _operator(report: TaskReport) -> dict[str, Any]:
     # The keys that made most of the work are enough for people; balancing has seen them all.
-    most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_TOLD]
-    told: dict[str, Any] = to_plain(
+    most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_REPORTED]
+    shown: dict[str, Any] = to_plain(
         replace(report, added=(), recut={}, matched={}, looks=(), keys=tuple(most))
     )
     for name in ("added", "merged", "matched", "seen_us", "looks", "recut", "strata"):
-        del told[name]
-    return told
+        del shown[name]
+    return shown
 
 
 def _match(report: MatchReport) -> dict[str, Any]:
-    told: dict[str, Any] = to_plain(replace(report, sample=None))
+    shown: dict[str, Any] = to_plain(replace(report, sample=None))
     for name in ("sample", "seen_us", "kept"):
-        del told[name]
-    return told
+        del shown[name]
+    return shown

@@ -125,10 +125,13 @@ def _listed(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 def _repaired(rows: Sequence[Mapping[str, Any]]) -> Row:
     """What is owed in the end, and all that was paid and given up; nothing where nothing was repaired."""
-    told = [row for row in rows if "debt" in row]
-    if not told:
+    repairs = [row for row in rows if "debt" in row]
+    if not repairs:
         return {}
-    return {"debt": told[-1]["debt"], **{of: sum(row[of] for row in told) for of in ("paid", "forgiven")}}
+    return {
+        "debt": repairs[-1]["debt"],
+        **{of: sum(row[of] for row in repairs) for of in ("paid", "forgiven")},
+    }
 
 
 def _recall(rows: Sequence[Mapping[str, Any]], modes: set[str]) -> Row:

@@ -20,16 +20,16 @@ from tidegate.model.reports import MatchReport, TaskReport
 from tidegate.sift.filter.sifter import Sifter
 
 
-def sift_told(
+def sift_metrics(
     plan: Plan, reports: Sequence[MatchReport], offered: Mapping[str, int], after: Manifest
 ) -> dict[str, Any]:
     """By match with a sifter: what it did; rows offered to a region are estimated from those that passed."""
     learnt = after.control.get(CONTROL, {}).get("matches", {})
-    told = {}
+    metrics = {}
     for name, raw in plan.shed.sifters.items():
         mine = [report for report in reports if report.operator == name]
         received = sum(report.received for report in mine)
-        told[name] = {
+        metrics[name] = {
             **_sifter(Sifter.from_json(raw), mine),
             "offered": offered.get(name, received),
             "received": received,
@@ -40,13 +40,13 @@ def sift_told(
         }
         if name in learnt:
             following = learnt[name]
-            told[name]["next"] = {
+            metrics[name]["next"] = {
                 "version": following["sifter"]["version"],
                 "z": following["sifter"]["z"],
                 "why": following["why"],
                 "expected_quality": following["quality"],
             }
-    return told
+    return metrics
 
 
 def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
     }
 
 
-def debts_told(
+def debt_metrics(
     plan: Plan, after: Manifest, reports: Sequence[TaskReport], operators: Mapping[str, OperatorTraits]
 ) -> dict[str, Any]:
     """`bytes`: what is stored beyond its window, for debts alone. Comparisons and matches are estimates."""
@@ -79,11 +79,11 @@ def debts_told(
             "matches": sum(report.paid.matches for report in reports),
             "cpu_seconds": sum(report.paid.cpu_seconds for report in reports),
         },
-        "forgiven": [debt_told(debt) for debt in after.forgiven],
+        "forgiven": [one_debt(debt) for debt in after.forgiven],
     }
 
 
-def debt_told(debt: Debt) -> dict[str, Any]:
+def one_debt(debt: Debt) -> dict[str, Any]:
     """One debt in a line."""
     return {
         "operator": debt.operator,

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from tidegate.api.streams import HIDDEN
-from tidegate.driver.compile.expression_checks import understood
+from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.errors import FlowError
 
 #: Functions whose second argument says whether nulls are ignored.
@@ -32,7 +32,7 @@ def called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
     kind = node.getClass().getSimpleName()
     if kind == "SqlExpression":
         # Text is parsed only now.
-        with understood(f"Aggregate {name!r}: Spark does not understand it"):
+        with spark_errors_as(f"Aggregate {name!r}: Spark does not understand it"):
             return _parsed(frame, name, node.expression())
     if kind != "UnresolvedFunction" or node.isDistinct():
         raise _refused(name, given, "it is not one plain aggregate function")
@@ -103,7 +103,7 @@ def _refused(name: str, given: Any, why: str) -> FlowError:
 def analysed(frame: DataFrame, name: str, column: Column) -> tuple[Any, T.DataType]:
     """An argument as Spark resolves it over the frame: the expression (of Java), and its type."""
     known = [column for column in frame.columns if not column.startswith(HIDDEN)]
-    with understood(
+    with spark_errors_as(
         f"Aggregate {name!r}: Spark does not understand an argument",
         do=f"The stream has the columns {', '.join(known)}",
     ):

@@ -77,7 +77,7 @@ class Compiled:
 
     def feeding(self, node: Node) -> str:
         """The stream or operator that the rows of a node come from."""
-        base, _ = ports.boxes_of(node)
+        base, _ = ports.steps_of(node)
         operator = self.operator_of(base)
         if operator is not None:
             return operator.name
@@ -85,7 +85,7 @@ class Compiled:
 
     def shown_by(self, output: Output) -> Operator | None:
         """The operator whose rows an output shows; None where a stream feeds it."""
-        return self.operator_of(ports.boxes_of(output.node)[0])
+        return self.operator_of(ports.steps_of(output.node)[0])
 
     def input_frame(self) -> DataFrame:
         """The one input of the query: all ports in one union, with a heartbeat when streaming."""

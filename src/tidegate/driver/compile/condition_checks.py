@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from tidegate.api.join_conditions import Condition, OnPairs, OnSets
 from tidegate.api.nodes import Join
 from tidegate.api.streams import HIDDEN
-from tidegate.driver.compile.expression_checks import check_sendable, understood
+from tidegate.driver.compile.expression_checks import check_serialisable, spark_errors_as
 from tidegate.driver.compile.keys import is_binary, quoted, type_of
 from tidegate.driver.sql_text import condition
 from tidegate.errors import FlowError
@@ -35,7 +35,7 @@ def check_utility(spark: SparkSession, joins: Sequence[JoinOperator], utility: A
     for join in valued:
         empty = spark.createDataFrame([], join.schema)
         known = ", ".join(column.name for column in join.layout.output)
-        with understood(
+        with spark_errors_as(
             f"The utility does not fit the rows of {join.name}",
             do=f"Use columns of the joined row: {known}",
         ):
@@ -62,7 +62,7 @@ _ITEMS = (
 def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> None:
     """The columns are there, of types that can be compared, and a function can go to the workers."""
     if not condition.holds_sets:
-        check_sendable(
+        check_serialisable(
             f"The pairwise function {cast(OnPairs, condition).name!r}", cast(OnPairs, condition).function
         )
     for names in condition.columns:
@@ -87,7 +87,7 @@ def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> 
 def check_where(where: Any, joined: DataFrame, operator: str) -> None:
     """A residual condition is true or false of a joined row; `joined` has its columns."""
     known = ", ".join(name for name in joined.columns if not name.startswith(HIDDEN))
-    with understood(
+    with spark_errors_as(
         f"The `where` of {operator} does not fit its rows",
         do=f"Give a condition over the columns of the joined row: {known}",
     ):

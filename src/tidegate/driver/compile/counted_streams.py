@@ -20,7 +20,7 @@ def observed_streams(compiled: Compiled, sifts: bool) -> set[str]:
     for operator in compiled.operators:
         sifted = sifts and operator.node.sheds == ROWS
         for node in operator.node.inputs:
-            base, steps = ports.boxes_of(node)
+            base, steps = ports.steps_of(node)
             if isinstance(base, Source):
                 (dropped if ports.may_drop(steps) or sifted else seen_whole).add(base.name)
     return set(compiled.sources) - (seen_whole - dropped)
@@ -36,6 +36,6 @@ def judged_by_spark(compiled: Compiled) -> set[str]:
 
 def _tapped(compiled: Compiled) -> set[str]:
     """Streams with rows that go straight to an output."""
-    bases: list[Node] = [ports.boxes_of(output.node)[0] for output in compiled.outputs]
+    bases: list[Node] = [ports.steps_of(output.node)[0] for output in compiled.outputs]
     straight = [base for base in bases if compiled.operator_of(base) is None]
     return {compiled.feeding(base) for base in straight}

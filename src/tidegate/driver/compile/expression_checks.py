@@ -19,7 +19,7 @@ from tidegate.api.streams import HIDDEN
 from tidegate.errors import FlowError
 
 
-def check_sendable(what: str, function: Callable[..., Any]) -> None:
+def check_serialisable(what: str, function: Callable[..., Any]) -> None:
     """FlowError where it cannot be pickled; `what` says whose function it is."""
     try:
         cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
@@ -37,7 +37,7 @@ _OURS = re.compile(rf", `{HIDDEN}\w+`|`{HIDDEN}\w+`, ")
 
 
 @contextmanager
-def understood(wrong: str, do: str = "") -> Iterator[None]:
+def spark_errors_as(wrong: str, do: str = "") -> Iterator[None]:
     """FlowError, with these parts, where Spark refuses what is done meanwhile."""
     try:
         yield

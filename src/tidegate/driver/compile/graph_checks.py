@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import types as T
 
 from tidegate.api.goal import Shed
-from tidegate.api.nodes import Box, Join, Node, OperatorNode, Output, Source
+from tidegate.api.nodes import Join, Node, OperatorNode, Output, Source, StatelessStep
 from tidegate.driver.compile import ports
 from tidegate.errors import FlowError
 from tidegate.model.graph import FlowGraph, FlowTraits
@@ -30,7 +30,7 @@ def selected(outputs: Sequence[Output], join: Join) -> tuple[str, ...] | None:
         return None
     names: dict[str, None] = {}
     for reader in _readers(outputs, join):
-        if not isinstance(reader, Box) or reader.columns is None:
+        if not isinstance(reader, StatelessStep) or reader.columns is None:
             return None
         names |= dict.fromkeys(reader.columns)
     return tuple(names) or None
@@ -100,7 +100,7 @@ def graph_of(outputs: Sequence[Output]) -> tuple[FlowGraph, dict[int, str]]:
     inputs: dict[str, tuple[str, ...]] = {}
 
     def visit(node: Node) -> str:
-        base, _ = ports.boxes_of(node)
+        base, _ = ports.steps_of(node)
         if id(base) in names:
             return names[id(base)]
         read = tuple(visit(parent) for parent in base.inputs)

@@ -100,8 +100,8 @@ def _stored(column: str, node: Node) -> str:
 
 def time_name(node: Node) -> str | None:
     """The visible column that is the event time and so need not be stored a second time."""
-    base, boxes = ports.boxes_of(node)
-    if isinstance(base, Source) and all(box.kind == "filter" for box in boxes):
+    base, steps = ports.steps_of(node)
+    if isinstance(base, Source) and all(step.kind == "filter" for step in steps):
         return base.time
     return None
 

@@ -12,7 +12,7 @@ from typing import cast
 from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Window
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.driver.compile.compiled import Compiled
-from tidegate.driver.compile.ports import boxes_of, may_drop
+from tidegate.driver.compile.ports import may_drop, steps_of
 from tidegate.driver.frames.drop_frames import output_name
 from tidegate.errors import FlowError
 from tidegate.model.graph import Lineage, OperatorTraits, Outlet
@@ -101,17 +101,17 @@ def lineage_of(
 
 def emits_every_row(node: Node) -> bool:
     """Does an output of this node write just the rows that its operator, or its stream, gave out?"""
-    base, steps = boxes_of(node)
+    base, steps = steps_of(node)
     filtered = isinstance(base, OperatorNode) and base.filters_behind
     return not filtered and not may_drop(steps)
 
 
 def _source(compiled: Compiled, node: Node) -> tuple[str, bool]:
     """Where the rows of a node come from, and whether they come without a stateless step in between."""
-    return compiled.feeding(node), not boxes_of(node)[1]
+    return compiled.feeding(node), not steps_of(node)[1]
 
 
 def _outlet(compiled: Compiled, output: Output) -> Outlet:
-    base, _ = boxes_of(output.node)
+    base, _ = steps_of(output.node)
     takes = base.kind if isinstance(base, Refused) else "rows"
     return Outlet(output.name, compiled.feeding(output.node), takes, emits_every_row(output.node))

@@ -24,8 +24,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Box, Node, Source
-from tidegate.driver.compile.expression_checks import understood
+from tidegate.api.nodes import Node, Source, StatelessStep
+from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.driver.compile.keys import quoted
 from tidegate.errors import FlowError
 from tidegate.model.times import BEGINNING_US
@@ -116,23 +116,23 @@ def counted(frame: DataFrame, observation: Observation | str) -> DataFrame:
     return frame.observe(observation, F.count(F.lit(1)).alias("rows"))
 
 
-def boxes_of(node: Node) -> tuple[Node, list[Box]]:
+def steps_of(node: Node) -> tuple[Node, list[StatelessStep]]:
     """The node that boxes were put on, and the boxes in the order they apply."""
-    boxes: list[Box] = []
-    while isinstance(node, Box):
-        boxes.append(node)
+    steps: list[StatelessStep] = []
+    while isinstance(node, StatelessStep):
+        steps.append(node)
         node = node.parent
-    return node, boxes[::-1]
+    return node, steps[::-1]
 
 
-def apply_boxes(frame: DataFrame, boxes: Sequence[Box], what: str, timed: bool = True) -> DataFrame:
+def apply_steps(frame: DataFrame, steps: Sequence[StatelessStep], what: str, timed: bool = True) -> DataFrame:
     """Apply stateless boxes; the hidden time, where there is one, must come out at the other end."""
-    for box in boxes:
-        with understood(f"Spark does not understand a {box.kind} of {what}"):
-            frame = box.apply(frame)
+    for step in steps:
+        with spark_errors_as(f"Spark does not understand a {step.kind} of {what}"):
+            frame = step.apply(frame)
         if not isinstance(frame, DataFrame):
             raise FlowError(
-                f"A {box.kind} of {what} returns no data frame",
+                f"A {step.kind} of {what} returns no data frame",
                 got=type(frame).__name__,
                 do="Let the function return what it made of the data frame that it was given",
             )
@@ -146,9 +146,9 @@ def apply_boxes(frame: DataFrame, boxes: Sequence[Box], what: str, timed: bool =
     return frame
 
 
-def may_drop(boxes: Sequence[Box]) -> bool:
+def may_drop(steps: Sequence[StatelessStep]) -> bool:
     """Can any of these boxes drop or multiply rows?"""
-    return any(box.kind not in ("select", "with_column") for box in boxes)
+    return any(step.kind not in ("select", "with_column") for step in steps)
 
 
 def project(

@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 from tidegate.api.user_aggregates import UserAggregate
-from tidegate.driver.compile.expression_checks import check_sendable
+from tidegate.driver.compile.expression_checks import check_serialisable
 from tidegate.driver.compile.join_columns import arrow_schema
 from tidegate.errors import FlowError
 from tidegate.window.aggregate.udaf import Udaf
@@ -27,7 +27,7 @@ def udaf_layout(name: str, given: UserAggregate) -> tuple[UdafLayout, T.DataType
     layout = UdafLayout(udaf, arrow_schema(state, f"the state of {name}"), state.simpleString())
     _check_first_state(layout, given.state)
     for role, function in given.functions.items():
-        check_sendable(f"Aggregate {name!r}: {role}", function)
+        check_serialisable(f"Aggregate {name!r}: {role}", function)
     return layout, _typed(name, "returns", given.returns)
 
 

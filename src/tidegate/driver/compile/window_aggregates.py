@@ -18,10 +18,10 @@ from pyspark.sql import types as T
 from tidegate.api.streams import HIDDEN
 from tidegate.api.user_aggregates import UserAggregate
 from tidegate.driver.compile.aggregate_calls import ConstantArgument, analysed, called, columns_in, constant
-from tidegate.driver.compile.expression_checks import understood
+from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.user_aggregates import udaf_layout
-from tidegate.driver.sql_text import told_apart
+from tidegate.driver.sql_text import distinguished
 from tidegate.errors import FlowError
 from tidegate.window.aggregate.aggregates import (
     CONSTANTS,
@@ -158,7 +158,7 @@ class _Taking:
         taken = self.taken
         arguments = [column.alias(name) for name, column in taken.arguments]
         given_to = self._frame.select(TIME, F.lit(1.0).alias(WEIGHT), *arguments)
-        with understood(
+        with spark_errors_as(
             "Spark cannot compute the aggregates of a window", do="Cast the arguments, or take fields of them"
         ):
             added_up = given_to.groupBy(WEIGHT).agg(
@@ -205,7 +205,7 @@ class _Taking:
     def _texts(
         self, part: AggregatePart, arguments: _Typed, size: int = 0
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        hidden, hashed = [name for name, _ in arguments], told_apart(arguments)
+        hidden, hashed = [name for name, _ in arguments], distinguished(arguments)
         known = {
             "time": TIME,
             "tie": f"xxhash64({hashed})",

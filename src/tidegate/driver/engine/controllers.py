@@ -33,9 +33,9 @@ from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Decided, Plan, RepairPlan, ShedPlan
 from tidegate.model.skip_plan import Skipping
-from tidegate.observe.balance_metrics import balance_told
+from tidegate.observe.balance_metrics import balance_metrics
 from tidegate.observe.progress import Progress, shed_of
-from tidegate.observe.shed_metrics import debts_told, sift_told
+from tidegate.observe.shed_metrics import debt_metrics, sift_metrics
 from tidegate.route.key_counts import SideSeen
 from tidegate.route.load import Load
 
@@ -155,13 +155,13 @@ class Controllers:
 
     def _kept(self, done: BatchDone, ran: Ran, times: Timings) -> dict[str, Any]:
         """What is learnt for the goal, and about owed work."""
-        goal, owed = self.settings.goal, self.settings.repair
+        goal, repairs = self.settings.goal, self.settings.repair
         assert goal is not None
         with times.timed("goal"):
             learnt = goal_loop.learn(goal, done.before, done.plan, ran, done.after, self._operators)
-            if owed is not None:
+            if repairs is not None:
                 learnt[repair.CONTROL] = repair.learn(
-                    owed, done.before, done.plan, ran.reports, ran.busy_seconds, ran.cold
+                    repairs, done.before, done.plan, ran.reports, ran.busy_seconds, ran.cold
                 )
         return learnt
 
@@ -184,31 +184,31 @@ class Controllers:
         """What controllers did and decided, for people."""
         plan, after = done.plan, done.after
         progress["shed"] = shed_of(plan, done.settled)
-        progress["balance"] = balance_told(done.before, plan, done.reports)
+        progress["balance"] = balance_metrics(done.before, plan, done.reports)
         repairs = plan.repair.bytes_max is not None or after.forgiven
-        progress["debts"] = debts_told(plan, after, done.settled, self._operators) if repairs else {}
+        progress["debts"] = debt_metrics(plan, after, done.settled, self._operators) if repairs else {}
         progress["settled"] = self._is_settled(plan, after)
         progress["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
-        progress["sift"] = sift_told(plan, done.matched, done.entered.rows, after)
-        progress["windows"] = self.dropping.told(plan, done.before, after)
-        progress["estimates"] = self.estimating.told(plan, done.settled, done.before, after)
+        progress["sift"] = sift_metrics(plan, done.matched, done.entered.rows, after)
+        progress["windows"] = self.dropping.metrics(plan, done.before, after)
+        progress["estimates"] = self.estimating.metrics(plan, done.settled, done.before, after)
 
     def receipt(self, done: BatchDone) -> dict[str, Any]:
         """What came of every row; what it remembers for the next one goes into the manifest."""
         missing = self.dropping.missing(done.plan, done.before, done.after)
         estimated = self.estimating.estimated(done.plan, done.before, done.after)
         rows = counted(done.raw, done.entered, done.late)
-        told = Told(done.plan, done.before, done.after, done.settled, done.matched, rows, missing, estimated)
-        receipt, gaps_us = receipt_of(self._lineage, told)
+        facts = Told(done.plan, done.before, done.after, done.settled, done.matched, rows, missing, estimated)
+        receipt, gaps_us = receipt_of(self._lineage, facts)
         self._remember(done, {completeness.CONTROL: gaps_us})
         return receipt
 
-    def ordinary_seconds(self, done: BatchDone, seconds: float, paying: float) -> float:
-        """How long a batch has taken, less what it made up for; `paying`: in a pass of its own."""
+    def ordinary_seconds(self, done: BatchDone, seconds: float, repair_seconds: float) -> float:
+        """The duration of a batch without repair; `repair_seconds`: of repair in a pass of its own."""
         if self.settings.repair is None:
             return seconds
         if done.plan.repair.pay_all:
-            return seconds - paying
+            return seconds - repair_seconds
         return seconds - repair.paid_seconds(done.settled, self.settings.repair.parallelism)
 
     def _is_settled(self, plan: Plan, after: Manifest) -> bool:

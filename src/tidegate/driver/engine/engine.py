@@ -210,9 +210,9 @@ class Engine:
     def _pay_all(self, done: BatchDone, passes: list[Pass]) -> None:
         """What is owed, where no other batch may come to pay it."""
         if done.plan.repair.pay_all and done.after.debts:
-            owed = repair.everything(done.after.debts)
+            payments = repair.everything(done.after.debts)
             with self._times.timed("repair"):
-                self._run_more(planning.paying_plan(done.plan, done.after, owed), done, passes)
+                self._run_more(planning.paying_plan(done.plan, done.after, payments), done, passes)
 
     def _run_more(self, plan: Plan, done: BatchDone, passes: list[Pass]) -> None:
         """One more pass, without new rows."""
@@ -231,8 +231,8 @@ class Engine:
         progress["timings"] = dict(self._times.seconds)
         progress["duration_seconds"] = self._clock() - started
         seconds = self._clock() - started + self._outside_seconds
-        paying = self._times.seconds.get("repair", 0.0)
-        busy_seconds = self.controllers.ordinary_seconds(done, seconds, paying)
+        repair_seconds = self._times.seconds.get("repair", 0.0)
+        busy_seconds = self.controllers.ordinary_seconds(done, seconds, repair_seconds)
         with self._times.timed("intake"):
             done.taken = self._taken(done.after, progress["offered"])
         self.controllers.learn(done, busy_seconds, self._is_cold, self._times)

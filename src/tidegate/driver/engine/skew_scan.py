@@ -51,8 +51,8 @@ class SkewScan:
             return {}
         self._kept = given.persist(StorageLevel.MEMORY_AND_DISK)
         counting = KeyScan(frozenset(tags), self._settings.partitions)
-        told = given.select(TAG, TIME, CODE).mapInArrow(counting, f"{REPORT} string").collect()
-        seen = _added_up([json.loads(row[REPORT]) for row in told], tags, self._settings.partitions)
+        reports = given.select(TAG, TIME, CODE).mapInArrow(counting, f"{REPORT} string").collect()
+        seen = _added_up([json.loads(row[REPORT]) for row in reports], tags, self._settings.partitions)
         if any(side.partitions.any() for side in seen.values()):
             self._ports = {}
         sides = {name: (seen[left], seen[right]) for name, (left, right) in ports.items()}
@@ -66,11 +66,11 @@ class SkewScan:
 
 
 def _added_up(
-    told: Sequence[Mapping[str, Mapping[str, Any]]], tags: set[int], partitions: int
+    reports: Sequence[Mapping[str, Mapping[str, Any]]], tags: set[int], partitions: int
 ) -> dict[int, SideSeen]:
     """Over all tasks."""
     counts = {tag: SideCount(partitions) for tag in tags}
-    for one in told:
+    for one in reports:
         for tag, raw in one.items():
             counts[int(tag)].merge(SideCount.from_json(raw))
     return {tag: count.seen() for tag, count in counts.items()}

@@ -94,7 +94,7 @@ class Dropping:
     def passing(self, plan: Plan) -> Passing:
         return Passing(self._settings, plan)
 
-    def told(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, Any]:
+    def metrics(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, Any]:
         """For people: what is dropped, and which windows are missing with this batch."""
         if self._settings is None:
             return {}

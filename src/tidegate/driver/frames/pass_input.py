@@ -53,13 +53,13 @@ class PassInput:
 
         `timed`: the steps must keep the event time.
         """
-        base, steps = ports.boxes_of(node)
+        base, steps = ports.steps_of(node)
         operator = self.compiled.operator_of(base)
         if operator is None or operator.name not in self.results:
             return None
         frame = result(operator, self.results[operator.name]).drop(CELL)
         if timed:
-            return ports.apply_boxes(frame, steps, "an operator")
+            return ports.apply_steps(frame, steps, "an operator")
         for step in steps:
             frame = step.apply(frame)
         return frame

@@ -83,9 +83,9 @@ class Pass:
         if self.counted and whole is not None:
             for name, all_rows in observed.read_entered(self.counted, whole).items():
                 stateful = _with_dropped(stateful, name, all_rows)
-        told: list[TaskReport | MatchReport] = [*stateful, *matches]
+        reports: list[TaskReport | MatchReport] = [*stateful, *matches]
         for name, one in self.staging.items():
-            files = [report.staged for report in told if report.operator == name]
+            files = [report.staged for report in reports if report.operator == name]
             self.staged[name] = [f"{one.root}/{file}" for file in files if file is not None]
         return stateful, matches
 
@@ -101,7 +101,7 @@ class Pass:
 
         `gaps`: starts of windows that this output does not show.
         """
-        base, boxes = ports.boxes_of(node)
+        base, steps = ports.steps_of(node)
         operator = self.compiled.operator_of(base)
         if operator is not None:
             if operator.name not in self.results:
@@ -110,15 +110,15 @@ class Pass:
             if gaps is not None:
                 start = "unix_micros(cast(window_start as timestamp))"
                 frame = frame.where(f"NOT ({in_gap(gaps, start)})")
-            if not boxes and not any(name.startswith(HIDDEN) for name in frame.columns):
+            if not steps and not any(name.startswith(HIDDEN) for name in frame.columns):
                 return frame
         elif self.input is None:
             return None
         else:
             frame = tapped(self.input, self.compiled.taps[id(node)], late_before_us)
-            boxes = boxes if isinstance(base, Refused) else []
-        for box in boxes:
-            frame = box.apply(frame)
+            steps = steps if isinstance(base, Refused) else []
+        for step in steps:
+            frame = step.apply(frame)
         return frame.selectExpr(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
 
     def worth(self, utility: Column) -> dict[str, dict[int, float]]:

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.sql_text import literal, told_apart
+from tidegate.driver.sql_text import distinguished, literal
 from tidegate.model.routing import Routing
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.targets import STORE, Tables, TargetGroup
@@ -59,7 +59,7 @@ def _copied(rows: DataFrame, layout: JoinLayout, routing: Routing) -> DataFrame:
     semi = layout.how == "left_semi"
     tables = [Tables.of(routing, side, layout.partitions, semi=semi) for side in (LEFT, RIGHT)]
     known = [(quoted(field.name), field.dataType) for field in fields if field.name != TAG]
-    identity = f"xxhash64({told_apart(known)}) AS {ROW}"
+    identity = f"xxhash64({distinguished(known)}) AS {ROW}"
     places = [
         f"{_place(table.codes, layout.partitions)} AS {name}"
         for table, name in zip(tables, _PLACES, strict=True)

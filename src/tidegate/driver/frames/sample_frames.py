@@ -24,7 +24,7 @@ from tidegate.control.goal import goal_loop
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.sql_text import data, literal, told_apart
+from tidegate.driver.sql_text import data, distinguished, literal
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -47,7 +47,7 @@ def share_sql(shares: Sequence[float], code: str) -> str:
 def left_out_sql(rows: DataFrame, seed: int, batch: int) -> str:
     """Is a row left out that would be kept with probability SHARE?"""
     columns = [(quoted(field.name), field.dataType) for field in visible(rows)]
-    hashed = f"xxhash64({seed}L, {data(batch, 'bigint')}, {TIME}, {told_apart(columns)})"
+    hashed = f"xxhash64({seed}L, {data(batch, 'bigint')}, {TIME}, {distinguished(columns)})"
     return f"{SHARE} < 1D AND shiftrightunsigned({hashed}, 11) * {_UNIT} >= {SHARE}"
 
 
@@ -61,7 +61,7 @@ class Estimating:
         """For the plan after this manifest."""
         return {} if self._settings is None else sampling.decide(self._settings, manifest, operators)
 
-    def told(
+    def metrics(
         self, plan: Plan, reports: Sequence[TaskReport], before: Manifest, after: Manifest
     ) -> dict[str, Any]:
         """For people: which part of the rows was kept, how likely, and whether what came out is exact."""

@@ -26,7 +26,7 @@ from tidegate.driver.frames.drop_frames import in_gap
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.routing_frames import instance_of
 from tidegate.driver.frames.sample_frames import left_out_sql, share_sql
-from tidegate.driver.sql_text import data, told_apart
+from tidegate.driver.sql_text import data, distinguished
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.panes import Panes
@@ -190,13 +190,13 @@ def _codes(frame: DataFrame, window: WindowOperator) -> list[Column]:
     """The codes of groups, which are hashed after Spark has told equal keys from others."""
     by = set(window.layout.by)
     keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
-    check = f"xxhash64({', '.join([f'{_SALT}', *([told_apart(keys)] if keys else [])])})"
+    check = f"xxhash64({', '.join([f'{_SALT}', *([distinguished(keys)] if keys else [])])})"
     return [F.expr(_code(keys)).alias(CODE), F.expr(check).alias(CHECK)]
 
 
 def _code(keys: Sequence[tuple[str, T.DataType]]) -> str:
     """The code of a group with these keys."""
-    return f"xxhash64({told_apart(keys)})" if keys else "0L"
+    return f"xxhash64({distinguished(keys)})" if keys else "0L"
 
 
 def _markers(like: DataFrame, instances: int) -> DataFrame:
@@ -221,4 +221,4 @@ def pane_sql(spec: WindowSpec) -> str:
 def row_sql(rows: DataFrame) -> str:
     """A hash of all columns of a row: equal rows have equal ones, whatever is computed from them."""
     columns = [(quoted(field.name), field.dataType) for field in visible(rows)]
-    return f"xxhash64({TIME}, {told_apart(columns)})"
+    return f"xxhash64({TIME}, {distinguished(columns)})"

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.api.nodes import Output
 from tidegate.driver.compile.compiled import Compiled
-from tidegate.driver.compile.ports import boxes_of
+from tidegate.driver.compile.ports import steps_of
 
 #: Spark's name of a codec → Arrow's. Others are left to Spark.
 _CODECS = {"snappy": "snappy", "zstd": "zstd", "gzip": "gzip", "none": "none", "uncompressed": "none"}
@@ -69,7 +69,7 @@ def _show(draft: str, target: str) -> None:
 def _as_made(compiled: Compiled, output: Output) -> bool:
     """Are the rows of an output just those that tasks make?"""
     operator = compiled.shown_by(output)
-    return operator is not None and operator.as_made(boxes_of(output.node)[1])
+    return operator is not None and operator.as_made(steps_of(output.node)[1])
 
 
 def _folder(compiled: Compiled, output: Output) -> str | None:

@@ -263,6 +263,6 @@ def _source(java: Any, limit: Any, execution: Any) -> _Source | None:
     if kind == "KafkaMicroBatchStream" and said in ("ReadAllAvailable", "ReadMaxRows"):
         return _Kafka(java, limit.maxRows() if said == "ReadMaxRows" else None, limit, execution)
     if kind == "PythonMicroBatchStreamWithAdmissionControl":
-        told = json.loads(limit.json())
-        return _Python(java, told["max_rows"], limit) if told["_type"] == "ReadMaxRows" else None
+        given = json.loads(limit.json())
+        return _Python(java, given["max_rows"], limit) if given["_type"] == "ReadMaxRows" else None
     return None

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Box, Join, Node
+from tidegate.api.nodes import Join, Node, StatelessStep
 from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import RANDOM_DROP, WINDOW_DROP
 from tidegate.control.repair.debts import Needs
@@ -173,7 +173,7 @@ class JoinOperator(Operator):
     def hides_columns(self) -> bool:
         return self.layout.cells
 
-    def as_made(self, steps: Sequence[Box]) -> bool:
+    def as_made(self, steps: Sequence[StatelessStep]) -> bool:
         made = tuple(column.name for column in self.layout.output)
         return self.node.where is None and all(step.columns == made for step in steps)
 
@@ -245,7 +245,7 @@ def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrde
     """What the plan of a batch, on top of what was before it, asks of one join."""
     name = layout.operator
     needs = Needs(before.debts)
-    owed = {debt.batch: debt for debt in before.debts if debt.operator == name}
+    debts = {debt.batch: debt for debt in before.debts if debt.operator == name}
     late = [BEGINNING_US if side.stream is None else plan.watermarks_us[side.stream] for side in layout.sides]
     return JoinWork(
         layout=layout,
@@ -253,6 +253,6 @@ def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrde
         late_before_us=(late[0], late[1]),
         skipping=plan.shed.skipping.get(name),
         seed=plan.seed,
-        payments=tuple((owed[payment.batch], payment) for payment in plan.repair.payments.get(name, ())),
+        payments=tuple((debts[payment.batch], payment) for payment in plan.repair.payments.get(name, ())),
         owed_since_us=(needs.since_us(name, LEFT), needs.since_us(name, RIGHT)),
     )

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Box, Node, OperatorNode, Output
+from tidegate.api.nodes import Node, OperatorNode, Output, StatelessStep
 from tidegate.control.balance.balancing import Balanced
 from tidegate.driver.frames.drop_frames import Passing
 from tidegate.driver.frames.pass_input import PassInput
@@ -162,7 +162,7 @@ class Operator(ABC):
         """Do results hold a column that outputs do not show?"""
         return False
 
-    def as_made(self, steps: Sequence[Box]) -> bool:
+    def as_made(self, steps: Sequence[StatelessStep]) -> bool:
         """Are rows behind these steps just those that tasks make?"""
         return not steps
 
