@@ -1,3 +1,1 @@
-"""What a user writes: streams, join conditions, windows, range queries, goals. Describing a flow starts
-nothing.
-"""
+"""The public API: streams, join conditions, windows, range queries, goals. It describes and starts nothing."""
