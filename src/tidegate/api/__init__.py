@@ -1,1 +1,1 @@
-"""The public API: streams, join conditions, windows, range queries, goals. It describes and starts nothing."""
+"""The public API: streams, join conditions, windows, range queries, goals. It describes, starts nothing."""

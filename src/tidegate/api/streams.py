@@ -279,7 +279,7 @@ def stream(
     """A stream made from a streaming (or batch) data frame.
 
     `lateness`: how far behind the newest row of this stream a row may be without being late.
-    `idle_timeout`: after this long without rows a stream no longer holds the others back (None: it always does).
+    `idle_timeout`: after this long without rows a stream no longer holds others back (None: it always does).
     `max_ahead`: a row with a time further ahead of the clock than this is rejected (None: never).
     """
     if not isinstance(name, str) or not name:

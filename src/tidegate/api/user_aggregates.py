@@ -61,8 +61,8 @@ def udaf(
 
     `columns` are names or Spark expressions. Arrays are read-only. Floats have NaN for null; integers become
     float64 with NaN if one of them is null (`F.coalesce` avoids this); booleans are bool, or objects if any
-    is null; dates and times are datetime64 (UTC) with NaT for null; all else are objects: str, bytes, Decimal,
-    dicts (of structs and maps), numpy arrays, and None.
+    is null; dates and times are datetime64 (UTC) with NaT for null; all else are objects: str, bytes,
+    Decimal, dicts (of structs and maps), numpy arrays, and None.
 
     Functions must be pure: a replay calls them again, and windows share states. They are sent to the workers
     and never stored, so a query can continue from its checkpoint with other functions. An exception fails

@@ -1,1 +1,1 @@
-"""What runs in the Spark driver: the only folder that imports pyspark."""
+"""The code that runs in the Spark driver: the only folder that imports pyspark."""

@@ -1,8 +1,7 @@
-"""Compiles a described flow: which rows enter where, which operators run in which order, what goes out.
+"""Compiles a described flow to ports, operators in the order in which they run, and outputs.
 
 The result is static: nothing in it changes from batch to batch. Operators are numbered in the order in
-which outputs need them, so the same flow always compiles to the same names, which is what a checkpoint
-relies on.
+which outputs need them, so the same flow always compiles to the same names. Checkpoints rely on this.
 """
 
 from __future__ import annotations
@@ -44,17 +43,17 @@ def compile_flow(
     sifts: bool = False,
     repairs: bool = False,
 ) -> Compiled:
-    """Check the flow and work out everything that stays the same for the life of a query.
+    """Check and compile a flow.
 
-    `cells`: rows of inner joins say where they were found, for whoever values them. `sifts`: rows may be
-    dropped in front of matches, so that Spark must count them. `repairs`: rows may come later than they
-    should, and say so.
+    `cells`: rows of inner joins carry the cell they were found in, for a utility. `sifts`: rows may be
+    dropped in front of matches, so that Spark must count them. `repairs`: joins repair skipped pairs, and
+    their rows carry the batch that skipped them.
     """
     return _Compiler(outputs, partitions, cells, sifts, repairs).compile()
 
 
 class _Compiler:
-    """Visits the flow in order and makes its operators, to which it is the `Builder`."""
+    """Visits the flow in topological order and builds its operators; it is their `Builder`."""
 
     def __init__(self, outputs: Sequence[Output], partitions: int, cells: bool, sifts: bool, repairs: bool):
         check_outputs(outputs)
@@ -65,7 +64,7 @@ class _Compiler:
         self._timed_operators = graph.needs_time()
         self._sifts = sifts
         self._tags = iter(range(0, 2**15 - 1, 2))
-        #: Rows of each port before projection, to be projected once all lanes are known.
+        #: The ports of sources, projected once all lanes are assigned.
         self._waiting: list[tuple[str, Callable[[], DataFrame]]] = []
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
@@ -86,7 +85,7 @@ class _Compiler:
         compiled.fingerprint = self._fingerprint()
         return compiled
 
-    # -- operators, in the order in which their inputs are complete ----------------------------------
+    # -- operators, in topological order --------------------------------------------------------------
 
     def _visit(self, node: Node) -> None:
         base, _ = ports.steps_of(node)
@@ -138,15 +137,15 @@ class _Compiler:
         without: str | None = None,
         only: Collection[str] | None = None,
     ) -> Tap:
-        """Rows of a source on their way past all joins; counted behind their boxes where somebody asks.
+        """Rows of a source that pass by all joins; counted behind their steps as `observed_as`, if given.
 
-        `without`: a column that nobody behind needs. `only`: those that somebody does; None: all.
+        `without`: a column that is not needed. `only`: the columns that are needed; None: all.
         """
         base, steps = ports.steps_of(node)
         source = base.parent if isinstance(base, Refused) else cast(Source, base)
         kind = base.kind if isinstance(base, Refused) else "rows"
         if kind != "rows":
-            steps = []  # Refused rows are picked out first; their boxes apply afterwards.
+            steps = []  # Refused rows are selected first; their steps apply afterwards.
         frame = ports.apply_steps(self._timed(source), steps, repr(source.name))
         fields = [f for f in visible(frame) if f.name != without and (only is None or f.name in only)]
         lanes = self.compiled.lanes.assign([f.dataType for f in fields])
@@ -165,7 +164,7 @@ class _Compiler:
     # -- frames and time -----------------------------------------------------------------------------
 
     def frame(self, node: Node) -> DataFrame:
-        """A frame with the node's columns: the stream itself, or no rows of what an operator will return."""
+        """A frame with the node's columns: the stream itself, or an empty frame for an operator."""
         base, steps = ports.steps_of(node)
         if isinstance(base, Source):
             return ports.apply_steps(self._timed(base), steps, repr(base.name))
@@ -173,11 +172,11 @@ class _Compiler:
         if operator is None:
             raise FlowError("Refused rows enter no operator")
         empty = self.spark.createDataFrame([], operator.schema).drop(REPORT, CELL)
-        # Rows that nobody joins carry no time: nobody behind asks for it.
+        # Rows carry a time only if a later operator needs it.
         return ports.apply_steps(empty, steps, operator.name, timed=self.needs_time(operator.name))
 
     def _entering(self, source: Source, steps: Sequence[StatelessStep]) -> DataFrame:
-        """Rows of a source behind its boxes; counted on the way in where the join tasks cannot do it."""
+        """Rows of a source behind its steps; counted before them if the tasks cannot count them."""
         if source.name not in self.compiled.observed:
             return ports.apply_steps(self._timed(source), steps, repr(source.name))
         # One observation per stream: a second one on another branch would count every row twice.
@@ -207,8 +206,8 @@ class _Compiler:
         compiled = self.compiled
         found = {operator.name: operator.fingerprint() for operator in compiled.operators}
         operators = {name: one for name, one in found.items() if one is not None}
-        # What tells such operators apart is in their steps, which cannot be compared. In another order of
-        # outputs they would take over each other's rows.
+        # Such operators differ only in their steps, which cannot be compared. With another order of outputs
+        # they would read each other's state.
         for name in alike(operators):
             operators[name]["outputs"] = compiled.graph.outputs_of(name)
         return {
@@ -222,7 +221,7 @@ class _Compiler:
 
 
 def alike(described: Mapping[str, Any]) -> list[str]:
-    """Names of operators whose descriptions are those of others, too."""
+    """Names of operators that have the same description as another one."""
     texts = {name: json.dumps(one, sort_keys=True) for name, one in described.items()}
     counts = Counter(texts.values())
     return [name for name, text in texts.items() if counts[text] > 1]

@@ -1,8 +1,9 @@
-"""Who counts the rows of a stream, and who finds times that are too far ahead: tasks, or Spark before them.
+"""Which streams are counted by tasks and which by Spark; likewise for rejecting times too far ahead.
 
-Tasks do it at no cost, where one sees all rows of a stream: behind boxes that drop none, and no sifter. The
-others are *observed*: Spark counts their rows in front of all boxes. Times too far ahead are best judged by
-tasks, too, by the clock of the plan; Spark's own clock is part of the code that it compiles for each batch.
+Counting in tasks is free, but needs an operator that reads all rows of the stream: no stateless step in front
+may drop rows, and no sifter. All other streams are *observed*: Spark counts their rows in front of all steps.
+Times too far ahead are checked by tasks where possible, by the clock of the plan, because Spark compiles its
+own clock into the code of each batch.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tidegate.model.graph import ROWS
 
 
 def observed_streams(compiled: Compiled, sifts: bool) -> set[str]:
-    """Streams that no operator sees in full; `sifts`: rows may be dropped in front of matches."""
+    """Streams that no operator reads in full; `sifts`: rows may be dropped in front of matches."""
     seen_whole: set[str] = set()
     dropped: set[str] = set()
     for operator in compiled.operators:
@@ -27,7 +28,7 @@ def observed_streams(compiled: Compiled, sifts: bool) -> set[str]:
 
 
 def judged_by_spark(compiled: Compiled) -> set[str]:
-    """Streams whose times Spark must judge: observed ones whose tasks do not, and all that are tapped."""
+    """Streams whose times Spark must check: observed ones whose tasks do not, and all that are tapped."""
     operators = compiled.operators
     by_tasks = {stream for one in operators if one.judges_observed for stream in one.streams}
     by_tasks -= {stream for one in operators if one.needs_judged for stream in one.streams}
