@@ -1,7 +1,7 @@
-"""A sifter on an edge node, without Spark: rows in, the rows that are worth carrying out.
+"""Runs a sifter on an edge node, without Spark: reads rows and writes those that pass.
 
-Rows are newline JSON, CSV with a header, or an Arrow stream; they leave in the same format, and lines byte
-for byte as they came. How many were offered, kept and dropped is told on standard error at the end.
+Rows are newline JSON, CSV with a header, or an Arrow stream. The output has the same format, and lines are
+unchanged byte for byte. The counts of offered, kept and dropped rows go to standard error at the end.
 
     sensor | tidegate sift --filter pickups.json | send
     tidegate sift --follow /shared/pickups --node east-3 --mark sampled --in rows.csv --out kept.csv
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         except BrokenPipeError:
             _say("nobody reads the output any more")
         except (OSError, TidegateError) as error:
-            # What was counted up to here is no less true.
+            # The counts up to here are valid.
             if node.counts().offered:
                 _tell(node.close(), arguments.counts)
             if isinstance(error, TidegateError):

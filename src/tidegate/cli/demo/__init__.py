@@ -1,1 +1,1 @@
-"""`tidegate demo`: a made-up city, overloaded on purpose."""
+"""`tidegate demo`: a synthetic city, overloaded on purpose."""

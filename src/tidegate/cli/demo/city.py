@@ -1,22 +1,19 @@
-"""A made-up city: orders and taxi tracks over a grid of cells, skewed, bursty and slightly out of order.
+"""A synthetic city: orders and taxi tracks over a grid of cells, skewed, bursty and slightly out of order.
 
-Decides what arrives when, and nothing else: numpy arrays out, no files, no clock, no Spark.
+Generates numpy arrays only: no files, no clock, no Spark.
 
     arrival   |--------- tick 0 ---------|--------- tick 1 ---------|
     event       o  o <- up to disorder_us before its arrival, never after it
 
 Popularity falls off from the centre of the grid as Zipf(zipf) over the cells by distance, the same for both
-streams: the busy cells of one are the busy cells of the other. A rush of `burst_seconds` multiplies both
-rates by `burst_factor`, first at `burst_first_seconds` and then every `burst_every_seconds`.
+streams. A burst of `burst_seconds` multiplies both rates by `burst_factor`, first at `burst_first_seconds`
+and then every `burst_every_seconds`.
 
-Guarantee: rows come in arrival order, and an event time is at most `disorder_us` below the highest event
-time before it in its stream. So a lateness of `disorder_us` loses nothing. The same settings give the same
-rows, tick by tick, whatever was drawn before.
+Guarantee: rows are in arrival order, and an event time is at most `disorder_us` below the highest event time
+before it in its stream, so a lateness of `disorder_us` loses nothing. The same settings give the same rows.
 
-The grid of a made-up city: rows and columns of cells, four by four districts, and who is close to whom.
-
-· · · ┊ · · ·      A cell is close to itself and to the cells one step up, down, left and right of it, as
-· ▒ · ┊ · · ·      far as they are in its district: a cab does not cross a river or a motorway.
+· · · ┊ · · ·      The grid has four by four districts. A cell is close to itself and to the cells one step
+· ▒ · ┊ · · ·      up, down, left and right of it within its district.
 ▒ █ ▒ ┊ · · ▒
 · ▒ · ┊ · ▒ █
 """
@@ -39,7 +36,7 @@ DISTRICTS_WIDE = 4
 
 @dataclass(frozen=True)
 class CityGrid:
-    """Cells by number, row after row. As a function of two columns of cells it says which pairs are close."""
+    """Cells numbered row by row. Called with two columns of cells, it returns which pairs are close."""
 
     cells: int
 
@@ -53,7 +50,7 @@ class CityGrid:
         return np.asarray(row // block * DISTRICTS_WIDE + column // block, np.int64)
 
     def __call__(self, left: Any, right: Any) -> NDArray[np.bool_]:
-        """At most a step apart, whatever the district."""
+        """Whether cells are at most one step apart, in any district."""
         (row, column), (other_row, other_column) = (
             np.divmod(np.asarray(one), self.width) for one in (left, right)
         )
@@ -63,7 +60,7 @@ class CityGrid:
         return np.asarray(self(left, right) & (self.district(left) == self.district(right)))
 
     def around(self, cell: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """The cells that are close, one direction after the other; -1 where there is none."""
+        """The close cells by direction; -1 if there is none."""
         for step in (0, -1, 1, -self.width, self.width):
             other = cell + step
             inside = (0 <= other) & (other < self.cells)
@@ -73,7 +70,7 @@ class CityGrid:
 Columns = Mapping[str, NDArray[Any]]
 
 SECOND_US = 1_000_000
-#: Monday, 3 March 2025, 17:00 UTC: any fixed moment would do, as long as it has passed everywhere.
+#: Monday, 3 March 2025, 17:00 UTC: an arbitrary moment in the past.
 EVENING_US = 1_741_021_200_000_000
 
 # One random stream per kind of row, so that a change of one rate does not redraw the other stream.
@@ -82,7 +79,7 @@ _ORDERS, _TRACKS, _GRID = 1, 2, 3
 
 @dataclass(frozen=True)
 class City:
-    """Settings of a city; more skew (`zipf`) and more rush make it harder to serve."""
+    """Settings of a city; more skew (`zipf`) and larger bursts increase the load."""
 
     cells: int = 10_000
     zipf: float = 0.8
@@ -157,7 +154,7 @@ def ticks(city: City, seconds: int) -> Iterator[Tick]:
 
 
 def burst_at(city: City, second: float) -> float:
-    """By how much the rush multiplies the rates at this second of the stream."""
+    """The factor on the rates at this second of the stream."""
     since = second - city.burst_first_seconds
     bursting = since >= 0 and since % city.burst_every_seconds < city.burst_seconds
     return city.burst_factor if bursting else 1.0
@@ -193,7 +190,7 @@ def _tracks(
 
 
 def _event_times(city: City, draw: np.random.Generator, tick: int, n: int) -> NDArray[np.datetime64]:
-    """Sorted arrivals inside the tick, each put back by a random delay of at most `disorder_us`."""
+    """Sorted arrivals inside the tick, each minus a random delay of at most `disorder_us`."""
     arrivals = np.sort(draw.integers(0, SECOND_US, n)) + tick * SECOND_US
     delays = draw.integers(0, city.disorder_us + 1, n)
     return (city.start_us + arrivals - delays).astype("datetime64[us]")

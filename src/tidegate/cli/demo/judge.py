@@ -1,4 +1,4 @@
-"""Judges what the demo wrote, from the finished data: how late it was, and whether it is right."""
+"""Measures the latency of the demo and verifies its outputs against the finished data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def latency_of(
     moments: Sequence[float],
     goal_seconds: float,
 ) -> Latency:
-    """From the arrival of rows to the commit of their batch: of all rows, and of those in the rush."""
+    """The latency from arrival to commit: of all rows, and of those in the burst."""
     ticks, seconds, rows = row_waits(prepared.tick_rows, moments, commits)
     bursting = np.array([burst_at(city, tick) > 1 for tick in ticks], bool)
 
@@ -36,14 +36,14 @@ def latency_of(
 
 
 def pairs_verdict(prepared: PreparedCity, city: City, out: Path) -> Verdict:
-    """Every pair that was written, against all there are."""
+    """Compare the written pairs with the exact answer."""
     rows = ds.dataset(out / NEAR, partitioning="hive").to_table(columns=["order_id", "track_id"])
     order, track = (rows[name].to_numpy().astype(np.int64) for name in ("order_id", "track_id"))
     return judge(prepared.orders, prepared.tracks, STAY, order, track, city.grid)
 
 
 def windows_verdict(prepared: PreparedCity, city: City, out: Path) -> WindowVerdict:
-    """Every window that was written, against all there are."""
+    """Compare the written windows with the exact answer."""
     rows = ds.dataset(out / BUSY, partitioning="hive").to_table()
     starts = rows["window_start"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy()
     district, orders = (rows[name].to_numpy().astype(np.int64) for name in ("district", "orders"))
