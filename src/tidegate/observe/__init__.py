@@ -1,1 +1,1 @@
-"""What people and machines see of a run: progress, metrics, tables, live page. No pyspark here."""
+"""Progress, metrics, tables and the live page of a run. No pyspark here."""

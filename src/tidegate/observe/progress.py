@@ -1,4 +1,4 @@
-"""What a batch reports to people: one plain dictionary, kept in the checkpoint and shown by the handle."""
+"""The progress of a batch: one plain dictionary, kept in the checkpoint and shown by the query handle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.observe.units import iso
 
 Progress = dict[str, Any]
-#: Keys of an instance that are shown.
+#: The most keys per instance in the progress.
 KEYS_REPORTED = 10
 
 
@@ -54,7 +54,7 @@ def progress_of(
 
 
 def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
-    """Per join that may skip work: what it was told to leave out, and what it did leave out."""
+    """Per join that may skip pairs: what the plan skips, and what was skipped."""
     return {
         name: {
             "fraction": skipping.fraction,
@@ -74,7 +74,7 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
 
 
 def _window(reports: Sequence[TaskReport], name: str, window: int) -> dict[str, Any]:
-    """Pairs of one window: in reach, looked at and skipped; r of this window is looked at / in reach."""
+    """Pairs of one window: candidates, probed and skipped; the probe ratio is probed / candidates."""
     probes = [report.looks[window] for report in reports if report.operator == name and report.looks]
     in_reach, probed = sum(sum(one.in_reach) for one in probes), sum(looked_at(one) for one in probes)
     return {
@@ -115,7 +115,7 @@ def _rows(bounds: Sequence[int]) -> int:
 
 
 def _operator(report: TaskReport) -> dict[str, Any]:
-    # The keys that made most of the work are enough for people; balancing has seen them all.
+    # The heaviest keys are enough here; balancing uses the full report.
     most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_REPORTED]
     shown: dict[str, Any] = to_plain(
         replace(report, added=(), recut={}, matched={}, looks=(), keys=tuple(most))

@@ -1,7 +1,4 @@
-"""What people are told about owed work after a batch: how much there is, what was paid, what was given up.
-
-What sifters did in a batch, told to people: offered, passed, dropped, by region, and what comes next.
-"""
+"""Metrics of shedding after a batch: rows that sifters dropped, and debts of joins."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from tidegate.sift.filter.sifter import Sifter
 def sift_metrics(
     plan: Plan, reports: Sequence[MatchReport], offered: Mapping[str, int], after: Manifest
 ) -> dict[str, Any]:
-    """By match with a sifter: what it did; rows offered to a region are estimated from those that passed."""
+    """By match with a sifter: offered, passed and dropped rows, and the sifter of the next batch."""
     learnt = after.control.get(CONTROL, {}).get("matches", {})
     metrics = {}
     for name, raw in plan.shed.sifters.items():
@@ -52,7 +49,7 @@ def sift_metrics(
 def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
     kept = np.zeros(sifter.regions.count + 1, np.int64)
     for report in reports:
-        # Nothing is counted by region where the sifter, made for other queries, was not asked.
+        # A sifter that was made for other queries is not applied and counts nothing by region.
         kept += np.array(report.kept, np.int64) if report.kept else 0
     return {
         "version": sifter.version,
@@ -66,7 +63,7 @@ def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
 def debt_metrics(
     plan: Plan, after: Manifest, reports: Sequence[TaskReport], operators: Mapping[str, OperatorTraits]
 ) -> dict[str, Any]:
-    """`bytes`: what is stored beyond its window, for debts alone. Comparisons and matches are estimates."""
+    """`bytes` are stored beyond their window for repair alone. Comparisons and matches are estimates."""
     is_dead = out_of_reach(plan, operators)
     return {
         "count": len(after.debts),
@@ -84,7 +81,6 @@ def debt_metrics(
 
 
 def one_debt(debt: Debt) -> dict[str, Any]:
-    """One debt in a line."""
     return {
         "operator": debt.operator,
         "batch": debt.batch,

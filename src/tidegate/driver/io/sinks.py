@@ -29,7 +29,7 @@ def write(output: Output, frame: DataFrame, batch: int) -> None:
 
 
 def may_skip(output: Output, batch: int) -> bool:
-    """Whether an empty batch may be skipped: not for functions, nor for the first files, which set the schema."""
+    """Whether an empty batch may be skipped: not for functions, nor for the first files (their schema)."""
     return output.function is None and batch > 0
 
 
