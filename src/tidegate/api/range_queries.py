@@ -32,7 +32,7 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise FlowError(
-                "A query needs a name", got=repr(self.name), why="Its answers are told apart by it"
+                "A query needs a name", got=repr(self.name), why="Its answers are distinguished by it"
             )
         if not isinstance(self.where, str) or not self.where.strip():
             raise FlowError(

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.observe.checkpoint_tables import print_contents
     from tidegate.observe.json_frame import Frame, write_frame
 
-    contents = look(arguments.checkpoint, arguments.last)
+    contents = read_contents(arguments.checkpoint, arguments.last)
     if arguments.json:
         seed = contents.plans[-1].seed if contents.plans else None
         write_frame(Frame("inspect", seed, rows=all_rows(contents)), "-")
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def look(url: str, last: int) -> Contents:
+def read_contents(url: str, last: int) -> Contents:
     """Read everything but the stored rows; telemetry only of the `last` batches."""
     from tidegate.observe.checkpoint_contents import Contents, last_of
     from tidegate.state.checkpoint import Checkpoint

@@ -26,7 +26,7 @@ BUILT_IN = {
     "inspect": "tidegate.cli.inspect",
 }
 COMMANDS = {
-    "demo": "join two streams of a made-up city on an embedded Spark, with live progress",
+    "demo": "join two streams of a synthetic city on an embedded Spark, with live progress",
     "sift": "a sifter on an edge node, without Spark: rows in, the rows worth carrying out",
     "inspect": "what is in a checkpoint: batches, plans, routing, segments, receipts, debts",
 }

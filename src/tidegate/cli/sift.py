@@ -45,7 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--follow", metavar="DIR", help="take newer sifters from this folder, and write counts beside them")
     add("--in", dest="input", metavar="FILE", help="rows to read (standard input)")
     add("--out", dest="output", metavar="FILE", help="where kept rows go (standard output)")
-    add("--format", choices=FORMATS, help="of rows in and out (told by the file's ending or its first bytes)")
+    add(
+        "--format",
+        choices=FORMATS,
+        help="of rows in and out (default: by the file's ending or first bytes)",
+    )
     add("--mark", metavar="COLUMN", default="", help="add a boolean column that tells samples")
     add("--keep-bad", action="store_true", help="pass lines that are no rows, instead of dropping them")
     add("--allow-missing", action="store_true", help="go on if rows lack a column that the sifter decides by")

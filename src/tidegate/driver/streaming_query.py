@@ -129,7 +129,7 @@ class StreamingQuery:
         """
         if self._inner is None:
             return
-        self._pay_at_the_end()
+        self._repair_at_the_end()
         self._stopping.set()
         # Spark stops by cancelling running jobs, so a running batch stops Spark itself when it is done.
         if self._in_batch.acquire(blocking=False):
@@ -139,7 +139,7 @@ class StreamingQuery:
                 self._in_batch.release()
         self._ended.wait()
 
-    def _pay_at_the_end(self) -> None:
+    def _repair_at_the_end(self) -> None:
         """With repair="at the end", wait until a batch has repaired all debts."""
         engine = self._engine
         if engine is None or engine.settings.repair is None or engine.settings.repair.when != AT_THE_END:
@@ -149,12 +149,12 @@ class StreamingQuery:
         if not engine.manifest.debts and not self._in_batch.locked():
             return
 
-        def paid() -> bool:
+        def repaired() -> bool:
             last = self.last_progress
             return last is not None and last["started"] > asked and not last["debts"].get("count")
 
         with self._changed:
-            while not self._ended.is_set() and not paid():
+            while not self._ended.is_set() and not repaired():
                 self._changed.wait(0.5)
 
     @contextmanager

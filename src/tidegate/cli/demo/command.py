@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _SECONDS = "how long rows arrive (%(default)s)"
-_RATE = "rows a second of both streams together, outside the rush (%(default)g)"
-_BURST = "times as many rows in the rush (%(default)g)"
+_RATE = "rows a second of both streams together, outside the burst (%(default)g)"
+_BURST = "times as many rows in the burst (%(default)g)"
 _GOAL = "seconds after which results are late; a batch begins every second (%(default)g)"
 
 

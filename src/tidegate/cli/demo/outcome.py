@@ -46,7 +46,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         *_pairs(outcome.pairs, tally),
         *_windows(outcome.windows),
         ("latency of rows, p95", f"{_seconds(latency.p95)} (goal {units.seconds(latency.goal)})"),
-        ("  in the rush", _seconds(latency.in_burst)),
+        ("  in the burst", _seconds(latency.in_burst)),
         ("batches", units.count(len(tally.batch_seconds))),
         ("  time after the first, median", units.seconds(percentile(took, 0.5))),
         ("  time after the first, p95", units.seconds(percentile(took, 0.95))),

@@ -69,15 +69,15 @@ def output_columns(
     return columns
 
 
-def only_wanted(
-    columns: Sequence[tuple[OutputColumn, T.DataType]], wanted: tuple[str, ...] | None
+def pruned(
+    columns: Sequence[tuple[OutputColumn, T.DataType]], selected: tuple[str, ...] | None
 ) -> list[tuple[OutputColumn, T.DataType]]:
     """The selected columns and the hidden ones; all columns if a selected name does not exist."""
     by_name = {column.name: (column, kind) for column, kind in columns}
-    if wanted is None or not set(wanted) <= set(by_name):
+    if selected is None or not set(selected) <= set(by_name):
         return list(columns)
     hidden = [name for name in by_name if name.startswith(HIDDEN)]
-    return [by_name[name] for name in (*wanted, *hidden)]
+    return [by_name[name] for name in (*selected, *hidden)]
 
 
 def with_repaired_batch(

@@ -35,7 +35,7 @@ def check_by(node: Window, frame: DataFrame) -> None:
         raise FlowError(
             f"{which} cannot group by columns of this type",
             got=", ".join(f"{name}: {frame.schema[name].dataType.simpleString()}" for name in unclear),
-            why="Groups are told apart by a hash, and equal values of this type may have different ones",
+            why="Groups are distinguished by a hash, and equal values of this type may have different ones",
             do="Group by a part of it, or by a string or number made of it with with_column",
         )
 

@@ -96,13 +96,13 @@ class Engine:
         self.sources: ReadLimits | None = None
         self._times = Timings()
         self._awake_us = self._now_us()
-        self._known = FrameCache()
+        self._frame_cache = FrameCache()
         self._staging = Staging.of(compiled, checkpoint.store)
         self._work_orders = WorkOrders(compiled, checkpoint.store.url, self._staging)
         #: The time that Spark needs around a batch, and the duration of the last batch without it.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
-        self._first_look = SkewScan(compiled, settings.balance)
+        self._skew_scan = SkewScan(compiled, settings.balance)
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
@@ -145,7 +145,7 @@ class Engine:
             done = self._run_rows(frame, plan, passes)
             # 5. More passes.
             self._settle(done, passes)
-            self._pay_all(done, passes)
+            self._repair_all(done, passes)
             # 6. Sinks.
             with self._times.timed("sinks"):
                 self._write_outputs(passes, plan, done.all_reports, batch)
@@ -157,7 +157,7 @@ class Engine:
         finally:
             for one in passes:
                 one.release()
-            self._first_look.release()
+            self._skew_scan.release()
         progress["timings"] = dict(self._times.seconds)
         progress["duration_seconds"] = self._clock() - started
         self._measure_outside(progress["duration_seconds"])
@@ -173,7 +173,7 @@ class Engine:
             return known
         moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold)
         with self._times.timed("look"):
-            seen = self._first_look.at(frame, self.manifest)
+            seen = self._skew_scan.at(frame, self.manifest)
         plan = self.controllers.plan(batch, self.manifest, moment, self._times, seen)
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
@@ -207,7 +207,7 @@ class Engine:
                 break
             self._run_more(again, done, passes)
 
-    def _pay_all(self, done: BatchDone, passes: list[Pass]) -> None:
+    def _repair_all(self, done: BatchDone, passes: list[Pass]) -> None:
         """Repair all debts, if no later batch may do it."""
         if done.plan.repair.pay_all and done.after.debts:
             payments = repair.everything(done.after.debts)
@@ -278,7 +278,7 @@ class Engine:
             again = plan.repair.pay_all or (plan.settle_after and waits)
             passing = self.controllers.dropping.passing(plan)
             works = self._work_orders.of(plan, before, passing, self.controllers.watching)
-            one = build_pass(self.compiled, frame, works, again, self._known)
+            one = build_pass(self.compiled, frame, works, again, self._frame_cache)
         passes.append(one)
         with self._times.timed("run"):
             reports, matched = one.run()

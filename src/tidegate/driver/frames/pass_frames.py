@@ -31,7 +31,7 @@ def build_pass(
     given: DataFrame | None,
     works: Mapping[str, WorkOrder],
     again: bool,
-    known: FrameCache,
+    cache: FrameCache,
 ) -> Pass:
     """Frames for one pass over `given` rows (None: no new rows); `again`: more passes may follow."""
     held: list[DataFrame] = []
@@ -39,7 +39,7 @@ def build_pass(
     if given is not None and (readers > 1 or compiled.taps):
         given = given.persist(StorageLevel.MEMORY_AND_DISK)
         held.append(given)
-    rows = PassInput(compiled, given, again, known)
+    rows = PassInput(compiled, given, again, cache)
     staging: dict[str, Staged] = {}
     for operator in compiled.operators:
         work = works[operator.name]

@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 _SALT = 977
 
 
-def partials(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
+def partials(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
     """The partials of the rows at their instances, with a marker for every instance."""
     single = _single(work)
-    made = (_of_rows if single else _added_up)(rows, window, work, known)
+    made = (_of_rows if single else _added_up)(rows, window, work, cache)
     shape = (work.layout.operator, single)
-    placed = made.select("*", *known.get(("codes", *shape), lambda: _codes(made, window)))
+    placed = made.select("*", *cache.get(("codes", *shape), lambda: _codes(made, window)))
     instances = work.state.routing.instances
-    markers = known.get(("markers", *shape, instances), lambda: _markers(placed, instances))
+    markers = cache.get(("markers", *shape, instances), lambda: _markers(placed, instances))
     return placed.unionByName(markers).repartitionById(
         work.state.routing.instances, instance_of(work.state.routing, work.layout.partitions)
     )
@@ -89,7 +89,7 @@ def _gaps(work: WindowWork) -> GapTable | None:
     return work.gaps if work.gaps is not None and any(work.gaps.cells) else None
 
 
-def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
+def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
     """Rows without partial aggregation, which does not pay with as many groups as rows."""
 
     def made() -> list[Column]:
@@ -102,8 +102,8 @@ def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, known: F
             F.col(TIME).alias(SEEN),
         ]
 
-    judged = _judged(rows, window, work, known)
-    return judged.select(*known.get(("of rows", work.layout.operator), made))
+    judged = _judged(rows, window, work, cache)
+    return judged.select(*cache.get(("of rows", work.layout.operator), made))
 
 
 def _counted(rows: DataFrame, work: WindowWork) -> DataFrame:
@@ -113,7 +113,7 @@ def _counted(rows: DataFrame, work: WindowWork) -> DataFrame:
     return rows.observe(count_name(work.layout.operator), F.count(F.lit(1)).alias("rows"), seen)
 
 
-def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
+def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
     """A partial per group and pane."""
 
     def made() -> list[Column]:
@@ -126,12 +126,12 @@ def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, known: 
     # All rows of a group have the same weight, so grouping by it splits no group.
     weight = [] if work.shares is None else [WEIGHT]
     named = [TAG, PANE, *map(quoted, work.layout.by), *weight]
-    keys = known.get(("keys", name), lambda: [F.col(one) for one in named])
-    judged = _judged(rows, window, work, known)
-    return judged.groupBy(*keys).agg(*known.get(("added up", name), made)).drop(*weight)
+    keys = cache.get(("keys", name), lambda: [F.col(one) for one in named])
+    judged = _judged(rows, window, work, cache)
+    return judged.groupBy(*keys).agg(*cache.get(("added up", name), made)).drop(*weight)
 
 
-def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
+def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
     """Rows with their outcome, pane or hash, key, and the arguments of all aggregates."""
     if counts_dropped(work):
         rows = _counted(rows, work)
@@ -152,7 +152,7 @@ def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, known: Fr
         judged = judged.where(F.col(TAG) != F.lit(DROPPED))
     single, weighed = _single(work), work.shares is not None
     shape = ("needed", work.layout.operator, single)
-    needed = known.get(shape, lambda: _needed(rows, window, single, weighed))
+    needed = cache.get(shape, lambda: _needed(rows, window, single, weighed))
     return judged.select(TAG, TIME, *needed)
 
 

@@ -21,8 +21,8 @@ from tidegate.driver.compile.graph_checks import same_time_type, selected
 from tidegate.driver.compile.join_columns import (
     arrow_schema,
     compared,
-    only_wanted,
     output_columns,
+    pruned,
     spark_schema,
     stored_columns,
     time_name,
@@ -196,7 +196,7 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
         check_where(node.where, builder.spark.createDataFrame([], spark_schema(columns)), name)
     if not builder.cells:
         # A utility may read any column.
-        shown = only_wanted(shown, selected(builder.outputs, node))
+        shown = pruned(shown, selected(builder.outputs, node))
     if builder.repairs(name):
         shown = with_repaired_batch(shown)
     cells = builder.cells and node.how == "inner"
