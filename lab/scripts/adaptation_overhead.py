@@ -20,7 +20,7 @@ import pyarrow as pa
 from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import overlap
 from tidegate.control import planning
-from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn
+from tidegate.control.actuators.join_shedding import BatchTime, FromGoal, OverloadSettings, decide, learn
 from tidegate.control.balance.rerouting import first_routing
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.watermarks import ClockSettings
@@ -99,7 +99,7 @@ def measured(sets: bool, rows: int, keys: int) -> tuple[float, float, float]:
                 reports = [report_in(last)]
         after = after_batch(manifest, plan, reports, operators)
         began = time.process_time()
-        learnt = learn(settings, manifest, plan, reports, after, operators, BatchTime(0.3))
+        learnt = learn(settings, manifest, plan, reports, after, operators, BatchTime(0.3), FromGoal())
         if batch >= BATCHES - TIMED:
             controller.append(deciding + time.process_time() - began)
         manifest = replace(after, control=learnt)

@@ -13,7 +13,14 @@ from tests.simulation.rates import counts
 
 from tidegate.api.goal import Shed
 from tidegate.api.join_conditions import overlap
-from tidegate.control.actuators.join_shedding import BatchTime, OverloadSettings, decide, learn, probed_pairs
+from tidegate.control.actuators.join_shedding import (
+    BatchTime,
+    FromGoal,
+    OverloadSettings,
+    decide,
+    learn,
+    probed_pairs,
+)
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import KeepSettings, Ran
 from tidegate.control.goal.goal_values import GoalSettings
@@ -160,6 +167,8 @@ def test_another_policy_does_not_trip_over_what_one_wrote_down() -> None:
             engine.run({"a": [(number * SECOND, 1, number, 0)]}, skipping=skipping)
             plan = Plan(number, number * SECOND, {}, {}, {}, shed=ShedPlan(skipping=skipping))
             reports, time = engine.reports[first:], BatchTime(5.0)
-            learnt = learn(settings, before, plan, reports, engine.manifest, engine.operators, time)
+            learnt = learn(
+                settings, before, plan, reports, engine.manifest, engine.operators, time, FromGoal()
+            )
             engine.manifest = replace(engine.manifest, control=learnt)
     engine.close()

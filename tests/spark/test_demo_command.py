@@ -16,7 +16,7 @@ import pytest
 
 from tidegate.cli.demo.arrivals import prepare
 from tidegate.cli.demo.command import city_of
-from tidegate.cli.inspect import look
+from tidegate.cli.inspect import read_contents
 
 SECONDS, RATE, SEED, RUSH = 12, 400, 3, 2
 PAIRS = """
@@ -118,7 +118,7 @@ def test_the_log_is_plain_text_and_says_that_it_was_checked(finished: tuple[Path
 
 def test_what_the_demo_leaves_can_be_inspected(finished: tuple[Path, str]) -> None:
     home, _ = finished
-    found = look(str(home / "ck"), last=3)
+    found = read_contents(str(home / "ck"), last=3)
     assert found.manifest is not None
     assert set(found.manifest.clocks) == {"orders", "tracks"}
     assert sum(piece.rows for piece in found.manifest.pieces) > 0

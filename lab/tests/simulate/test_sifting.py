@@ -20,7 +20,7 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import PlanDecisions, ShedPlan
 from tidegate.model.reports import MatchReport
 from tidegate.model.samples import Sampled
-from tidegate.observe.shed_metrics import sift_told
+from tidegate.observe.shed_metrics import sift_metrics
 from tidegate.sift.filter.decision import keep_by_hash
 from tidegate.sift.filter.lookup import Lookup
 from tidegate.sift.filter.sifter import Sifter
@@ -187,7 +187,7 @@ def test_a_sifter_over_other_columns_is_not_asked_and_counts_nothing() -> None:
     learnt = learn(other.settings, machine.manifest, plan, [report], Offered({"match1": 1000}, 0.2))
     after = replace(machine.manifest, batch=9, control={CONTROL: learnt})
     assert decide(other.settings, after)["match1"]["version"] <= 1
-    told = sift_told(plan, [report], {"match1": 1000}, after)["match1"]
+    told = sift_metrics(plan, [report], {"match1": 1000}, after)["match1"]
     assert told["dropped"] == 0
     assert sum(told["kept"]) == 0
 

@@ -1,8 +1,8 @@
-"""How work is spread over the instances of joins. The defaults choose by themselves.
+"""How work is distributed over the instances of joins.
 
     tg.start(…)                                                balances by measured cost, splits hot keys
-    tg.start(…, balance=tg.Balance(strategy="fastjoin"))       as the FastJoin paper does
-    tg.start(…, balance=tg.Balance(strategy="none"))           nothing ever moves
+    tg.start(…, balance=tg.Balance(strategy="fastjoin"))       the algorithm of the FastJoin paper
+    tg.start(…, balance=tg.Balance(strategy="none"))           state never moves
 
 Balancing moves work between instances and loses nothing, so it needs no goal.
 """
@@ -17,22 +17,22 @@ from tidegate.quantities import is_number, is_whole
 
 STRATEGIES = ("auto", "hash", "random", "contrand", "fastjoin", "ls-stream", "none")
 TOGETHER, BICLIQUE = "together", "biclique"
-#: Heaviest over lightest is never below one, a deviation never below zero.
+#: The ratio heaviest / lightest is at least one, a deviation at least zero.
 THRESHOLD_LEAST = {"fastjoin": 1.0, "ls-stream": 0.0}
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Where rows are stored and looked for, and when that changes.
+    """Which instances store and probe rows, and when that changes.
 
-    `strategy`: `auto` (ours: partitions by measured cost with the least state moved, hot keys split),
-    `hash` and `none` (by key, nothing moves), `random` (stored anywhere, looked for everywhere), `contrand`
-    (by key to `group` instances, anywhere among them), `fastjoin`, `ls-stream`. `topology`: `together`
-    (both sides of a key in one instance) or `biclique` (as in the papers: one half of the instances stores
-    left rows and joins right ones, the other half the opposite). `threshold`: how uneven the load may
-    become before something moves; the paper's own value unless given (`fastjoin`: heaviest / lightest, 2.2;
-    `ls-stream`: relative deviation, 1.0). `scale`: the least and the largest number of instances, between
-    which it follows the load.
+    `strategy`: `auto` (moves partitions by measured cost, with the least state moved, and splits hot keys),
+    `hash` and `none` (by key, nothing moves), `random` (a row is stored on any instance and probes all),
+    `contrand` (by key to `group` instances, random among them), `fastjoin`, `ls-stream`.
+    `topology`: `together` (both sides of a key on one instance) or `biclique` (as in the papers: one half of
+    the instances stores left rows and probes them with right rows, the other half the opposite).
+    `threshold`: the imbalance that triggers a move, the paper's value by default (`fastjoin`: heaviest /
+    lightest, 2.2; `ls-stream`: relative deviation, 1.0).
+    `scale`: the least and the largest number of instances for autoscaling.
     """
 
     strategy: str = "auto"
@@ -104,7 +104,6 @@ class Balance:
 
 
 def _is_pair(given: object) -> bool:
-    """Two whole numbers from one up, the larger one last."""
     if not isinstance(given, tuple | list) or len(given) != 2:
         return False
     return all(map(is_whole, given)) and given[0] <= given[1]

@@ -1,10 +1,10 @@
-"""What the user wants when there is more work than time: a goal, and what may be left out to meet it.
+"""What happens under overload: a latency goal, and what may be shed to meet it.
 
-    tg.start(…, trigger="1 second", goal=tg.Goal(latency="2 seconds"))                    chooses by itself
-    tg.start(…, goal=tg.Goal(latency="2 seconds", loss_max=0.2, priority={"near": 5}))    says what matters
-    tg.start(…, goal=tg.Goal(latency="2 seconds"), shed=tg.Shed(join="partial"))          says how
+    tg.start(…, trigger="1 second", goal=tg.Goal(latency="2 seconds"))                    the defaults
+    tg.start(…, goal=tg.Goal(latency="2 seconds", loss_max=0.2, priority={"near": 5}))    limits on loss
+    tg.start(…, goal=tg.Goal(latency="2 seconds"), shed=tg.Shed(join="partial"))          how to shed
 
-Without a goal nothing is ever left out, however long a batch takes.
+Without a goal nothing is shed, however long a batch takes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidegate.quantities import duration_us, is_number, is_whole, size_bytes
 
 JOIN_POLICIES = ("auto", "selective", "adaptive", "partial", "random", "window-reduction", "none")
 RATE_RULES = ("model", "paper")
-#: Policies that store every row: only what they leave out can be made up for.
+#: Policies that store every row, so that skipped pairs can be repaired.
 KEEPING_POLICIES = ("auto", "selective", "adaptive", "partial", "none")
 WHEN_IDLE, AT_THE_END = "when idle", "at the end"
 SIFT_POLICIES = ("auto", "flexp", "dedp", "qedp", "ugrid", "volume", "count", "random", "none")
@@ -28,16 +28,16 @@ REGIONS_MAX = 10_000
 
 @dataclass(frozen=True)
 class Goal:
-    """Results are to be committed at most `latency` after their rows were available at the source.
+    """Results are committed at most `latency` after their rows were available at the source.
 
-    `loss_max`: the largest share of an output's results that may be left out (of approximate windows: of the
-    rows that they are made of), one for all outputs or one for each that is named; without, any.
-    `state_max`: the bytes that may be stored; what joins store beyond is given up, oldest and least
-    productive first. `priority`: how much the loss of an output counts, 1 unless said; twice as much means
-    that it loses half as much for the same time.
+    `loss_max`: the largest share of an output's results that may be shed (of approximate windows: of their
+    input rows), one number for all outputs or one per named output; None means no limit.
+    `state_max`: the bytes that may be stored; joins drop state beyond it, oldest and least productive first.
+    `priority`: the weight of an output's loss, 1 by default; with twice the weight an output loses half as
+    much for the same time.
 
-    Where rows alone take too long, whatever else is left out, joins let in the freshest that fit and say so
-    (with repair, and for outputs with a `loss_max`, they let in all and are late).
+    When all other shedding is not enough, joins drop their oldest rows and report it. With repair, and for
+    outputs with a `loss_max`, they process all rows and results are overdue.
     """
 
     latency: str
@@ -84,12 +84,12 @@ class Goal:
         return None if self.state_max is None else size_bytes(self.state_max, "state_max of the goal")
 
     def weights(self, outputs: Collection[str]) -> dict[str, float]:
-        """What the loss of each output counts; refuses names that no output has."""
+        """The weight of each output's loss; raises for names that no output has."""
         self._check_known("priority", self.priority or {}, outputs)
         return {name: float((self.priority or {}).get(name, 1.0)) for name in outputs}
 
     def bounds(self, outputs: Collection[str]) -> dict[str, float]:
-        """The largest loss of each output that has one; refuses what leaves nothing to be left out."""
+        """The largest loss of each output that has one; raises where nothing may be shed at all."""
         if isinstance(self.loss_max, Mapping):
             self._check_known("loss_max", self.loss_max, outputs)
             bounds = {name: float(bound) for name, bound in self.loss_max.items() if bound is not None}
@@ -119,11 +119,10 @@ class Goal:
         return duration_us(self.latency, "latency of the goal")
 
     def batch_seconds(self, trigger_us: int) -> float:
-        """How long a batch may take from one trigger to its commit.
+        """The time budget of a batch, from its trigger to its commit.
 
-        A row that just missed a batch waits for the next one to begin, which is when the trigger comes or, if
-        that is later, when the batch is over; then it takes part in one whole batch:
-        max(batch, trigger) + batch = latency.
+        A row that just missed a batch waits until the next one begins, after max(batch, trigger), and then
+        for that whole batch: max(batch, trigger) + batch = latency.
         """
         if trigger_us >= self.latency_us:
             raise FlowError(
@@ -140,28 +139,28 @@ def _is_share(given: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True)
 class Shed:
-    """How work is left out. The defaults choose by themselves.
+    """How work is shed.
 
-    `join`: `auto` (by content in joins of sets without a key: each row looks where its own items occur, which
-    is known before comparing; otherwise, where work is repaired and where there is a utility, as
-    `selective`), `selective` (the most productive parts of both windows, the same for all rows, learnt while
-    running), `adaptive` (the paper's algorithms; see `time_correlation`, `direction` and `sampling`),
-    `partial` (the newest part), `random` (rows are dropped before the join), `window-reduction` (windows
-    become shorter), `none`.
-    `rate`: how much is left out follows from learnt costs (`model`) or is felt for (`paper`, algorithm 1).
-    `utility`: an expression over the joined row, what a pair is worth; otherwise all count the same.
+    `join`: `auto` (content-aware probes in joins of sets without a key: each row probes the windows in which
+    its items occur; otherwise, and with repair or a utility, as `selective`), `selective` (the most
+    productive parts of both windows, the same for all rows, learnt while running), `adaptive` (the paper's
+    algorithms; see `time_correlation`, `direction` and `sampling`), `partial` (the newest part), `random`
+    (drops rows before the join), `window-reduction` (shortens the windows), `none`.
+    `rate`: the probe ratio follows from learnt costs (`model`) or is adjusted by feedback (`paper`,
+    algorithm 1).
+    `utility`: an expression over the joined row for the worth of a pair; by default all count the same.
     `sift`: how the data space in front of a match is cut into regions: `auto` (ours), `flexp` (QDPart),
-    `dedp`, `qedp`, `ugrid` (the paper's others), `volume`, `count`, `random` (rows are all alike), `none`.
-    `regions`: how many there are at most. `fairness`: by how much the dropped shares of two regions that
-    queries ask about may differ: 0 all lose the same, 1 whatever serves all queries together best.
-    `window`: which share of windows is dropped, of outputs with a `max_gap`: `auto` (as many as it takes),
-    `none`, or a share that is dropped always, in 0 … 1. Of approximate windows, this share of rows.
-    `repair`: what joins leave out is made up for in spare time (`when idle`), when the query stops (`at the
-    end`), or never (None). It takes a policy that keeps rows, and is done for joins whose results go straight
-    to outputs; with it only those leave out work. Their rows get a column `repaired_batch`: null in rows that
-    came in time, otherwise the batch they should have come in. With "available now" every batch pays what it
-    owes before it ends. `repair_max`: bytes that may outlive their windows for it; beyond that the oldest
-    debts are given up, and told.
+    `dedp`, `qedp`, `ugrid` (the paper's others), `volume`, `count`, `random` (one region), `none`.
+    `regions`: their largest number. `fairness`: the largest difference between the drop thresholds of two
+    regions that queries ask about: 0 means equal thresholds, 1 the best total for all queries.
+    `window`: the share of windows that is dropped from outputs with a `max_gap`: `auto` (as many as needed),
+    `none`, or a fixed share in 0 … 1. For approximate windows it is the share of rows.
+    `repair`: skipped pairs are found later in spare time (`when idle`), when the query stops (`at the end`),
+    or never (None). It needs a policy that stores every row, and applies to joins whose results go straight
+    to outputs; other joins then shed nothing. Their rows get a column `repaired_batch`: null in rows that
+    came in time, otherwise the batch that skipped them. With "available now" every batch repairs its debt
+    before it ends. `repair_max`: bytes that may be kept beyond their windows for repair; beyond that the
+    oldest debts are written off and reported.
     """
 
     join: str = "auto"
@@ -224,4 +223,4 @@ class Shed:
                 why="It gives up rows, and what is not stored cannot be looked at later",
                 do="Use join='selective', 'adaptive' or 'partial', or repair=None",
             )
-        _ = self.repair_bytes  # said now, not in the first rush
+        _ = self.repair_bytes  # raises now, not in the first burst

@@ -1,12 +1,12 @@
-"""What `on=` takes besides column names: conditions that pairs of rows must meet.
+"""Join conditions that `on=` takes besides column names.
 
     on=tg.overlap("items", at_least=3)                    sets with at least three common items
-    on=tg.overlap("items", jaccard=0.5)                   … half of all their items are common
+    on=tg.overlap("items", jaccard=0.5)                   at least half of all their items are common
     on=tg.inner_product("weights", at_least=0.6)          weighted sets
     on=tg.pairwise(near, ["lat", "lon"])                  any function of candidate pairs
-    on=["target", tg.overlap("alerts", at_least=2)]       equal targets, and then one such condition
+    on=["target", tg.overlap("alerts", at_least=2)]       equal targets and one such condition
 
-A column may be called differently on the two sides: {"left_name": "right_name"}.
+A column with different names on the two sides is written {"left_name": "right_name"}.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class OnSets:
         return ((self.left, self.right),)
 
     def describe(self) -> str:
-        """What a checkpoint relies on."""
+        """The part of the condition that must not change between runs on one checkpoint."""
         kind = type(self.condition).__name__
         return f"{kind}({self.left}, {self.right}, at_least={self.condition.at_least!r})"
 
 
 @dataclass(frozen=True)
 class OnPairs:
-    """A function of pairs, and the columns that it is given."""
+    """A function of pairs and its argument columns."""
 
     holds_sets: ClassVar[bool] = False
 
@@ -87,7 +87,7 @@ def overlap(
     jaccard: float | None = None,
     index: str = "auto",
 ) -> OnSets:
-    """Pairs whose arrays have at least so many common items, or (`jaccard`) so large a common share.
+    """Pairs whose arrays have at least `at_least` common items, or at least the Jaccard similarity `jaccard`.
 
     Items that repeat within an array count once; null and empty arrays match nothing, null items neither.
     """
@@ -109,10 +109,10 @@ def overlap(
 
 
 def inner_product(column: str | Mapping[str, str], at_least: float, *, index: str = "auto") -> OnSets:
-    """Pairs of weighted sets whose weights of common items, multiplied and added, reach `at_least`.
+    """Pairs of weighted sets with an inner product of at least `at_least`.
 
-    A weighted set is a map from item to weight, or an array of structs (item, weight). A sum that is not a
-    number (NaN) matches nothing; negative weights are as good as any; items with a null weight are left out.
+    A weighted set is a map from item to weight, or an array of structs (item, weight). A sum of NaN matches
+    nothing, negative weights are allowed, and items with a null weight are ignored.
     """
     left, right = _one_column(column)
     return OnSets(left, right, InnerProduct(_number(at_least, "at_least")), index)
@@ -148,7 +148,7 @@ def _check_takes_two(function: Callable[..., Any]) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # Some functions written in C do not say what they take.
+        return  # Some functions written in C have no signature.
     try:
         signature.bind(None, None)
     except TypeError as error:
@@ -203,7 +203,7 @@ def _within(given: Any) -> Within | Tumbling | Unbounded:
 def _on(
     on: str | Mapping[str, str] | Condition | Sequence[str | Condition],
 ) -> tuple[tuple[tuple[str, str], ...], Condition | None]:
-    """Pairs of key columns, and the condition besides."""
+    """Pairs of key columns, and the condition if there is one."""
     if isinstance(on, Mapping):
         return _keys([(str(left), str(right)) for left, right in on.items()], on), None
     parts = [on] if isinstance(on, (str, OnSets, OnPairs)) or not isinstance(on, Sequence) else list(on)

@@ -17,44 +17,44 @@ MAY_LOSE = ("inner", "left_semi")
 
 
 class OperatorNode(ABC):
-    """An operator of a flow: what it reads, and the traits that checks go by (`model/graph.FlowTraits`)."""
+    """An operator of a flow: its inputs, and the traits that checks read (`model/graph.FlowTraits`)."""
 
-    #: Its name is made of this and a number.
+    #: Names are made of this and a number.
     label: ClassVar[str] = "operator"
-    #: What it may leave out: "pairs", "rows" in front of it, "windows".
+    #: What it can shed: "pairs", "rows" in front of it, "windows".
     sheds: ClassVar[str | None] = None
-    #: Rows leave in the batch they came in, with the time they came with.
+    #: Rows leave in the batch in which they arrived, with their time unchanged.
     passes_through: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def inputs(self) -> tuple[Node, ...]:
-        """The nodes whose rows it takes."""
+        """The nodes whose rows it reads."""
 
     @property
     def fewer_in_fewer_out(self) -> bool:
-        """Do fewer input rows mean fewer, still correct, output rows?"""
+        """Whether fewer input rows mean fewer, still correct, output rows."""
         return False
 
     @property
     def estimates(self) -> bool:
-        """Are its results estimates?"""
+        """Whether its results are estimates."""
         return False
 
     @property
     def repairable(self) -> bool:
-        """May skipped results come in a later batch?"""
+        """Whether skipped results may be emitted in a later batch."""
         return False
 
     @property
     def filters_behind(self) -> bool:
-        """Does a filter behind the operator judge its rows?"""
+        """Whether a filter behind the operator selects its rows."""
         return False
 
 
 @dataclass(frozen=True, eq=False)
 class Window(OperatorNode):
-    """A stream's windows, the columns that tell groups apart, and named aggregates."""
+    """A stream's windows, the grouping columns, and named aggregates."""
 
     label: ClassVar[str] = "window"
     sheds: ClassVar[str | None] = "windows"
@@ -77,7 +77,7 @@ class Window(OperatorNode):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """One input data frame and how its time is to be read."""
+    """One input data frame and how its time is read."""
 
     frame: Any
     time: str
@@ -92,13 +92,13 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
-    """A stateless step: a function from data frame to data frame."""
+class StatelessStep:
+    """A function from data frame to data frame."""
 
     parent: Node
     kind: str
     apply: Callable[[Any], Any]
-    #: What a select keeps, where that is nothing but columns by their names; None where nobody knows.
+    #: The columns that a select keeps, if all are given by name; None otherwise.
     columns: tuple[str, ...] | None = None
 
     @property
@@ -108,7 +108,7 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class Join(OperatorNode):
-    """Two streams, the keys that must be equal, the time condition, and what becomes of unmatched rows."""
+    """Two streams, the keys that must be equal, the time condition, and how unmatched rows are treated."""
 
     label: ClassVar[str] = "join"
     sheds: ClassVar[str | None] = "pairs"
@@ -119,7 +119,7 @@ class Join(OperatorNode):
     within: Within | Tumbling | Unbounded
     how: str
     where: Any
-    #: What pairs must meet besides equal keys, which there may be none of.
+    #: A condition besides equal keys; there may be no keys.
     condition: Condition | None = None
 
     @property
@@ -132,8 +132,8 @@ class Join(OperatorNode):
 
     @property
     def repairable(self) -> bool:
-        # A left semi join with a condition that only Spark can judge emits its rows in a second step, which
-        # does not know the batch they belong to.
+        # A left semi join with a residual condition emits its rows in a second step, which does not know the
+        # batch they belong to.
         return not (self.how == "left_semi" and self.where is not None)
 
     @property
@@ -143,7 +143,7 @@ class Join(OperatorNode):
 
 @dataclass(frozen=True, eq=False)
 class Match(OperatorNode):
-    """A stream and the continuous queries that its rows are tried against."""
+    """A stream and the continuous queries that are evaluated on its rows."""
 
     label: ClassVar[str] = "match"
     sheds: ClassVar[str | None] = "rows"
@@ -151,7 +151,7 @@ class Match(OperatorNode):
 
     parent: Node
     queries: tuple[Query, ...]
-    #: Folder through which sifters go to the sources, and the column in which these mark samples.
+    #: Folder in which sifters are published to the sources, and the column in which these mark samples.
     sources: str | None = None
     mark: str | None = None
 
@@ -166,7 +166,7 @@ class Match(OperatorNode):
 
 @dataclass(frozen=True, eq=False)
 class Refused:
-    """Rows that a source could not take: kind is `late` or `rejected`."""
+    """Rows that a source did not accept: kind is `late` or `rejected`."""
 
     parent: Source
     kind: str
@@ -176,7 +176,7 @@ class Refused:
         return (self.parent,)
 
 
-Node = Source | Box | Refused | OperatorNode
+Node = Source | StatelessStep | Refused | OperatorNode
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,5 +189,5 @@ class Output:
     format: str | None = None
     path: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    #: Results of windows that may be missing in a row, as a number or a duration; None: none may.
+    #: The longest run of missing windows, as a number or a duration; None: none may be missing.
     max_gap: int | str | None = None

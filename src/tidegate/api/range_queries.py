@@ -1,15 +1,14 @@
-"""Continuous queries: what the readers of a stream ask for, and how much each of them counts.
+"""Continuous range queries over a stream, each with a weight.
 
     tg.Query("airport", where="lat between 40.6 and 40.7 and lon > -73.9", weight=2.0, alpha=1.5)
 
 Paper: sifters, sections II-B and II-C. `where` is SQL that compares columns with literals; a row belongs to
-the query where it is true. `weight` says what the query counts for next to the others (only ratios matter).
+the query if it is true. `weight` is relative to the weights of the other queries.
 
 `alpha` says how much quality a query loses when rows are missing from its answer. With completeness C, the
-share of the answer that arrives, its quality of service is V = α·C + 1 − α: α = 0 does not mind, α = 1
-loses as much as is missing, and above 1 quality falls faster than completeness, below zero when little of
-the answer is left. The paper says V is within [0, 1], and draws α from [1, 2] all the same; we follow its
-numbers.
+share of the answer that arrives, its quality of service is V = α·C + 1 − α: with α = 0 missing rows cost
+nothing, with α = 1 quality equals completeness, and above 1 it falls faster, below zero when little of the
+answer is left. The paper states that V is within [0, 1] but draws α from [1, 2]; we follow its numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tidegate.errors import FlowError
 
 @dataclass(frozen=True)
 class Query:
-    """One continuous query over a stream: a name, a predicate, what it counts for."""
+    """One continuous query over a stream: a name, a predicate, a weight."""
 
     name: str
     where: str
@@ -33,7 +32,7 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise FlowError(
-                "A query needs a name", got=repr(self.name), why="Its answers are told apart by it"
+                "A query needs a name", got=repr(self.name), why="Its answers are distinguished by it"
             )
         if not isinstance(self.where, str) or not self.where.strip():
             raise FlowError(
@@ -62,5 +61,5 @@ def _is_finite(value: object) -> bool:
 
 
 def refused(query: Query, error: FlowError) -> FlowError:
-    """The same error, saying whose it is."""
+    """The same error with the name of the query."""
     return FlowError(f"Query {query.name!r}: {error}")

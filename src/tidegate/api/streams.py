@@ -1,12 +1,12 @@
-"""What the user describes: streams, boxes, joins and outputs. Nothing here starts anything.
+"""Streams: handles on the nodes of a flow.
 
-A `Stream` is a handle on one node of a directed graph; every method adds a node and returns a new handle,
-so a stream may feed any number of others. Data frames and column expressions are only carried along: this
-module never looks inside them, which is why it needs no Spark. `tidegate.start` compiles and runs the graph.
+Every method of a `Stream` adds a node to a directed graph and returns a new handle, so a stream may feed any
+number of others. Data frames and column expressions are passed on unread, so this module needs no Spark.
+`tidegate.start` compiles and runs the graph.
 
     tg.stream ─▶ filter / select / with_column / transform ─▶ join / match / window ─▶ … ─▶ write_to
         │
-        └─▶ late, rejected: rows that the stream itself could not take, as streams of their own
+        └─▶ late, rejected: rows that the stream did not accept, as separate streams
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidegate.api.join_conditions import Condition, _on, _within
-from tidegate.api.nodes import Box, Join, Match, Node, Output, Refused, Source, Window
+from tidegate.api.nodes import Join, Match, Node, Output, Refused, Source, StatelessStep, Window
 from tidegate.api.range_queries import Query
 from tidegate.api.windows import Windowed, _spec
 from tidegate.errors import FlowError
@@ -38,9 +38,9 @@ _SPARK_HOWS = {
     "anti": "left_anti",
     "leftanti": "left_anti",
 }
-#: Formats of Spark's that are nothing without a path.
+#: Spark formats that need a path.
 FILE_FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
-#: Further ahead of the clock than this a timestamp is taken for a mistake, unless the user says otherwise.
+#: Default of `max_ahead`: a timestamp further ahead of the clock is taken for an error.
 MAX_AHEAD_DEFAULT = "366 days"
 
 
@@ -52,37 +52,37 @@ class Stream:
 
     def filter(self, condition: Any) -> Stream:
         """Keep the rows for which the SQL text or column expression is true."""
-        return self._box("filter", lambda frame: frame.filter(condition))
+        return self._step("filter", lambda frame: frame.filter(condition))
 
     where = filter
 
     def select(self, *columns: Any) -> Stream:
-        """Project, as `DataFrame.select` does. The stream's time is carried along unseen."""
+        """Project, as `DataFrame.select` does. The stream's time is kept in a hidden column."""
         wanted = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
 
         def project(frame: Any) -> Any:
             chosen = frame.select(*wanted)
-            # "*" brings the hidden columns by itself.
+            # "*" includes the hidden columns.
             missing = [name for name in _hidden(frame) if name not in chosen.columns]
             return frame.select(*wanted, *missing) if missing else chosen
 
         names = tuple(name for name in wanted if isinstance(name, str) and name.isidentifier())
         by_name = len(set(names)) == len(wanted)
-        return self._box("select", project, names if by_name else None)
+        return self._step("select", project, names if by_name else None)
 
     def with_column(self, name: str, expression: Any) -> Stream:
         """Add or replace a column."""
-        return self._box("with_column", lambda frame: frame.withColumn(name, expression))
+        return self._step("with_column", lambda frame: frame.withColumn(name, expression))
 
     def transform(self, function: Callable[[Any], Any]) -> Stream:
         """Apply any stateless function from data frame to data frame (for example a join with a table)."""
         if not callable(function):
             raise FlowError("transform needs a function", got=repr(function), do="transform(lambda frame: …)")
-        return self._box("transform", function)
+        return self._step("transform", function)
 
     @property
     def late(self) -> Stream:
-        """The rows of this source that came behind its watermark."""
+        """The rows of this source that arrived with a time below its watermark."""
         return self._refused("late")
 
     @property
@@ -98,12 +98,12 @@ class Stream:
         how: str = "inner",
         where: Any = None,
     ) -> Stream:
-        """Join with another stream on equal keys, or a condition such as `tidegate.overlap`, and close times.
+        """Join with another stream on equal keys or a condition such as `tidegate.overlap`, and time.
 
         `on`: a column, a list of columns, a dict from left to right names; a list may hold one condition.
         `within=(w_left, w_right)`: a pair matches when `-w_left <= left.time - right.time <= w_right`.
         One duration means both; `tidegate.tumbling(size)` means the same tumbling window; None means the
-        full history (inner and semi joins only, because a lonely row could never be given up).
+        full history (inner and semi joins only, because an unmatched row could never be emitted).
         """
         if not isinstance(other, Stream):
             raise FlowError(
@@ -136,10 +136,10 @@ class Stream:
     ) -> Stream:
         """Each row once for every query that it satisfies, with the name of the query in `query_id`.
 
-        Any number of `tidegate.Query` range predicates over the columns of this stream. With a goal, rows
-        that are worth least to the queries are dropped in front of this step when there is no time for all.
-        With `sources` they are dropped where they come from: `tidegate sift --follow` takes its filters from
-        that folder, counts there what was offered, and marks samples in the column `mark`.
+        `queries`: any number of `tidegate.Query` range predicates over the columns of this stream. With a
+        goal, the rows that are worth least to the queries are dropped in front of the match under overload.
+        With `sources` they are dropped at the source: `tidegate sift --follow` reads its filters from that
+        folder, counts offered rows there, and marks samples in the column `mark`.
         """
         if (sources is None) != (mark is None):
             raise FlowError(
@@ -161,10 +161,10 @@ class Stream:
     ) -> Windowed:
         """Windows of event time, aligned to the epoch, to be aggregated: `.agg(n=F.count("*"))`.
 
-        A new window begins every `slide` (default: `size`, so that they follow each other). `by`: columns
-        that tell groups apart, each with windows of its own. `tidegate.rows(100, slide=10)` in place of a
-        size gives windows of so many rows. `approximate`: under a goal, rows may be sampled when there is no
-        time for all; results are estimates then, with intervals (see `agg`).
+        A new window begins every `slide` (default: `size`, which gives tumbling windows). `by`: the grouping
+        columns; each group has its own windows. `tidegate.rows(100, slide=10)` in place of a size gives
+        windows of 100 rows. `approximate`: under a goal, rows may be sampled under overload; results are
+        then estimates with intervals (see `agg`).
         """
         self._refuse_as_input_of("aggregated", "Their windows may be closed already, and cannot come twice")
         names = tuple(by) if isinstance(by, Sequence) and not isinstance(by, str) else (by,)
@@ -185,8 +185,8 @@ class Stream:
 
         With a path each batch fills the directory `batch=N` under it and overwrites it on a replay, so the
         files hold every row exactly once. Without one (`noop`, `jdbc`, …) rows are appended.
-        `max_gap`, for results of windows: under a goal, so many windows in a row may be missing (or for so
-        long, as a duration) when there is no time for all; those that come are exact. None: all come.
+        `max_gap`, for windows under a goal: the longest run of windows that may be missing under overload,
+        as a number or a duration; the windows that are written are exact. None: all are written.
         """
         _check_gap(max_gap)
         if name is not None and (not isinstance(name, str) or not name):
@@ -212,8 +212,8 @@ class Stream:
         label = name or (folder.rstrip("/").rsplit("/", 1)[-1] if folder else target)
         return Output(self._node, label, format=target, path=folder, options=texts, max_gap=max_gap)
 
-    def _box(self, kind: str, apply: Callable[[Any], Any], columns: tuple[str, ...] | None = None) -> Stream:
-        return Stream(Box(self._node, kind, apply, columns))
+    def _step(self, kind: str, apply: Callable[[Any], Any], columns: tuple[str, ...] | None = None) -> Stream:
+        return Stream(StatelessStep(self._node, kind, apply, columns))
 
     def _refused(self, kind: str) -> Stream:
         if not isinstance(self._node, Source):
@@ -226,7 +226,7 @@ class Stream:
 
     def _refuse_as_input_of(self, done: str, why: str) -> None:
         node = self._node
-        while isinstance(node, (Box, Match, Window)):
+        while isinstance(node, (StatelessStep, Match, Window)):
             node = node.parent
         if isinstance(node, Refused):
             raise FlowError(
@@ -246,7 +246,7 @@ def _refuse_beside_a_function(path: object, options: Mapping[str, Any]) -> None:
         )
 
 
-#: Columns with this prefix are the engine's own.
+#: Columns with this prefix belong to the engine.
 HIDDEN = "_tidegate_"
 
 
@@ -276,11 +276,11 @@ def stream(
     idle_timeout: str | None = None,
     max_ahead: str | None = MAX_AHEAD_DEFAULT,
 ) -> Stream:
-    """A stream out of a streaming (or batch) data frame.
+    """A stream made from a streaming (or batch) data frame.
 
-    `lateness`: how far behind the newest row of this stream a row may come and still count.
-    `idle_timeout`: a stream silent for this long no longer holds the others back (None: it always does).
-    `max_ahead`: a row stamped further ahead of the clock than this is rejected (None: none is).
+    `lateness`: how far behind the newest row of this stream a row may be without being late.
+    `idle_timeout`: after this long without rows a stream no longer holds others back (None: it always does).
+    `max_ahead`: a row with a time further ahead of the clock than this is rejected (None: never).
     """
     if not isinstance(name, str) or not name:
         raise FlowError("A stream needs a name", got=repr(name), why="Progress and errors use it")

@@ -1,4 +1,4 @@
-"""Aggregates that users define for windows: what they say of them. Nothing here needs Spark.
+"""User-defined aggregates for windows. Nothing here needs Spark.
 
 tg.udaf(
     init=lambda: (0, 0.0),
@@ -21,7 +21,7 @@ from tidegate.errors import FlowError
 
 @dataclass(frozen=True, eq=False)
 class UserAggregate:
-    """A user-defined aggregate; columns and types are only carried along."""
+    """A user-defined aggregate; columns and types are passed on unread."""
 
     init: Callable[[], tuple[Any, ...]]
     incr: Callable[..., tuple[Any, ...]]
@@ -49,24 +49,24 @@ def udaf(
 ) -> UserAggregate:
     """An aggregate of your own, for `.window(…).agg(x=tg.udaf(…))`.
 
-    `init()` is the state of no rows: a tuple, with a value per field of `state` (as in "n long, s double").
-    `incr(state, array, …)` is the state after some rows, given as a numpy array per column.
-    `merge(state, state)` is that of the rows of both; `final(state)` is the result, of type `returns`.
+    `init()` returns the state of no rows: a tuple with a value per field of `state` ("n long, s double").
+    `incr(state, array, …)` returns the state after more rows, given as one numpy array per column.
+    `merge(state, state)` combines two states; `final(state)` returns the result, of type `returns`.
 
-    With `merge` rows become states as they come in, states are stored, and a window is merged of those of its
-    parts; their values are then plain Python ones of the declared types. The first argument is of rows that
-    are earlier, or came earlier in the same part of a window.
-    Without `merge` the rows of every window are kept, and `incr` sees each window whole, in the order of time
-    (rows of one time by a hash of their values). This costs as much as the windows have rows, together.
+    With `merge`, arriving rows are folded into states, states are stored, and the state of a window is merged
+    from those of its panes; values of states are plain Python values of the declared types. The first
+    argument of `merge` covers rows that are earlier, or that arrived earlier in the same pane.
+    Without `merge`, the rows of every window are stored, and `incr` gets each whole window ordered by time
+    (equal times by a hash of the row's values). The cost is the sum of the rows of all windows.
 
-    `columns` are names, or Spark's expressions. Arrays cannot be changed. Floats come as they are, null as
-    NaN; whole numbers as they are, or as float64 with NaN where one of them is null (`F.coalesce` keeps them
-    whole); booleans as bool, or as objects where one is null; dates and times as datetime64 (UTC), null as
-    NaT; all else as objects: str, bytes, Decimal, dicts (of structs and maps), numpy arrays, and None.
+    `columns` are names or Spark expressions. Arrays are read-only. Floats have NaN for null; integers become
+    float64 with NaN if one of them is null (`F.coalesce` avoids this); booleans are bool, or objects if any
+    is null; dates and times are datetime64 (UTC) with NaT for null; all else are objects: str, bytes,
+    Decimal, dicts (of structs and maps), numpy arrays, and None.
 
-    Functions must be pure: a replay calls them again, and windows share states. They travel to the workers
-    and are never stored: a query can go on from its checkpoint with others. What they raise fails the batch,
-    with an error that names function, group and window; nothing is lost by it.
+    Functions must be pure: a replay calls them again, and windows share states. They are sent to the workers
+    and never stored, so a query can continue from its checkpoint with other functions. An exception fails
+    the batch with an error that names function, group and window; no rows are lost.
     """
     listed = isinstance(columns, Sequence) and not isinstance(columns, str)
     names = tuple(columns) if listed else () if columns is None else (columns,)
@@ -103,7 +103,7 @@ def _check_function(role: str, function: Any, arguments: int) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # Some functions written in C do not say what they take.
+        return  # Some functions written in C have no signature.
     try:
         signature.bind(*range(arguments))
     except TypeError as error:

@@ -1,10 +1,10 @@
-"""What the user says of window aggregates: which windows, by which columns, which aggregates.
+"""Window aggregates as the user describes them: windows, grouping columns, aggregates.
 
     busy = near.window("1 minute", slide="10 seconds", by=["cell"]).agg(n=F.count("*"), top=F.max("fare"))
     last = near.window(tg.rows(100, slide=10), by=["cell"]).agg(mean=F.avg("fare"))
     about = near.window("1 minute", by=["cell"], approximate=True).agg(n=F.count("*"))   n, n_low, n_high
 
-Aggregates are ordinary Spark expressions and only carried along, so describing them needs no Spark.
+Aggregates are Spark expressions and passed on unread, so this module needs no Spark.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ from tidegate.api.nodes import Node, Window
 from tidegate.api.user_aggregates import UserAggregate
 from tidegate.errors import FlowError
 from tidegate.quantities import duration_us
-from tidegate.window.spec import RowsSpec, WindowSpec
+from tidegate.window.spec import END, HIGH, LOW, START, RowsSpec, WindowSpec
 
 if TYPE_CHECKING:
-    from tidegate.api.nodes import Node
     from tidegate.api.streams import Stream
-from tidegate.window.spec import END, HIGH, LOW, START
 
 
 class Windowed:
-    """Windows of a stream that wait for their aggregates."""
+    """The windows of a stream, before their aggregates are given."""
 
     def __init__(
         self,
@@ -53,33 +51,33 @@ class Windowed:
         self._approximate = approximate
 
     def agg(self, **aggregates: Any) -> Stream:
-        """A stream with a row per window and group: `window_start`, `window_end`, the `by` columns, these.
+        """A stream of one row per window and group: `window_start`, `window_end`, the `by` columns, these.
 
-        A window comes out once, when no row can fall into it any more. Its time is its start. A window of
-        rows starts and ends with the times of its first and its last row.
+        A window is emitted once, when the watermark passes its end. Its time is its start. A window of rows
+        starts and ends with the times of its first and its last row.
 
-        Each is one aggregate function of Spark's (`F.…`, or SQL as text), with any expressions inside:
+        Each aggregate is one Spark aggregate function (`F.…`, or SQL text) over any expressions:
 
-            count, count_if, sum, avg, min, max             as in Spark; sums that do not fit fail the batch
+            count, count_if, sum, avg, min, max             as in Spark; an overflow of a sum fails the batch
             var_*, stddev*, skewness, kurtosis              of numbers; also corr, covar_samp, covar_pop
             bit_and, bit_or, bit_xor, bool_and, bool_or
             first, last, any_value, min_by, max_by          by event time, or by the second argument
-            collect_list (array_agg), collect_set           of any type; a list is in the order of event time,
-                                                            rows of one time by a hash of their value
-            approx_count_distinct(x, rsd)                   HyperLogLog; rsd 0.05 unless given
+            collect_list (array_agg), collect_set           of any type; a list is ordered by event time,
+                                                            equal times by a hash of the value
+            approx_count_distinct(x, rsd)                   HyperLogLog; rsd 0.05 by default
             approx_percentile(x, percentage, accuracy)      KLL, also as percentile_approx; an error in rank
-                                                            of 1 / accuracy (10000 unless given)
+                                                            of 1 / accuracy (10000 by default)
 
-        or `tg.udaf(…)`. `window/aggregate/aggregates.py` says what each is made of, and where it differs from
-        Spark's. Everything else (DISTINCT, FILTER, computations with aggregates) is refused with a hint; so
-        are the last two over windows of rows.
+        or `tg.udaf(…)`. `window/aggregate/aggregates.py` documents the partials of each, and differences from
+        Spark. Everything else (DISTINCT, FILTER, expressions over aggregates) is refused with a hint; so are
+        the last two over windows of rows.
 
-        Of approximate windows, each aggregate is followed by `<name>_low` and `<name>_high`: both are the
-        value where all rows of the window were processed. Otherwise count, count_if, sum and avg are
-        estimates, and these the ends of a 95 % interval, or null where too few rows were kept for one (10 for
-        counts, 50 for others). All other aggregates are those of the rows that were kept (variances and
-        correlations weighed), and have no interval; lists, sets and `tg.udaf` are refused. A group of which
-        no row was kept does not come out. `window/estimate/estimates.py` has the table.
+        In approximate windows each aggregate is followed by `<name>_low` and `<name>_high`. Both equal the
+        value if all rows of the window were processed. Otherwise count, count_if, sum and avg are estimates
+        with a 95 % interval, which is null if too few rows were kept (10 for counts, 50 for others). All
+        other aggregates are computed from the kept rows (variances and correlations weighted) and have no
+        interval; lists, sets and `tg.udaf` are refused. A group without a kept row is not emitted.
+        `window/estimate/estimates.py` has the table.
         """
         if not aggregates:
             raise FlowError("A window needs an aggregate", do='Write for example .agg(n=F.count("*"))')
@@ -109,12 +107,12 @@ def _check_estimated(aggregates: Mapping[str, Any]) -> None:
 
 
 def rows(size: int, slide: int | None = None) -> RowsSpec:
-    """For `window`: windows of so many rows of a group, a new one every `slide` rows (default: `size`).
+    """For `window`: windows of `size` rows of a group, a new one every `slide` rows (default: `size`).
 
-    Rows are in the order of their time, and of a hash of the row where times are equal, so windows are the
-    same however rows came; lists are in the same order. One comes out when the watermark has passed its last
-    row. A window that never gets its last row never comes out, not even where input ends: its rows wait in
-    the state, and hold back the time of whatever is computed from these windows.
+    Rows are ordered by time, equal times by a hash of the row, so windows do not depend on the order of
+    arrival; lists have the same order. A window is emitted when the watermark has passed its last row. An
+    incomplete window is never emitted, not even at the end of the input: its rows stay in the state and hold
+    back the watermark of everything computed from these windows.
     """
     given = (size,) if slide is None else (size, slide)
     if not all(isinstance(one, int) and not isinstance(one, bool) for one in given):
@@ -146,7 +144,7 @@ def _check_by(by: tuple[str, ...]) -> None:
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
-    """Names that came before; Spark does not look at case."""
+    """Names that repeat an earlier one; Spark ignores case."""
     lower = [name.lower() for name in names]
     return [name for i, name in enumerate(names) if lower[i] in lower[:i]]
 

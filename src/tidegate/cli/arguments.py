@@ -1,4 +1,4 @@
-"""Kinds of command-line arguments: what is wrong is said before anything slow starts."""
+"""Types of command-line arguments, which fail before anything slow starts."""
 
 from __future__ import annotations
 

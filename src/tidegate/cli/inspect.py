@@ -1,7 +1,7 @@
 """What is in a checkpoint: batches, plans, routing, segments, debts, sifters, windows, telemetry, receipts.
 
-Reads only, and takes no lock, so a running query may be looked at. It goes on writing and purging meanwhile:
-what was listed and is gone a moment later is left out. What is there and damaged is an error.
+Reads only and takes no lock, so it can inspect a running query. Files that the query purges meanwhile are
+left out. Damaged files are an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidegate.observe.checkpoint_contents import Contents
     from tidegate.state.checkpoint import Checkpoint
 
-#: A query that purges faster than we read is followed this many times.
+#: Attempts to read a manifest while the query purges old ones.
 TRIES = 5
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.observe.checkpoint_tables import print_contents
     from tidegate.observe.json_frame import Frame, write_frame
 
-    contents = look(arguments.checkpoint, arguments.last)
+    contents = read_contents(arguments.checkpoint, arguments.last)
     if arguments.json:
         seed = contents.plans[-1].seed if contents.plans else None
         write_frame(Frame("inspect", seed, rows=all_rows(contents)), "-")
@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def look(url: str, last: int) -> Contents:
-    """Everything but the stored rows themselves; telemetry, batch by batch, of the `last` ones only."""
+def read_contents(url: str, last: int) -> Contents:
+    """Read everything but the stored rows; telemetry only of the `last` batches."""
     from tidegate.observe.checkpoint_contents import Contents, last_of
     from tidegate.state.checkpoint import Checkpoint
     from tidegate.state.plan_log import FOLDER as PLANS
@@ -88,7 +88,7 @@ def _if_still_there(read: Callable[[int], T | None], batch: int) -> T | None:
     try:
         return read(batch)
     except StateError:
-        # Purged between looking and reading? Then the second look finds nothing. Damage fails again.
+        # If the file was purged between listing and reading, a second read finds nothing; damage fails again.
         return read(batch)
 
 

@@ -1,11 +1,11 @@
-"""The command `tidegate`: finds the command asked for, runs it, and turns a known error into one line.
+"""The command `tidegate`: finds the subcommand, runs it, and prints a known error as one line.
 
 Each command is a module with `add_arguments(parser)` and `run(arguments) -> exit code`; its docstring is its
 description. Other packages add commands through the entry point group `tidegate.commands`, as the lab does.
-Only the command asked for is imported, so `tidegate --help` answers at once.
+Only the requested command is imported, so `tidegate --help` is fast.
 
-Exit codes: 0 done; 1 done, but the outcome is not what it must be; 2 wrong use or a known error, said in
-one line without a traceback; 130 stopped by Ctrl-C.
+Exit codes: 0 success; 1 finished with a wrong outcome; 2 wrong usage or a known error, printed in one line
+without a traceback; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ BUILT_IN = {
     "inspect": "tidegate.cli.inspect",
 }
 COMMANDS = {
-    "demo": "join two streams of a made-up city on an embedded Spark, with live progress",
+    "demo": "join two streams of a synthetic city on an embedded Spark, with live progress",
     "sift": "a sifter on an edge node, without Spark: rows in, the rows worth carrying out",
     "inspect": "what is in a checkpoint: batches, plans, routing, segments, receipts, debts",
 }
-#: Commands of the lab, which is not part of the package: known by name, so that asking for one without the
-#: lab is answered with how to get it.
+#: Commands of the lab, which is a separate package: without it, the error says how to install it.
 LAB_COMMANDS = {
     "bench": "speed next to other engines, in one run",
     "reproduce": "a paper's figures again: what it said, what we measured, and plots",
@@ -42,7 +41,7 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; argparse itself leaves with code 2 on wrong arguments and 0 on --help."""
+    """Run one command; argparse exits with 2 on wrong arguments and 0 on --help."""
     given = list(sys.argv[1:] if argv is None else argv)
     asked = _asked(given)
     added = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
@@ -61,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _asked(given: Sequence[str]) -> str | None:
-    """No option before the command takes a value, so the first plain word is the command."""
+    """The first plain word, because no option before the command takes a value."""
     return next((word for word in given if not word.startswith("-")), None)
 
 
@@ -73,7 +72,7 @@ def _without_lab(command: str) -> str:
 
 
 def _parser(asked: str | None, added: Mapping[str, str]) -> argparse.ArgumentParser:
-    """All commands by name; the arguments of the one asked for. `added`: commands of other packages."""
+    """All commands by name, with the arguments of the requested one. `added`: commands of other packages."""
     parser = argparse.ArgumentParser(
         prog="tidegate",
         description="Windowed stream joins, window aggregates and continuous queries for PySpark.",

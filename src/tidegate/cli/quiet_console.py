@@ -1,7 +1,7 @@
 """Keeps what Spark's Java process writes to standard error off the screen, unless something fails.
 
-Java writes to the file descriptor, not through Python, so it is the descriptor that is turned away: into a
-file. When an error passes through, the end of that file follows it to the real standard error.
+Java writes to the file descriptor, not through Python, so the descriptor is redirected to a file. If an error
+is raised, the end of that file is printed to the real standard error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINES_SHOWN = 60
 
 @contextmanager
 def standard_error_in(log: Path) -> Iterator[None]:
-    """Until the end of the block; processes started inside keep writing to the file."""
+    """Redirect within the block; processes started inside keep writing to the file."""
     sys.stderr.flush()
     screen = os.dup(STANDARD_ERROR)
     with log.open("ab") as file:

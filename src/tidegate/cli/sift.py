@@ -1,7 +1,7 @@
-"""A sifter on an edge node, without Spark: rows in, the rows that are worth carrying out.
+"""Runs a sifter on an edge node, without Spark: reads rows and writes those that pass.
 
-Rows are newline JSON, CSV with a header, or an Arrow stream; they leave in the same format, and lines byte
-for byte as they came. How many were offered, kept and dropped is told on standard error at the end.
+Rows are newline JSON, CSV with a header, or an Arrow stream. The output has the same format, and lines are
+unchanged byte for byte. The counts of offered, kept and dropped rows go to standard error at the end.
 
     sensor | tidegate sift --filter pickups.json | send
     tidegate sift --follow /shared/pickups --node east-3 --mark sampled --in rows.csv --out kept.csv
@@ -45,7 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--follow", metavar="DIR", help="take newer sifters from this folder, and write counts beside them")
     add("--in", dest="input", metavar="FILE", help="rows to read (standard input)")
     add("--out", dest="output", metavar="FILE", help="where kept rows go (standard output)")
-    add("--format", choices=FORMATS, help="of rows in and out (told by the file's ending or its first bytes)")
+    add(
+        "--format",
+        choices=FORMATS,
+        help="of rows in and out (default: by the file's ending or first bytes)",
+    )
     add("--mark", metavar="COLUMN", default="", help="add a boolean column that tells samples")
     add("--keep-bad", action="store_true", help="pass lines that are no rows, instead of dropping them")
     add("--allow-missing", action="store_true", help="go on if rows lack a column that the sifter decides by")
@@ -66,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         except BrokenPipeError:
             _say("nobody reads the output any more")
         except (OSError, TidegateError) as error:
-            # What was counted up to here is no less true.
+            # The counts up to here are valid.
             if node.counts().offered:
                 _tell(node.close(), arguments.counts)
             if isinstance(error, TidegateError):
@@ -81,7 +85,7 @@ def _carry(arguments: argparse.Namespace, source: EdgeSource, sink: Sink, node: 
 
     node.tick()
     wishes = Wishes(arguments.mark, arguments.keep_bad, arguments.allow_missing)
-    form = arguments.format or told_format(arguments.input, source.peek())
+    form = arguments.format or format_of(arguments.input, source.peek())
     if form == "arrow":
         from tidegate.edge.arrow_rows import carry_batches
 
@@ -90,7 +94,7 @@ def _carry(arguments: argparse.Namespace, source: EdgeSource, sink: Sink, node: 
         LineRows(node, sink, wishes, _say).carry(source, form)
 
 
-def told_format(file: str | None, first: bytes) -> str:
+def format_of(file: str | None, first: bytes) -> str:
     """The format by the ending of a file's name, else by the first bytes."""
     by_name = ENDINGS.get(os.path.splitext(file or "")[1].lower())
     if by_name is not None:

@@ -1,7 +1,7 @@
-"""Stands by a running query: feeds it, shows how it does, and leaves when it has taken everything in.
+"""Watches a running query: feeds it, shows its progress, and returns when it has processed all rows.
 
-Ctrl-C asks for an end: what the last finished batch wrote stays, the one under way is given up and would run
-again on a restart. A second Ctrl-C does not wait for Spark to stop.
+Ctrl-C stops the query: committed batches stay, and the running one is cancelled and would run again on a
+restart. A second Ctrl-C does not wait for Spark to stop.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tidegate.observe.live_page import Progress
 from tidegate.observe.shed_summary import Changes, doing
 from tidegate.observe.tally import Tally
 
-#: How often the screen is brought up to date.
+#: The interval of screen updates.
 LOOK_SECONDS = 0.25
-#: How long what was left out may still be made up for when no more rows come.
+#: The time for repair after the last row.
 REPAIR_SECONDS_MAX = 45.0
 
 
@@ -58,14 +58,14 @@ def watch(
     rows: int,
     stop: Event,
     look_seconds: float = LOOK_SECONDS,
-    told: Callable[[int], str | None] = lambda tick: None,
+    line_of: Callable[[int], str | None] = lambda tick: None,
 ) -> Tally:
-    """Until `rows` rows are in and their outputs written, or `stop` is set; a failed query raises.
+    """Watch until `rows` rows are processed and written, or `stop` is set; a failed query raises.
 
-    The feed is told to go on when the query has taken in its first rows. What was left out gets some more
-    time to be made up for. `told`: what is to be said of a tick when it has arrived.
+    The feed continues after the query has processed its first rows. Debts get some more time for repair.
+    `line_of`: the line to print when a tick has arrived.
     """
-    tally, lines, patience = Tally(), _Lines(told), REPAIR_SECONDS_MAX
+    tally, lines, seconds_left = Tally(), _Lines(line_of), REPAIR_SECONDS_MAX
     while not stop.is_set():
         _raise_if_failed(query)
         reports = query.recent_progress
@@ -78,9 +78,9 @@ def watch(
             if not tally.debt:
                 query.process_all_available()
                 break
-            if patience <= 0:
+            if seconds_left <= 0:
                 break
-            patience -= look_seconds
+            seconds_left -= look_seconds
         progress.show(_phase(feed, tally, rows), feed.arrived, tally, doing(reports[-1]) if reports else "")
         stop.wait(look_seconds)
     tally.add(query.recent_progress)
@@ -89,14 +89,14 @@ def watch(
 
 
 class _Lines:
-    """What is to be said, each thing once: of the rows that arrive, and of what the query does about them."""
+    """Lines about arriving rows and about changes of the query, each once."""
 
-    def __init__(self, told: Callable[[int], str | None]) -> None:
-        self._told, self._changes, self._ticks = told, Changes(), 0
+    def __init__(self, line_of: Callable[[int], str | None]) -> None:
+        self._line_of, self._changes, self._ticks = line_of, Changes(), 0
 
     def new(self, arrived: int, reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for tick in range(self._ticks, arrived):
-            if line := self._told(tick):
+            if line := self._line_of(tick):
                 yield f"{tick:4d} s  {line}"
         self._ticks = arrived
         for line in self._changes.of(reports):
@@ -123,9 +123,9 @@ def _raise_if_failed(query: RunningQuery) -> None:
 
 @contextmanager
 def ctrl_c_sets(stop: Event) -> Iterator[None]:
-    """The first Ctrl-C sets `stop`, the second raises KeyboardInterrupt; afterwards all is as before."""
+    """The first Ctrl-C sets `stop`, the second raises KeyboardInterrupt; the old handler is restored."""
     if current_thread() is not main_thread():
-        # Only the main thread may say what a signal does; elsewhere nobody presses Ctrl-C.
+        # Only the main thread can set signal handlers.
         yield
         return
 

@@ -1,6 +1,6 @@
-"""From what the user asks for (`tg.Goal`, `tg.Shed`, `tg.Balance`) to what the controllers of this flow need.
+"""Turns the user's policies (`tg.Goal`, `tg.Shed`, `tg.Balance`) into settings for the controllers of a flow.
 
-What may not be left out without wrong results is refused here, with the reason, before anything runs.
+Shedding that would make results wrong is refused here, with the reason, before anything runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def balance_settings(
 
 
 def batch_seconds(goal: Goal | None, trigger: str | None) -> float | None:
-    """Time there is for a batch; None where nobody says."""
+    """The time budget of a batch; None if neither a goal nor a trigger sets one."""
     trigger_us = _trigger_us(trigger)
     if goal is not None:
         return goal.batch_seconds(trigger_us)
@@ -60,7 +60,7 @@ def _trigger_us(trigger: str | None) -> int:
 def goal_settings(
     compiled: Compiled, goal: Goal | None, shed: Shed, trigger: str | None, seed: int
 ) -> KeepSettings | None:
-    """What may be left out to meet the goal; checked before anything starts."""
+    """What may be shed to meet the goal."""
     network = network_of(compiled)
     if goal is None:
         return None
@@ -122,7 +122,7 @@ def _by_content(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
 
 
 def joins_that_may_skip(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
-    """Joins that may leave out pairs; with repair, only those that can make up for it."""
+    """Joins that may skip pairs; with repair, only those that can repair."""
     allowed = compiled.graph.may_lose(PAIRS)
     if shed.repair is not None and allowed and shed.join != "none":
         allowed = _that_may_repair(compiled)
@@ -143,10 +143,10 @@ def _nothing_to_shed(compiled: Compiled) -> FlowError:
 def joins_that_may_lose_rows(
     network: Network, joins: Collection[str], loss_max: Collection[str], shed: Shed
 ) -> frozenset[str]:
-    """Joins whose stale rows are given up when nothing else is enough.
+    """Joins that may use stale-row shedding when nothing else is enough.
 
-    Such rows are gone for good: not where all is to be made up for, nor where an output behind was promised
-    to lose no more than so much. And a rate that is felt for says nothing about what is enough.
+    Dropped rows cannot be repaired, so none with repair, and none if an output behind has a `loss_max`. Also
+    none with rate="paper", which does not predict whether other shedding is enough.
     """
     if shed.repair is not None or shed.rate != "model":
         return frozenset()
@@ -155,14 +155,14 @@ def joins_that_may_lose_rows(
 
 
 def estimate_settings(compiled: Compiled, goal: Goal | None, shed: Shed) -> EstimateSettings | None:
-    """The approximate windows, and which part of their rows is kept; all of them where there is no goal."""
+    """The approximate windows and their sample ratio; without a goal they keep all rows."""
     approximate = [window.layout for window in compiled.windows if window.layout.approximate]
     windows = {one.operator: one.time_spec for one in approximate if not one.spec.counts_rows}
     return EstimateSettings(windows, 1.0 if goal is None else fixed_share(shed)) if windows else None
 
 
 def _that_may_repair(compiled: Compiled) -> frozenset[str]:
-    """With repair only joins leave out work that can make up for it; there must be one."""
+    """Joins that can repair; with repair only these skip pairs, and there must be one."""
     may_repair = compiled.graph.may_repair()
     if not may_repair:
         raise FlowError(

@@ -1,4 +1,4 @@
-"""Collections of Scala and Java as Python lists."""
+"""Converts Scala and Java collections to Python lists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def java_items(collection: Any) -> list[Any]:
-    """What a collection of Scala's holds."""
+    """The items of a Scala collection."""
     iterator, found = collection.iterator(), []
     while iterator.hasNext():
         found.append(iterator.next())

@@ -1,4 +1,4 @@
-"""Runs a compiled flow: batch inputs in one go, streams as micro-batches of a streaming query of Spark."""
+"""Runs a compiled flow: batch inputs in one batch, streams as micro-batches of a Spark streaming query."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tidegate.driver.engine.settings import Settings
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
-from tidegate.driver.worker_errors import told
+from tidegate.driver.worker_errors import worker_error_in
 from tidegate.errors import TidegateError
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.store.local import LocalStore
 
 
 def run_batch(compiled: Compiled, settings: Settings) -> StreamingQuery:
-    """One finished run over batch inputs, with a throw-away checkpoint."""
+    """Run over batch inputs to the end, with a temporary checkpoint."""
     query = StreamingQuery()
     wanted = _wanted(compiled.spark)
     with tempfile.TemporaryDirectory(prefix="tidegate-") as folder, _settings(compiled.spark, wanted):
@@ -38,7 +38,7 @@ def run_batch(compiled: Compiled, settings: Settings) -> StreamingQuery:
                 engine.run_batch(compiled.input_frame(), 0, flush=True)
             kept = checkpoint.receipts.read()
         except Exception as error:
-            ours = told(error, 0)
+            ours = worker_error_in(error, 0)
             if ours is error:
                 raise
             raise ours from error
@@ -51,7 +51,7 @@ def run_batch(compiled: Compiled, settings: Settings) -> StreamingQuery:
 
 @contextmanager
 def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """The session with these settings, its own ones back afterwards."""
+    """Set these settings on the session, and restore them afterwards."""
     kept = {name: spark.conf.get(name, None) for name in wanted}
     try:
         for name, value in wanted.items():
@@ -66,7 +66,7 @@ def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 def _configure_once(spark: SparkSession, configured: set[str]) -> None:
-    """Settings on the clone of the session that Spark made for this query: the user's keeps its own."""
+    """Set the engine's settings on the clone of the session that Spark made for this query."""
     if not configured:
         for name, value in _wanted(spark).items():
             spark.conf.set(name, value)
@@ -74,7 +74,7 @@ def _configure_once(spark: SparkSession, configured: set[str]) -> None:
 
 
 def _wanted(spark: SparkSession) -> dict[str, str]:
-    """The engine's settings. Who bounds Arrow batches by bytes, for rows of megabytes, has the last word."""
+    """The engine's settings. A bound on the bytes of Arrow batches that the user set is kept."""
     bounded = spark.conf.get(BATCH_BYTES, None) is not None
     return {name: value for name, value in CONF.items() if name != BATCH_BYTES or not bounded}
 
@@ -88,7 +88,7 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
         engine = Engine(compiled, checkpoint, settings, query._add_progress)
         failure: list[BaseException] = []
         ready = threading.Event()
-        #: Spark has set up the query: its first batch has come, or its end.
+        #: Set when Spark has set up the query: at its first batch or its end.
         begun = threading.Event()
         configured: set[str] = set()
 
@@ -100,7 +100,7 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
                 try:
                     engine.run_batch(frame, batch)
                 except BaseException as error:
-                    failure.append(told(error, batch))
+                    failure.append(worker_error_in(error, batch))
                     raise
 
         def watch() -> None:
@@ -133,7 +133,7 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
             ready.set()
             threading.Thread(target=watch, name="tidegate-watch", daemon=True).start()
             if bounded:
-                # Spark reads the settings in a thread of its own, after `start` has returned.
+                # Spark reads the settings in its own thread, after `start` has returned.
                 begun.wait()
     except BaseException:
         if query._inner is not None:

@@ -1,5 +1,4 @@
-"""An embedded Spark for the demo, benchmarks and tests: memory set, nothing on the network, workers that
-run the interpreter we run in."""
+"""An embedded Spark for the demo, benchmarks and tests: bounded memory, no network, the same interpreter."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ def embedded_session(app_name: str, cores: int = 2, memory: str = "4g", **conf: 
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", str(cores))
         .config("spark.log.level", "ERROR")
-        # Rows cross to the Python workers over a socket of the machine, not of the network: small batches
-        # do not wait for TCP's delayed acknowledgements, which cost 40 ms each.
+        # A Unix domain socket to the Python workers avoids TCP's delayed acknowledgements, which cost small
+        # batches 40 ms each.
         .config("spark.python.unix.domain.socket.enabled", "true")
     )
     for name, value in conf.items():

@@ -1,14 +1,14 @@
-"""Spark settings that a streaming query is started with; the user's session keeps its own."""
+"""Spark settings for starting a streaming query; the user's session does not change."""
 
 from __future__ import annotations
 
 #: Read by Spark when a streaming query starts.
 STREAM_CONF = {
-    # Without it Spark would take everything in one batch, because the heartbeat knows no "now".
+    # Otherwise Spark would take everything in one batch: the heartbeat does not support AvailableNow.
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
 }
-#: The same for a checkpoint on a local disk. Spark's usual way to its offset logs runs `readlink` in a
-#: process of its own several times a batch; this one renames files just as atomically, and asks nobody.
+#: The same for a checkpoint on a local disk. Spark's default manager of offset logs starts a `readlink`
+#: process several times per batch; this one renames files just as atomically without it.
 LOCAL_CONF = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -1,4 +1,4 @@
-"""Pieces of SQL text for expressions that are rebuilt in every batch: one call into Java for each."""
+"""SQL text for expressions that are rebuilt in every batch: text costs one call into Java."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tidegate.worker.runtime.layout import TIME
 
 
 def literal(value: list[Any], kind: str) -> str:
-    """An array as data: it is passed to the compiled code, so that another one needs no compilation."""
+    """An array as data to the compiled code, so that new values need no compilation."""
     return f"from_json('{json.dumps(value, separators=(',', ':'))}', '{kind}')"
 
 
 def data(value: float, kind: str, time: str = TIME) -> str:
-    """A number as data, beside a time: out of an array, at a place that Spark must ask each row for.
+    """A number as data to the compiled code: an array entry whose index depends on the row's time.
 
-    It is always the first: no time is below the beginning, which Spark does not know. (A test for null would
-    not do: of columns without nulls Spark knows the answer.)
+    The index is always 0, because no time is below the beginning, but Spark cannot know this and so does not
+    fold the expression. (A null test would be folded for columns without nulls.)
     """
     return f"get({literal([value], f'array<{kind}>')}, cast({time} < {BEGINNING_US}L as int))"
 
 
-def told_apart(values: Sequence[tuple[str, T.DataType]]) -> str:
-    """What to hash, so that different values have different hashes.
+def distinguished(values: Sequence[tuple[str, T.DataType]]) -> str:
+    """Arguments for a Spark hash such that different values have different hash inputs.
 
-    Spark's hashes skip nulls and do not mark where nested values end: (null, 1) would be (1, null), and
-    [[1], [2]] would be [[1, 2]]. A single value that is not nested needs nothing besides.
+    Spark's hashes skip nulls and do not mark the ends of nested values: (null, 1) would hash as (1, null) and
+    [[1], [2]] as [[1, 2]]. A single value that is not nested is used as it is.
     """
     if len(values) == 1 and not isinstance(values[0][1], _NESTED):
         return values[0][0]
@@ -44,7 +44,7 @@ _NESTED = (T.ArrayType, T.StructType, T.MapType, T.VariantType)
 
 
 def _marked(value: str, kind: T.DataType, depth: int) -> list[str]:
-    """A value with marks: whether it is null, and how long it is."""
+    """A value with marks for null and length."""
     null = f"isnull({value})"
     if isinstance(kind, T.MapType):
         entry = T.StructType([T.StructField("key", kind.keyType), T.StructField("value", kind.valueType)])

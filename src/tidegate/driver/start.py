@@ -1,4 +1,4 @@
-"""`tidegate.start`: checks what was asked for, compiles the flow and runs it, once or as a stream."""
+"""`tidegate.start`: checks its arguments, compiles the flow and runs it, once or as a stream."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def start(
 ) -> StreamingQuery:
     """Run a flow.
 
-    `trigger`: a duration ("1 second"), "available now" (take what is there, then stop), or None (back to
-    back). `goal`: how late results may be; when there is more work than time, work is left out as `shed`
-    says, and never without a goal. `balance`: how work is spread over instances; nothing is lost by it, so
-    it needs no goal. `partitions` (fixed for the life of a checkpoint) default to eight per instance,
-    `instances` to the parallelism of the session, at most one per partition; it may differ from run to run.
-    Batch inputs run at once, flush everything and need neither a checkpoint nor a goal.
+    `trigger`: a duration ("1 second"), "available now" (process what is there, then stop), or None (back to
+    back). `goal`: the latency of results; under overload, work is shed as `shed` says. Without a goal nothing
+    is shed. `balance`: how work is distributed over instances; it loses nothing and needs no goal.
+    `partitions` (fixed for the life of a checkpoint) default to eight per instance. `instances` default to
+    the parallelism of the session, at most one per partition, and may differ from run to run.
+    Batch inputs run at once, emit everything and need neither a checkpoint nor a goal.
     """
     _check_kinds(goal=(goal, Goal), shed=(shed, Shed), balance=(balance, Balance))
     _check_seed(seed)
@@ -63,7 +63,7 @@ def start(
     )
     refuse_unknown_formats(compiled.spark, compiled.outputs)
     if not compiled.streaming:
-        # Everything of a batch run is settled in one pass, which sees no copies of rows.
+        # A batch run emits everything in one pass, which has no copies of rows.
         balancing = balance_settings(compiled, Balance(strategy="none"), parts, count)
         exact = estimate_settings(compiled, None, shed)
         return run_batch(compiled, Settings(parts, count, False, seed, balancing, estimating=exact))
@@ -110,13 +110,13 @@ def _session(outputs: tuple[Output, ...]) -> Any:
 
 
 def _stored_partitions(checkpoint: str | None) -> int | None:
-    """What a checkpoint was begun with: a machine with other cores must be able to go on from it."""
+    """The partitions of the checkpoint, so that a machine with another number of cores can continue it."""
     if checkpoint is None:
         return None
     try:
         found = Checkpoint(checkpoint).manifests.load_latest()
     except StateError:
-        return None  # It is said, with all it has to say, when the state is recovered.
+        return None  # Recovery of the state raises the full error.
     return None if found is None else int(found.flow["partitions"])
 
 

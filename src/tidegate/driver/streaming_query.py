@@ -21,7 +21,7 @@ from tidegate.observe.progress import Progress
 from tidegate.route.hash_routing import first_table
 
 _PROGRESS_KEPT = 1000
-#: Spark notes at once that it is to stop; should it not, the batch must still end.
+#: Spark reacts to a stop at once; this bounds the wait if it does not.
 _STOP_SECONDS_MAX = 10.0
 
 
@@ -46,20 +46,20 @@ class StreamingQuery:
 
     @property
     def last_progress(self) -> Progress | None:
-        """What the last batch did; None before the first."""
+        """The progress of the last batch; None before the first."""
         return self._progress[-1] if self._progress else None
 
     @property
     def recent_progress(self) -> list[Progress]:
-        """The last batches, oldest first; at most a thousand."""
+        """The progress of the last batches, oldest first; at most a thousand."""
         return list(self._progress)
 
     def receipts(self, total: bool = False) -> Any:
-        """Exactly what was lost: a pandas data frame with a row a batch and stream or output.
+        """The account of what was shed: a pandas data frame with a row per batch and stream or output.
 
-        All batches of the checkpoint, also those of earlier runs. `total`: their sums instead, a row for
-        each stream and output. The columns are explained in `tidegate.observe.receipt_tables`; the same lies
-        as JSON lines under the checkpoint: `spark.read.json("<checkpoint>/receipts")`.
+        It covers all batches of the checkpoint, also those of earlier runs. `total`: their sums, one row per
+        stream and output. `tidegate.observe.receipt_tables` explains the columns. The checkpoint has the same
+        as JSON lines: `spark.read.json("<checkpoint>/receipts")`.
         """
         found = self._read_receipts()
         return receipt_tables.frame(
@@ -72,7 +72,7 @@ class StreamingQuery:
         return self._inner
 
     def status(self) -> dict[str, Any]:
-        """Whether it runs, what it does right now, and the last batch."""
+        """Whether the query is active, what it is doing, and the last batch."""
         inner = self._inner.status if self._inner is not None else {}
         last = self.last_progress
         return {
@@ -94,7 +94,7 @@ class StreamingQuery:
         return ended
 
     def process_all_available(self) -> None:
-        """Wait until everything that is there now has been processed and settled."""
+        """Wait until all available rows have been processed and all released rows emitted."""
         asked = time.time()
 
         def idle() -> bool:
@@ -102,19 +102,19 @@ class StreamingQuery:
             return self._ended.is_set() or (
                 last is not None
                 and not last["input_rows"]
-                and last["settled"]  # behind each join, time moves on one batch later
+                and last["settled"]  # behind each join, the watermark moves one batch later
                 and last["started"] > asked
             )
 
         with self._changed:
             while not idle():
-                # Woken by each batch; the timeout only guards against an end between two looks.
+                # Each batch notifies; the timeout only guards against an end between two checks.
                 self._changed.wait(0.5)
         if self._failure is not None:
             raise self._failure
 
     def rescale(self, instances: int) -> None:
-        """From the next batch on, joins run on so many instances; what they store goes along by name."""
+        """Run joins on this many instances from the next batch on; their state is reassigned, not copied."""
         if self._engine is None or not self.is_active:
             raise FlowError("Only a running query can be rescaled", do="Start it with instances=… instead")
         wanted = positive(instances, "instances", 1)
@@ -125,13 +125,13 @@ class StreamingQuery:
     def stop(self) -> None:
         """Stop after the running batch; the state stays for the next start.
 
-        With repair="at the end" there is one more batch, which makes up for all that was left out.
+        With repair="at the end" one more batch repairs all debts.
         """
         if self._inner is None:
             return
         self._repair_on_stop()
         self._stopping.set()
-        # Spark stops by cancelling whatever runs. A batch that runs tells Spark to stop when it is done.
+        # Spark stops by cancelling running jobs, so a running batch stops Spark itself when it is done.
         if self._in_batch.acquire(blocking=False):
             try:
                 self._inner.stop()
@@ -140,7 +140,7 @@ class StreamingQuery:
         self._ended.wait()
 
     def _repair_on_stop(self) -> None:
-        """Wait until a batch has paid what is owed, where that was left for the end."""
+        """With repair="at the end", wait until a batch has repaired all debts."""
         engine = self._engine
         if engine is None or engine.settings.repair is None or engine.settings.repair.when != AT_THE_END:
             return
@@ -149,25 +149,25 @@ class StreamingQuery:
         if not engine.manifest.debts and not self._in_batch.locked():
             return
 
-        def paid() -> bool:
+        def repaired() -> bool:
             last = self.last_progress
             return last is not None and last["started"] > asked and not last["debts"].get("count")
 
         with self._changed:
-            while not self._ended.is_set() and not paid():
+            while not self._ended.is_set() and not repaired():
                 self._changed.wait(0.5)
 
     @contextmanager
     def _running(self, batch: int) -> Iterator[None]:
-        """While a batch runs; one that has not begun when the query is told to stop does not begin."""
+        """Hold the lock while a batch runs; after a stop request no batch begins."""
         taken = False
         while not taken and not self._stopping.is_set():
-            # Whoever stops the query holds the lock until Spark's thread, which is ours, has ended.
+            # `stop` holds the lock until Spark's thread, which runs this code, has ended.
             taken = self._in_batch.acquire(timeout=0.05)
         if self._stopping.is_set():
             if taken:
                 self._in_batch.release()
-            # It must not return: Spark would take the batch for done.
+            # It must not return, or Spark would commit the batch.
             raise BatchFailed(f"Batch {batch} was not begun: the query stops")
         try:
             yield
@@ -177,7 +177,7 @@ class StreamingQuery:
                 self._stop_spark()
 
     def _stop_spark(self) -> None:
-        """From within a batch that is done: Spark's thread, which waits for us, ends when we return.
+        """Stop Spark from within a committed batch: Spark's thread ends when this batch returns.
 
         Whether Spark still writes its own commit does not matter: a batch with a manifest is not run again.
         """
@@ -185,8 +185,8 @@ class StreamingQuery:
         if inner is None:
             return
         threading.Thread(target=inner.stop, name="tidegate-stop", daemon=True).start()
-        patience = time.monotonic() + _STOP_SECONDS_MAX
-        while inner.isActive and time.monotonic() < patience:
+        deadline = time.monotonic() + _STOP_SECONDS_MAX
+        while inner.isActive and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def _add_progress(self, progress: Progress) -> None:

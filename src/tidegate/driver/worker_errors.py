@@ -1,8 +1,7 @@
-"""Finds the error of ours inside what Spark makes of it.
+"""Extracts the Tidegate error of a worker from the error that Spark raises in the driver.
 
-Segments are opened in worker processes. What a worker raises reaches the driver as text, inside a
-`PythonException` with two stack traces around it. The user shall get the error itself: same class, same
-message, and the batch that could not be completed.
+An exception in a worker reaches the driver as text inside a `PythonException` with two stack traces. The user
+gets the original error: same class, same message, and the number of the batch.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ import re
 from tidegate import errors
 from tidegate.errors import TidegateError
 
-#: The end of a Python stack trace: class and message, which goes on where a user's error has several lines.
+#: The end of a Python stack trace: class and message, which may have several lines.
 _RAISED = re.compile(r"^tidegate\.errors\.(\w+): (.+?)(?=\n\s*\n|\n\s+at |\s*\Z)", re.MULTILINE | re.DOTALL)
 
 
-def told(error: BaseException, batch: int) -> BaseException:
-    """The error that a worker raised on purpose in this batch; `error` itself where there is none."""
+def worker_error_in(error: BaseException, batch: int) -> BaseException:
+    """The Tidegate error that a worker raised in this batch; `error` itself if there is none."""
     if isinstance(error, TidegateError):
         return error
     raised = _RAISED.findall(str(error))

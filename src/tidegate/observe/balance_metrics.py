@@ -1,10 +1,10 @@
-"""What balancing did, for people and telemetry: load per instance, imbalance by both papers, what moved.
+"""Metrics of balancing: load per instance, imbalance as both papers define it, and what moved.
 
-Moved rows are those whose partition has another owner after the plan than before it, in the pieces that were
-there: they are read by another instance from now on. Nothing is copied for it (a merge rewrites them later),
-so their bytes are bytes re-read. What a migration takes is the time to find the rows of keys that are cut out
-of stored runs: told as that of the slowest instance, as the batch waits for it. Reading moved rows is not
-told apart: a worker may get any instance in any batch, and may have to open what never moved just as well.
+Moved rows are the stored rows whose partition has another owner after the plan. Nothing is copied (a merge
+rewrites them later), so their bytes are bytes that another instance reads again. The cost of a migration is
+the time to cut the rows of moved keys out of stored runs, reported for the slowest instance because the batch
+waits for it. The time to read moved rows is not reported separately: a worker may run any instance in any
+batch and open pieces that never moved.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tidegate.route.fastjoin.imbalance import imbalance
 from tidegate.route.ls_stream.deviation import deviation
 
 
-def balance_told(before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
-    """Per join: how even the batch was, how large the tables are, and what the plan had moved."""
+def balance_metrics(before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
+    """Per join: the imbalance of the batch, the size of the routing tables, and what the plan moved."""
     return {
         name: _of_join(name, before, plan, [report for report in reports if report.operator == name])
         for name in plan.routing
@@ -55,7 +55,7 @@ def _of_join(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskRepo
 
 
 def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any] | None:
-    """What changed its owner with this plan; None where nothing could."""
+    """What changed its owner with this plan; None if nothing could."""
     old, new = before.routing[name], plan.routing[name]
     if old.version == new.version:
         return None
@@ -68,7 +68,7 @@ def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]
         gone = _moved_rows(piece, recut, *tables)
         rows += sum(gone.values())
         size += piece.data.length * sum(gone.values()) / max(1, piece.rows)
-        # Together, both sides of a partition are one.
+        # With the topology `together`, both sides of a partition are one.
         table = LEFT if new.apart is None else piece.side
         partitions |= {(table, partition) for partition in gone}
     return {
@@ -90,7 +90,7 @@ def _moved_rows(
     gone: dict[int, int] = {}
     before = iter(piece.ranges)
     was, _, behind = next(before)
-    # Cuts keep the order of rows, so both lists are walked once.
+    # Cuts keep the order of rows, so one pass over both lists is enough.
     for partition, start, stop in recut.get(piece.name, piece.ranges):
         while start < stop:
             while behind <= start:
@@ -103,7 +103,7 @@ def _moved_rows(
 
 
 def _keys_moved(old: Routing, new: Routing) -> set[int]:
-    """Keys that had a place of their own and have one on other instances."""
+    """Keys with their own place before and after, on different instances."""
     return {
         code
         for one, other in zip(old.sides, new.sides, strict=True)

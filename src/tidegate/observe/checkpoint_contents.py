@@ -1,11 +1,7 @@
-"""What was found in a checkpoint, as plain rows that a table or JSON can show; reading it is not done here.
+"""The contents of a checkpoint as plain rows for tables or JSON; `cli/inspect.py` reads the checkpoint.
 
-Times become ISO moments in UTC; a stream that has shown no row has none.
-
-What a manifest knows of single operators: the sifters in front of matches, and windows that wait.
-
-Plain rows, as in `contents.py`. A match has no state but its sifter; a window stores partials of aggregates,
-by group and pane, until the watermark closes it.
+Times are ISO moments in UTC, or None for a stream without rows. The state of a match is its sifter; a window
+stores partials of aggregates by group and pane until the watermark closes it.
 """
 
 from __future__ import annotations
@@ -28,14 +24,14 @@ Row = dict[str, Any]
 
 
 def sifter_rows(manifest: Manifest | None) -> list[Row]:
-    """Per match that may drop rows: the sifter of the next batch, and why it is this one."""
+    """Per match that may drop rows: the sifter of the next batch, and why it was chosen."""
     known = manifest.control.get("sift", {}).get("matches", {}) if manifest else {}
     return [_sifter_row(name, one) for name, one in known.items()]
 
 
 def _sifter_row(name: str, known: Row) -> Row:
     sifter = known["sifter"]
-    # A checkpoint of an earlier version does not say why; neither does a sifter that has dropped nothing yet.
+    # A sifter that has dropped nothing yet has no reason.
     made = known.get("made") or {"batch": None, "why": ""}
     return {
         "match": name,
@@ -53,7 +49,7 @@ def _sifter_row(name: str, known: Row) -> Row:
 
 
 def window_rows(manifest: Manifest | None) -> list[Row]:
-    """Per window aggregate: which windows, what is stored of them, and how far they are closed."""
+    """Per window aggregate: its windows, its stored partials, and the time up to which windows are closed."""
     operators = manifest.flow.get("operators", {}) if manifest else {}
     return [
         _window_row(name, shape, manifest)
@@ -65,7 +61,7 @@ def window_rows(manifest: Manifest | None) -> list[Row]:
 def _window_row(name: str, shape: Row, manifest: Manifest) -> Row:
     pieces = [piece for piece in manifest.pieces if piece.operator == name]
     ratio = manifest.control.get("adding_up", {}).get("ratio", {})
-    # Of approximate windows: how likely a row of each stratum is kept in the next batch.
+    # Approximate windows: the probability that a row of each stratum is kept in the next batch.
     shares = manifest.control.get("estimates", {}).get("shares", {}).get(name)
     return {
         "window": name,
@@ -75,7 +71,7 @@ def _window_row(name: str, shape: Row, manifest: Manifest) -> Row:
         "size_rows": shape.get("size"),
         "slide_rows": shape.get("slide"),
         "by": list(shape["by"]),
-        # Expressions over rows, as Spark computes them: what is stored for each group and pane.
+        # Spark expressions of what is stored for each group and pane.
         "partials": list(shape["partials"]),
         "stored": sum(piece.rows for piece in pieces),
         "bytes": stored_bytes(pieces),
@@ -89,7 +85,7 @@ def _window_row(name: str, shape: Row, manifest: Manifest) -> Row:
 
 
 def stored_bytes(pieces: Iterable[Piece]) -> int:
-    """Stored rows and the bits beside them."""
+    """Bytes of stored rows and their matched bits."""
     return sum(p.data.length + sum(bits.length for bits in p.matched.values()) for p in pieces)
 
 
@@ -98,24 +94,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Contents:
-    """One look at a checkpoint."""
+    """What was read from a checkpoint."""
 
     url: str
-    #: None while no batch is done.
+    #: None before the first commit.
     manifest: Manifest | None
-    #: Batches whose manifest is still kept, oldest first.
+    #: Batches whose manifest is kept, oldest first.
     kept: tuple[int, ...]
-    #: Plans that are still kept, oldest first; one beyond the manifest belongs to a batch under way.
+    #: Plans that are kept, oldest first; one after the last manifest belongs to a running batch.
     plans: tuple[Plan, ...]
-    #: Batch → what it reported, for the last batches.
+    #: Batch → its progress, for the last batches.
     telemetry: Mapping[int, Mapping[str, Any]]
-    #: What every batch lost, oldest first; and how many of them are to be shown one by one.
+    #: The receipts of all batches, oldest first, and how many of them to show one by one.
     receipts: tuple[Mapping[str, Any], ...] = ()
     last: int = 10
 
 
 def all_rows(contents: Contents) -> list[Row]:
-    """Everything, one object a line; `kind` says what a line is about."""
+    """Everything as rows; `kind` is the type of a row."""
     return [
         {"kind": "checkpoint", **checkpoint_row(contents)},
         *({"kind": "stream", **row} for row in stream_rows(contents)),
@@ -132,7 +128,7 @@ def all_rows(contents: Contents) -> list[Row]:
 
 
 def checkpoint_row(contents: Contents) -> Row:
-    """The whole in one line."""
+    """A summary in one row."""
     manifest = contents.manifest
     pieces = manifest.pieces if manifest else ()
     done = manifest.batch if manifest else None
@@ -142,7 +138,7 @@ def checkpoint_row(contents: Contents) -> Row:
         "last_batch": done,
         "manifests_kept": list(contents.kept),
         "plans_kept": [plan.batch for plan in contents.plans],
-        # Planned but not done: under way right now, or cut off by a crash and to be run again.
+        # Planned but not committed: running now, or interrupted by a crash and to be replayed.
         "batch_under_way": planned if planned is not None and (done is None or planned > done) else None,
         "state_rows": sum(piece.rows for piece in pieces),
         "state_bytes": stored_bytes(pieces),
@@ -152,7 +148,7 @@ def checkpoint_row(contents: Contents) -> Row:
 
 
 def stream_rows(contents: Contents) -> list[Row]:
-    """Per source stream: how far its time has come."""
+    """Per source stream: its newest time and watermark."""
     clocks = contents.manifest.clocks if contents.manifest else {}
     return [
         {
@@ -166,7 +162,7 @@ def stream_rows(contents: Contents) -> list[Row]:
 
 
 def routing_rows(contents: Contents) -> list[Row]:
-    """Per operator and instance: how many partitions it owns, and keys with a place of their own there."""
+    """Per operator and instance: the partitions it owns, and the keys with their own place there."""
     routing = contents.manifest.routing if contents.manifest else {}
     rows: list[Row] = []
     for operator, one in routing.items():
@@ -197,12 +193,12 @@ def segment_rows(contents: Contents) -> list[Row]:
     windows = {row["window"] for row in window_rows(contents.manifest)}
     for piece in contents.manifest.pieces if contents.manifest else ():
         groups[piece.operator, piece.side, piece.slot].append(piece)
-    # A group without a slot spans several: it comes before those that have one.
+    # A group without a slot spans several and sorts first.
     ordered = sorted(groups.items(), key=lambda item: (*item[0][:2], item[0][2] is not None, item[0][2] or 0))
     return [
         {
             "operator": operator,
-            # A window has one side only: what it stores are partials of its rows.
+            # A window has one side, which stores partials.
             "side": "partials" if operator in windows else SIDES[side],
             "slot": slot,
             "pieces": len(pieces),
@@ -217,11 +213,13 @@ def segment_rows(contents: Contents) -> list[Row]:
 
 
 def debt_rows(contents: Contents) -> list[Row]:
-    """Work that joins left out and still owe, and what the last batch gave up; counts are estimates."""
+    """The debts of joins, and those that the last batch wrote off; counts are estimates."""
     manifest = contents.manifest
     if manifest is None:
         return []
-    owed = [(debt, "owed") for debt in manifest.debts] + [(debt, "forgiven") for debt in manifest.written_off]
+    debts = [(debt, "owed") for debt in manifest.debts] + [
+        (debt, "forgiven") for debt in manifest.written_off
+    ]
     return [
         {
             "operator": debt.operator,
@@ -232,7 +230,7 @@ def debt_rows(contents: Contents) -> list[Row]:
             "matches": round(debt.matches, 1),
             "needed_from": [iso(first) if first <= last else None for first, last in debt.spans],
         }
-        for debt, state in owed
+        for debt, state in debts
     ]
 
 

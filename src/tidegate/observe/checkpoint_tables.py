@@ -26,7 +26,7 @@ from tidegate.observe.tally import rows_out
 
 
 def print_contents(console: Console, contents: Contents) -> None:
-    """All that is there; a part that is empty is left out."""
+    """Print all parts that are not empty."""
     whole = checkpoint_row(contents)
     facts = [
         ("last batch done", _or(whole["last_batch"], "none yet")),
@@ -60,7 +60,7 @@ def _segment_line(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "operator": row["operator"],
         "side": row["side"],
-        # A number that names, not one that counts: no separators.
+        # An identifier, not a count: no separators.
         "slot": _or(row["slot"], "-"),
         "first": units.date_and_time(row["first"]),
         "last": units.date_and_time(row["last"]),
@@ -107,7 +107,7 @@ def _extent(row: Mapping[str, Any], of: str) -> str:
 
 
 def _kept(row: Mapping[str, Any]) -> str:
-    """The part of its rows that a window will be made of: by group, where it is approximate."""
+    """The share of rows that a window keeps; by group if it is approximate."""
     least, most = row["share_least"], row["share_most"]
     if least is None or least == 1:
         return "all"
@@ -165,14 +165,14 @@ def _receipt_line(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _left_out(shed: Mapping[str, Any]) -> str:
-    """The part of all pairs in reach that joins did not look at; nothing where there is no goal."""
+    """The share of candidate pairs that joins skipped; empty without a goal."""
     windows = [window for join in shed.values() for window in join["windows"]]
     candidates = sum(window["in_reach"] for window in windows)
     return f"{sum(window['skipped'] for window in windows) / candidates:.1%}" if candidates else "-"
 
 
 def _span(batches: Sequence[int]) -> str:
-    """`12 to 19 (8)`: history is purged from the old end, so first and last say it all."""
+    """`12 to 19 (8)`; only the oldest batches are purged, so the range has no holes."""
     return f"{batches[0]} to {batches[-1]} ({len(batches)})" if batches else "none"
 
 

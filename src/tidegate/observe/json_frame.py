@@ -1,10 +1,9 @@
-"""The JSON that every measuring command writes, always in the same frame.
+"""The common JSON format of all measuring commands.
 
     {"command", "versions", "seed", "rows": [one object per measured line, raw samples included],
      "bars": [{"id", "value", "unit", "target", "holds"}]}
 
-`bars` lists the figures that the work was asked to reach, by a fixed id, with what was really measured,
-met or not.
+`bars` lists the target figures by a fixed id, with the measured value, met or not.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-#: What can change a figure; a package that is not installed is left out.
+#: Packages that can change a figure; those that are not installed are omitted.
 PACKAGES = ("tidegate", "pyspark", "pyarrow", "numpy", "numba", "scipy", "duckdb")
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One figure to reach: `holds` says whether `value` met `target`."""
+    """One target figure; `holds` is whether `value` meets `target`."""
 
     id: str
     value: float | None
@@ -35,7 +34,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Frame:
-    """What a measuring command has to say."""
+    """The output of a measuring command."""
 
     command: str
     seed: int | None
@@ -54,7 +53,7 @@ class Frame:
 
 
 def versions() -> dict[str, str]:
-    """Python's and the packages' versions, read from their metadata: nothing is imported."""
+    """The versions of Python and the packages, read from metadata without importing them."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

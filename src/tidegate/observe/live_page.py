@@ -1,11 +1,11 @@
-"""Live progress of a running query: redrawn in place on a terminal, a plain line now and then elsewhere.
+"""Live progress of a running query: redrawn in place on a terminal, occasional plain lines elsewhere.
 
     streaming ━━━━━━━━━━━━━━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━━━ 34/60 s
     rows in 212,340 (6,120/s)   rows out 1,203,111   batch 41 took 0.62 s
     state 181,000 rows, 7.2 MB   watermark 17:00:31   late 0   rejected 0
     looks at 43 % of the pairs, owes 12,030,000 pairs
 
-What changes is said in a line of its own, which stays. A file or a pipe never gets a control code.
+Changes are printed as lines that stay. A file or a pipe never gets control codes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from rich.text import Text
 from tidegate.observe import units
 from tidegate.observe.tally import Tally
 
-#: Rows per second are taken over this long: shorter jumps with every batch, longer hides a rush.
+#: The span of rows per second: a shorter one jumps with every batch, a longer one hides a burst.
 RATE_SECONDS = 10.0
 
 
 class Progress:
-    """Shows a tally as it grows; a context manager, so that the terminal is restored whatever happens."""
+    """Shows a tally as it grows; as a context manager it always restores the terminal."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Progress:
             self._live.stop()
 
     def say(self, line: str) -> None:
-        """A line that stays, above what is redrawn."""
+        """Print a line that stays, above the redrawn part."""
         self._console.print(line, soft_wrap=True, highlight=False, markup=False)
 
     def show(self, phase: str, done: int, tally: Tally, doing: str = "", *, last: bool = False) -> None:
-        """`done` of the total steps; `phase` says in a word what is going on. The last is always shown."""
+        """Show `done` of the total steps in this phase; the last call always prints."""
         rate = self._rate.of(tally.rows_in)
         facts = [*_facts(tally, rate), [doing] if doing else []]
         if self._live:
@@ -95,7 +95,7 @@ class Rate:
     def of(self, count: int) -> float:
         now = self._clock()
         self._seen.append((now, count))
-        # Keep one point from before the span: the growth across the span is measured from there.
+        # Keep one point from before the span, as the start of the measurement.
         while len(self._seen) > 2 and self._seen[1][0] <= now - self._seconds:
             self._seen.popleft()
         since, before = self._seen[0]

@@ -1,4 +1,4 @@
-"""What a batch reports to people: one plain dictionary, kept in the checkpoint and shown by the handle."""
+"""The progress of a batch: one plain dictionary, kept in the checkpoint and shown by the query handle."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.observe.units import iso
 
 Progress = dict[str, Any]
-#: Keys of an instance that are shown.
-KEYS_TOLD = 10
+#: The most keys per instance in the progress.
+KEYS_REPORTED = 10
 
 
 def progress_of(
@@ -54,7 +54,7 @@ def progress_of(
 
 
 def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
-    """Per join that may skip work: what it was told to leave out, and what it did leave out."""
+    """Per join that may skip pairs: what the plan skips, and what was skipped."""
     return {
         name: {
             "fraction": skipping.fraction,
@@ -74,14 +74,14 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
 
 
 def _window(reports: Sequence[TaskReport], name: str, window: int) -> dict[str, Any]:
-    """Pairs of one window: in reach, looked at and skipped; r of this window is looked at / in reach."""
-    looks = [report.probes[window] for report in reports if report.operator == name and report.probes]
-    candidates, looked = sum(sum(one.candidates) for one in looks), sum(probed_pairs(one) for one in looks)
+    """Pairs of one window: candidates, probed and skipped; the probe ratio is probed / candidates."""
+    probes = [report.probes[window] for report in reports if report.operator == name and report.probes]
+    candidates, probed = sum(sum(one.candidates) for one in probes), sum(probed_pairs(one) for one in probes)
     return {
         "in_reach": candidates,
-        "looked_at": looked,
-        "skipped": max(0, candidates - looked),
-        "fraction": min(1.0, looked / candidates) if candidates else None,
+        "looked_at": probed,
+        "skipped": max(0, candidates - probed),
+        "fraction": min(1.0, probed / candidates) if candidates else None,
     }
 
 
@@ -116,7 +116,7 @@ def _rows(bounds: Sequence[int]) -> int:
 
 def _operator(report: TaskReport) -> dict[str, Any]:
     # The keys that made most of the work are enough for people; balancing has seen them all.
-    most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_TOLD]
+    most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_REPORTED]
     rows, seconds, state = report.rows, report.seconds, report.state
     return {
         "operator": report.operator,
@@ -142,7 +142,7 @@ def _operator(report: TaskReport) -> dict[str, Any]:
 
 
 def _match(report: MatchReport) -> dict[str, Any]:
-    told: dict[str, Any] = to_plain(replace(report, sample=None))
+    shown: dict[str, Any] = to_plain(replace(report, sample=None))
     for name in ("sample", "seen_us", "kept"):
-        del told[name]
-    return told
+        del shown[name]
+    return shown

@@ -1,21 +1,20 @@
-"""Receipts for people: a table with a row a batch and stream or output, and their sums over all batches.
+"""Receipts as tables: a row per batch and stream or output, and the sums over all batches.
 
-    batch, kind, name, mode         kind is `stream` or `output`; mode EXACT, SUBSET or ESTIMATED
-    offered = processed + shed + late + rejected        (`unexplained` is the difference, and 0)
-    shed_by                         the rows that were shed, by reason
-    filtered                        those of the processed rows that the user's own boxes took out
-    warnings                        of a stream: rows that are lost because nothing else was enough, in words
-    given_up                        rows of earlier batches that window reduction took out of the state
-    readers                         the same by reader, for a stream that has several
-    emitted                         rows written; None where only the sink knows
-    recall, recall_low, recall_high the part of the true result that was found, with its 95 % interval; None
-                                    where no sound estimate is known, and then `why` says what was left out
-    by_lag                          the same by how far the rows of a pair lie apart
-    debt, paid, forgiven            joins with repair: comparisons that are owed after the batch, that it
-                                    made up for, and that it gave up; None where nothing is repaired
+    batch, kind, name, mode         kind is `stream` or `output`; mode EXACT, SUBSET or ESTIMATED offered =
+    processed + shed + late + rejected        (`unexplained` is the difference, and 0) shed_by
+    the rows that were shed, by reason filtered                        the processed rows that the user's
+    stateless steps removed warnings                        of a stream: messages about rows dropped because
+    other shedding was not enough given_up                        rows of earlier batches that window
+    reduction removed from the state readers                         the same by reader, for a stream that has
+    several emitted                         rows written; None where only the sink knows recall, recall_low,
+    recall_high the share of the true result that was found, with a 95 % interval; None
+                                    without a sound estimate, and then `why` names what was shed
+    by_lag                          the same by the time between the rows of a pair
+    debt, paid, forgiven            joins with repair: comparisons in debt after the batch, repaired by it and
+                                    written off by it; None without repair
     missing                         windows: runs of [first start, last start, slide] in microseconds
 
-`control/receipts/receipts.py` says what each of them counts.
+`control/receipts/receipts.py` defines what each of them counts.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ _OF_REPAIR = ("debt", "paid", "forgiven")
 
 
 def receipt_rows(receipts: Sequence[Receipt]) -> list[Row]:
-    """One row a batch and stream or output, all of them with all columns."""
+    """One row per batch and stream or output, all with all columns."""
     return [
         {name: _empty(name) if (value := given.get(name)) is None else value for name in COLUMNS}
         for receipt in receipts
@@ -75,8 +74,8 @@ def receipt_rows(receipts: Sequence[Receipt]) -> list[Row]:
 def totals(receipts: Sequence[Receipt]) -> list[Row]:
     """One row for each stream and output over all batches; `batch` is the last one.
 
-    Estimates of batches add up, with their variances: the interval is that of the recall over all of them.
-    (Batches in which no row happened to explore are left out of it; `why` then has `no_sample`.)
+    Estimates of batches and their variances are summed, so the interval is that of the recall over all
+    batches. Batches without an exploration sample are excluded; `why` then has `no_sample`.
     """
     by_name: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for receipt in receipts:
@@ -107,7 +106,7 @@ def _total(rows: Sequence[Mapping[str, Any]], last: int | None) -> Row:
         "shed_by": _shed_by(rows),
         "emitted": None if None in emitted else sum(emitted),
         **_repaired(rows),
-        # Batches of a long burst all say the same: the last one is enough.
+        # Batches of a long burst repeat the same warning: the last one is enough.
         "warnings": next((said for row in reversed(rows) if (said := row.get("warnings"))), []),
         "missing": _listed(rows, "missing"),
         "why": sorted(set(_listed(rows, "why"))),
@@ -124,11 +123,14 @@ def _listed(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 
 def _repaired(rows: Sequence[Mapping[str, Any]]) -> Row:
-    """What is owed in the end, and all that was paid and given up; nothing where nothing was repaired."""
-    told = [row for row in rows if "debt" in row]
-    if not told:
+    """The final debt, and all that was repaired and written off; empty without repair."""
+    repairs = [row for row in rows if "debt" in row]
+    if not repairs:
         return {}
-    return {"debt": told[-1]["debt"], **{of: sum(row[of] for row in told) for of in ("paid", "forgiven")}}
+    return {
+        "debt": repairs[-1]["debt"],
+        **{of: sum(row[of] for row in repairs) for of in ("paid", "forgiven")},
+    }
 
 
 def _recall(rows: Sequence[Mapping[str, Any]], modes: set[str]) -> Row:
@@ -143,7 +145,7 @@ def _recall(rows: Sequence[Mapping[str, Any]], modes: set[str]) -> Row:
 
 
 def _empty(name: str) -> Any:
-    """What stands where a stream or an output has nothing to say."""
+    """The value of a column that does not apply to a stream or output."""
     if name in ("warnings", "readers", "by_lag", "missing", "why"):
         return []
     return 0 if name == "given_up" else None

@@ -1,7 +1,4 @@
-"""What people are told about owed work after a batch: how much there is, what was paid, what was given up.
-
-What sifters did in a batch, told to people: offered, passed, dropped, by region, and what comes next.
-"""
+"""Metrics of shedding after a batch: rows that sifters dropped, and debts of joins."""
 
 from __future__ import annotations
 
@@ -20,16 +17,16 @@ from tidegate.model.reports import MatchReport, TaskReport
 from tidegate.sift.filter.sifter import Sifter
 
 
-def sift_told(
+def sift_metrics(
     plan: Plan, reports: Sequence[MatchReport], offered: Mapping[str, int], after: Manifest
 ) -> dict[str, Any]:
-    """By match with a sifter: what it did; rows offered to a region are estimated from those that passed."""
+    """By match with a sifter: offered, passed and dropped rows, and the sifter of the next batch."""
     learnt = after.control.get(CONTROL, {}).get("matches", {})
-    told = {}
+    metrics = {}
     for name, raw in plan.shed.sifters.items():
         mine = [report for report in reports if report.operator == name]
         received = sum(report.received for report in mine)
-        told[name] = {
+        metrics[name] = {
             **_sifter(Sifter.from_json(raw), mine),
             "offered": offered.get(name, received),
             "received": received,
@@ -40,19 +37,19 @@ def sift_told(
         }
         if name in learnt:
             following = learnt[name]
-            told[name]["next"] = {
+            metrics[name]["next"] = {
                 "version": following["sifter"]["version"],
                 "z": following["sifter"]["z"],
                 "why": following["why"],
                 "expected_quality": following["quality"],
             }
-    return told
+    return metrics
 
 
 def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
     kept = np.zeros(sifter.regions.count + 1, np.int64)
     for report in reports:
-        # Nothing is counted by region where the sifter, made for other queries, was not asked.
+        # A sifter that was made for other queries is not applied and counts nothing by region.
         kept += np.array(report.kept, np.int64) if report.kept else 0
     return {
         "version": sifter.version,
@@ -63,10 +60,10 @@ def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
     }
 
 
-def debts_told(
+def debt_metrics(
     plan: Plan, after: Manifest, reports: Sequence[TaskReport], operators: Mapping[str, OperatorTraits]
 ) -> dict[str, Any]:
-    """`bytes`: what is stored beyond its window, for debts alone. Comparisons and matches are estimates."""
+    """`bytes` are stored beyond their window for repair alone. Comparisons and matches are estimates."""
     is_dead = out_of_reach(plan, operators)
     return {
         "count": len(after.debts),
@@ -79,12 +76,11 @@ def debts_told(
             "matches": sum(report.repaired.matches for report in reports),
             "cpu_seconds": sum(report.repaired.cpu_seconds for report in reports),
         },
-        "forgiven": [debt_told(debt) for debt in after.written_off],
+        "forgiven": [one_debt(debt) for debt in after.written_off],
     }
 
 
-def debt_told(debt: Debt) -> dict[str, Any]:
-    """One debt in a line."""
+def one_debt(debt: Debt) -> dict[str, Any]:
     return {
         "operator": debt.operator,
         "batch": debt.batch,

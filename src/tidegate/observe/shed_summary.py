@@ -1,10 +1,10 @@
-"""What a query does about too much work, in plain words: as it is now, and when it changes.
+"""Describes in words what a query does under overload: the present state, and changes.
 
     more work than time: the join looks at 43 % of the pairs in reach
     2 keys and 1 partition moved to another instance with 12,340 rows; none was copied
     there is time again: all pairs are looked at
 
-Reads the reports of batches and nothing else; what a version does not report is not said.
+It reads only the progress of batches; what is not reported is not mentioned.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Report = Mapping[str, Any]
 
 
 def doing(report: Report) -> str:
-    """What is going on, in one line."""
+    """The present state in one line."""
     found = [f"looks at {_share(_fraction(report))} of the pairs"] if _fraction(report) < 1 else []
     if _fresh(report) < 1:
         found.append(f"lets in the freshest {_share(_fresh(report))} of the rows")
@@ -34,11 +34,11 @@ def doing(report: Report) -> str:
 
 
 class Changes:
-    """Says what has changed since the report before; each batch counts once."""
+    """Yields a line for each change since the previous report; each batch counts once."""
 
     def __init__(self) -> None:
         self._batch = -1
-        #: What is going on, by name.
+        #: The conditions that hold, by name.
         self._on: dict[str, bool] = {}
 
     def of(self, reports: Iterable[Report]) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _fraction(report: Report) -> float:
 
 
 def _fresh(report: Report) -> float:
-    """The part of the rows that joins let in, where older ones were too much."""
+    """The share of rows that joins admit; below 1 under stale-row shedding."""
     stale = max((sum(one.get("stale", ())) for one in report.get("shed", {}).values()), default=0)
     return 1 - stale / max(1, report["input_rows"]) if stale else 1.0
 
@@ -74,7 +74,7 @@ def _dropped(report: Report) -> float:
 
 
 def _kept(report: Report) -> float:
-    """The part of their rows that approximate windows kept, of the one that kept least."""
+    """The smallest share of rows that an approximate window kept."""
     return float(min((one["kept"] for one in report.get("estimates", {}).values()), default=1.0))
 
 
@@ -116,7 +116,7 @@ def _always(text: str) -> Callable[[Report], str]:
     return lambda report: text
 
 
-#: What may be going on: whether it is, and what is said when it begins and when it ends.
+#: Per condition: whether it holds, and the lines for its beginning and its end.
 _STATES: Mapping[str, tuple[Callable[[Report], bool], Callable[[Report], str], Callable[[Report], str]]] = {
     "skips": (
         lambda report: _fraction(report) < 1,

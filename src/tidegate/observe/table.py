@@ -1,7 +1,7 @@
-"""Tables for people: a title, columns, rows of text; numbers to the right.
+"""Prints tables: a title, columns, rows of text, numbers right-aligned.
 
-On a terminal they have rules and bold heads; in a file they are plain text of the same shape. A cell is
-never cut short: a table that is wider than the screen wraps its cells, one in a file is as wide as it needs.
+On a terminal they have rules and bold heads; in a file they are plain text of the same shape. Cells are never
+truncated: they wrap on a terminal, and a table in a file is as wide as it needs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rich.text import Text
 def print_table(
     console: Console, title: str, heads: Sequence[str], rows: Sequence[Sequence[object]], *, left: int = 1
 ) -> None:
-    """The first `left` columns are names and stand left; the others are figures and stand right."""
-    # Not as the table's own title: that one is broken where it is longer than the table is wide.
+    """The first `left` columns are left-aligned, the others right-aligned."""
+    # The table's own title would wrap at the width of the table.
     console.print(Text(title, style="bold"), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, show_header=any(heads))
     for number, head in enumerate(heads):
@@ -34,5 +34,5 @@ def print_table(
     wide.width = Measurement.get(wide, wide.options, table).maximum
     with wide.capture() as text:
         wide.print(table)
-    # Padding to the right edge is for screens; in a file it only makes differences hard to see.
+    # Trailing padding is useless in a file and makes diffs hard to read.
     console.file.write("\n".join(line.rstrip() for line in text.get().splitlines()) + "\n")

@@ -1,7 +1,6 @@
-"""Adds up what a running query reports batch by batch: rows, time, state, and what was left out or moved.
+"""Sums the progress of a running query: rows, time, state, and what was shed or moved.
 
-A query hands out its last progress reports again and again; each batch counts once, whoever asks how
-often. A batch that ran twice (a replay) reports under the same number and so counts once as well.
+A query returns its last progress reports repeatedly; each batch number counts once, also after a replay.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class StateSize(NamedTuple):
-    """How much is stored."""
+    """Stored rows and bytes."""
 
     rows: int = 0
     bytes: int = 0
@@ -42,7 +41,7 @@ class Tally:
     batch_seconds: list[float] = field(default_factory=list)
     #: When each batch was committed, and the rows it took.
     commits: list[tuple[float, int]] = field(default_factory=list)
-    #: ISO moment that all streams have passed, or None while one has shown no row.
+    #: The lowest watermark as an ISO moment; None while a stream has no row.
     watermark: str | None = None
     #: Rows whose owner changed, and the plans that moved them.
     moved: Moved = field(default_factory=Moved)
@@ -52,7 +51,7 @@ class Tally:
     written_off: int = 0
 
     def add(self, reports: Iterable[Mapping[str, Any]]) -> None:
-        """Take in reports; those of batches that are counted already change nothing."""
+        """Add reports; batches that are already counted are ignored."""
         for report in sorted(reports, key=lambda r: int(r["batch"])):
             if report["batch"] > self.batch:
                 self._add_one(report)
@@ -68,7 +67,7 @@ class Tally:
         self.state = StateSize(report["state_rows"], report["state_bytes"])
         self.state_peak = StateSize(*map(max, self.state_peak, self.state))
         moments = report["watermarks"].values()
-        # ISO moments of one format sort as text; a stream without one holds the flow back.
+        # ISO moments of one format sort as text; a stream without one holds the watermark back.
         self.watermark = None if None in moments else min(moments, default=None)
         moves = [one["moved"] for one in report.get("balance", {}).values() if one["moved"]]
         rows = sum(move["rows"] for move in moves)
@@ -82,12 +81,12 @@ class Tally:
 
 
 def rows_out(report: Mapping[str, Any]) -> int:
-    """Rows that the operators of a batch gave out."""
+    """Rows that the operators of a batch emitted."""
     return sum(report["emitted"].values())
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The smallest value that at least `share` of the values do not exceed; 0.0 of nothing."""
+    """The smallest value that at least `share` of the values do not exceed; 0.0 without values."""
     if not values:
         return 0.0
     ordered = sorted(values)

@@ -1,4 +1,4 @@
-"""Numbers as people read them: counts with separators, bytes and seconds with a unit, times as moments."""
+"""Formats numbers: counts with separators, bytes and seconds with a unit, times as moments."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def date_and_time(iso: str | None) -> str:
 
 
 def iso(us: int) -> str | None:
-    """A moment in UTC; None where the time has not begun, `end` where everything is closed."""
+    """A moment in UTC; None before the first time, `end` after the last."""
     if us == BEGINNING_US:
         return None
     if us == END_US:

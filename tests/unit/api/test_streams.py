@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidegate.api.join_conditions import tumbling
-from tidegate.api.nodes import Box, Join, Match, Node, Output, Refused, Source
+from tidegate.api.nodes import Join, Match, Node, Output, Refused, Source, StatelessStep
 from tidegate.api.range_queries import Query
 from tidegate.api.streams import HIDDEN, HOWS, Stream, stream
 from tidegate.errors import FlowError
@@ -59,9 +59,9 @@ def joined(**changes: Any) -> Join:
     return node
 
 
-def boxed(given: Stream) -> Box:
+def stepped(given: Stream) -> StatelessStep:
     node = node_of(given)
-    assert isinstance(node, Box)
+    assert isinstance(node, StatelessStep)
     return node
 
 
@@ -142,25 +142,25 @@ def test_describing_applies_nothing_and_leaves_the_stream_as_it_was() -> None:
 
 def test_two_branches_of_one_stream_share_its_source() -> None:
     orders = a_stream()
-    first, second = boxed(orders.filter("fare > 3")), boxed(orders.select("cell"))
+    first, second = stepped(orders.filter("fare > 3")), stepped(orders.select("cell"))
     assert first.parent is second.parent is source_of(orders)
 
 
 def test_filter_and_where_both_filter() -> None:
     orders, frame = a_stream(), Frame("ts")
-    for box in (boxed(orders.filter("fare > 3")), boxed(orders.where("fare > 3"))):
+    for box in (stepped(orders.filter("fare > 3")), stepped(orders.where("fare > 3"))):
         assert box.kind == "filter"
         assert box.apply(frame).asked == ("filter", "fare > 3")
 
 
 def test_with_column_hands_on_name_and_expression() -> None:
-    box = boxed(a_stream().with_column("fare", "expression"))
+    box = stepped(a_stream().with_column("fare", "expression"))
     assert box.kind == "with_column"
     assert box.apply(Frame("ts")).asked == ("withColumn", "fare", "expression")
 
 
 def test_transform_applies_the_function_itself() -> None:
-    box = boxed(a_stream().transform(lambda frame: frame.filter("cell = 3")))
+    box = stepped(a_stream().transform(lambda frame: frame.filter("cell = 3")))
     assert box.kind == "transform"
     assert box.apply(Frame("ts")).asked == ("filter", "cell = 3")
 
@@ -170,14 +170,14 @@ def test_a_transform_is_a_function() -> None:
 
 
 def test_select_keeps_the_hidden_columns_and_only_those() -> None:
-    box = boxed(a_stream().select("cell", "fare"))
+    box = stepped(a_stream().select("cell", "fare"))
     assert box.kind == "select"
     frame = Frame("ts", f"{HIDDEN}time", "cell", f"x{HIDDEN}")
     assert box.apply(frame).columns == ["cell", "fare", f"{HIDDEN}time"]
 
 
 def test_select_takes_a_list_as_a_data_frame_does() -> None:
-    box = boxed(a_stream().select(["cell", "fare"]))
+    box = stepped(a_stream().select(["cell", "fare"]))
     assert box.apply(Frame("ts", f"{HIDDEN}time")).columns == ["cell", "fare", f"{HIDDEN}time"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.cli.inspect import look
+from tidegate.cli.inspect import read_contents
 from tidegate.cli.main import main
 from tidegate.errors import StateError
 from tidegate.model.manifest import Manifest, StreamClock
@@ -137,12 +137,12 @@ def test_json_has_the_frame_and_all_kinds_of_lines(
 
 
 def test_only_the_last_batches_are_told(checkpoint: Path) -> None:
-    assert list(look(str(checkpoint), last=2).telemetry) == [1, 2]
+    assert list(read_contents(str(checkpoint), last=2).telemetry) == [1, 2]
 
 
 def test_a_running_query_is_looked_at_without_a_trace(checkpoint: Path) -> None:
     before = files(checkpoint)
-    look(str(checkpoint), last=10)
+    read_contents(str(checkpoint), last=10)
     assert files(checkpoint) == before
 
 
@@ -171,14 +171,14 @@ def test_a_damaged_manifest_is_an_error_with_its_name(checkpoint: Path) -> None:
     path = checkpoint / "tidegate" / "manifests" / "0000000002.json"
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(StateError, match="0000000002"):
-        look(str(checkpoint), last=10)
+        read_contents(str(checkpoint), last=10)
 
 
 def test_a_damaged_plan_is_an_error_with_its_name(checkpoint: Path) -> None:
     path = checkpoint / "tidegate" / "plans" / "0000000001.json"
     path.write_bytes(b"{}")
     with pytest.raises(StateError, match="0000000001"):
-        look(str(checkpoint), last=10)
+        read_contents(str(checkpoint), last=10)
 
 
 def test_a_plan_that_is_purged_meanwhile_is_left_out(
@@ -194,7 +194,7 @@ def test_a_plan_that_is_purged_meanwhile_is_left_out(
         return read(log, batch)
 
     monkeypatch.setattr(PlanLog, "read", purged_first)
-    assert [found.batch for found in look(str(checkpoint), last=10).plans] == [0, 2, 3]
+    assert [found.batch for found in read_contents(str(checkpoint), last=10).plans] == [0, 2, 3]
 
 
 def test_a_manifest_that_is_purged_meanwhile_gives_way_to_the_newest(
@@ -210,6 +210,6 @@ def test_a_manifest_that_is_purged_meanwhile_gives_way_to_the_newest(
         return load(log, batch)
 
     monkeypatch.setattr(ManifestLog, "load", overtaken)
-    found = look(str(checkpoint), last=10).manifest
+    found = read_contents(str(checkpoint), last=10).manifest
     assert found is not None
     assert found.batch == 3

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.cli.main import main
-from tidegate.cli.sift import told_format
+from tidegate.cli.sift import format_of
 from tidegate.edge import source
 from tidegate.edge.node import Node
 from tidegate.edge.sifter_folder import offered, publish
@@ -194,13 +194,13 @@ def test_counts_of_each_region_are_written(tmp_path: Path) -> None:
     ],
 )
 def test_the_format_is_told_by_the_name_or_the_first_bytes(file: str | None, first: bytes, form: str) -> None:
-    assert told_format(file, first) == form
+    assert format_of(file, first) == form
 
 
 @pytest.mark.parametrize("first", [b"ARROW1\0\0", b'[{"x": 1}]', b"PAR1\x15\x00"])
 def test_rows_of_no_known_format_are_refused(first: bytes) -> None:
     with pytest.raises(FlowError, match="The format of the rows is not known"):
-        told_format(None, first)
+        format_of(None, first)
 
 
 @pytest.mark.parametrize(

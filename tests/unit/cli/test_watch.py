@@ -145,7 +145,7 @@ def test_what_is_still_owed_after_a_while_does_not_hold_it(monkeypatch: pytest.M
 
 
 def test_lines_about_the_feed_are_said_once_each() -> None:
-    _, text = watched(ScriptedQuery([10, 15, 5, 0]), told=lambda tick: "a rush" if tick == 1 else None)
+    _, text = watched(ScriptedQuery([10, 15, 5, 0]), line_of=lambda tick: "a rush" if tick == 1 else None)
     assert text.splitlines().count("   1 s  a rush") == 1
 
 

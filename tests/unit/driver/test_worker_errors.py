@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tidegate.driver.worker_errors import told
+from tidegate.driver.worker_errors import worker_error_in
 from tidegate.errors import BatchFailed, StateError, TidegateError
 
 SPARK_TEXT = """An error occurred while calling o512.collectToPython.
@@ -16,7 +16,7 @@ tidegate.errors.StateError: Stored rows are damaged: segments/near/1.arrow. Got:
 
 def test_an_error_that_a_worker_raised_on_purpose_comes_out_as_itself_with_the_batch() -> None:
     cause = RuntimeError(SPARK_TEXT)
-    error = told(cause, 7)
+    error = worker_error_in(cause, 7)
     assert type(error) is StateError
     assert str(error) == (
         "Batch 7 cannot be completed. Stored rows are damaged: segments/near/1.arrow. Got: checksum a."
@@ -27,20 +27,20 @@ def test_an_error_that_a_worker_raised_on_purpose_comes_out_as_itself_with_the_b
 def test_a_message_of_several_lines_comes_out_whole() -> None:
     text = SPARK_TEXT.replace("checksum a.", "ValueError: expected\n  a\nnot b. Start again.")
     for given in (text, text.partition("\n\n")[0], text.replace("\n\n\tat", "\n\tat")):
-        assert str(told(RuntimeError(given), 7)).endswith(
+        assert str(worker_error_in(RuntimeError(given), 7)).endswith(
             "Got: ValueError: expected\n  a\nnot b. Start again."
         )
 
 
 def test_an_error_of_the_driver_is_left_as_it_is() -> None:
     error = BatchFailed("no report")
-    assert told(error, 7) is error
+    assert worker_error_in(error, 7) is error
 
 
 def test_any_other_error_is_left_as_it_is() -> None:
     error = RuntimeError("ValueError: a user's function failed")
-    assert told(error, 7) is error
+    assert worker_error_in(error, 7) is error
 
 
 def test_a_class_that_this_version_does_not_know_is_still_ours() -> None:
-    assert type(told(RuntimeError("tidegate.errors.Unheard: of"), 7)) is TidegateError
+    assert type(worker_error_in(RuntimeError("tidegate.errors.Unheard: of"), 7)) is TidegateError

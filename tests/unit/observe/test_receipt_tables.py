@@ -66,9 +66,9 @@ def test_a_batch_without_a_sample_is_left_out_and_one_without_an_estimate_leaves
 
 
 def test_what_is_owed_is_that_of_the_last_batch_and_what_was_paid_adds_up() -> None:
-    told = [{"debt": 90, "paid": 0, "forgiven": 0}, {"debt": 20, "paid": 60, "forgiven": 10}, {}]
-    stream, output = totals([receipt(batch, one) for batch, one in enumerate(told)])
+    repairs = [{"debt": 90, "paid": 0, "forgiven": 0}, {"debt": 20, "paid": 60, "forgiven": 10}, {}]
+    stream, output = totals([receipt(batch, one) for batch, one in enumerate(repairs)])
     assert (output["debt"], output["paid"], output["forgiven"]) == (20, 60, 10)
     assert stream["debt"] is None
-    table = frame(receipt_rows([receipt(batch, one) for batch, one in enumerate(told)]))
+    table = frame(receipt_rows([receipt(batch, one) for batch, one in enumerate(repairs)]))
     assert table.paid.isna().tolist() == [True, False, True, False, True, True]

@@ -1,18 +1,15 @@
-"""The exact answer of a windowed join, straight from the finished data, to judge an engine by.
+"""Exact answers of the demo's join and windows, computed from the finished data, to verify the outputs.
 
-Sort the right side by (key, time) and count, for every left row, the right rows of its key whose time lies
-in the window, by two binary searches. No state, no batches: the order in which rows came plays no part.
+Join: sort the right side by (key, time) and count, for every left row, the right rows of its key whose time
+is in the window, by two binary searches. If keys need only be close, do so for every key close to that of the
+left row. The order of arrival does not matter.
 
     right.ts   ----[ left.ts - stays_right ......... left.ts ......... left.ts + stays_left ]----
 
-Where keys need not be equal but close, that is done for every key that is close to that of the left row.
+Guarantee of `judge`: an answer is exact only if every pair is a true pair, none occurs twice, and their
+number is right.
 
-Guarantee of `judge`: an answer is called exact only if every pair is a true pair, none comes twice, and
-there are as many as there must be; so it is the whole answer.
-
-The exact answer of the city's windows, straight from the finished data, to judge an engine by.
-
-A window may be missing, as a whole and only so many in a row; one that is there must be right.
+Windows: whole windows may be missing, up to the allowed gap; a window that was written must be right.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WindowAnswers:
-    """Rows of windows: start, district, how many orders and what they paid."""
+    """Rows of windows: start, district, number of orders, sum of fares."""
 
     start_us: Ints
     district: Ints
@@ -39,19 +36,19 @@ class WindowAnswers:
 
 @dataclass(frozen=True)
 class WindowVerdict:
-    """What the windows of an output are worth."""
+    """The comparison of the windows of an output with the exact answer."""
 
-    #: Windows that came out, and those that did not although later ones did.
+    #: Windows that were written, and those that are missing before a later one.
     windows: int
     missing: int
-    #: Most of them in a row.
+    #: The longest run of missing windows.
     longest_gap: int
-    #: Rows that differ from the exact answer, are not in it, or are missing in a window that is there.
+    #: Rows that differ from the exact answer, are not in it, or are missing in a written window.
     wrong: int
 
 
 def summed_up(time_us: Ints, district: Ints, fare: NDArray[np.float64], size_us: int) -> WindowAnswers:
-    """All windows of these orders."""
+    """The exact windows of these orders."""
     start = time_us - time_us % size_us
     keys, group = np.unique(np.stack([start, district]), axis=1, return_inverse=True)
     sums = np.bincount(group, weights=fare, minlength=keys.shape[1]).astype(np.float64)
@@ -59,7 +56,7 @@ def summed_up(time_us: Ints, district: Ints, fare: NDArray[np.float64], size_us:
 
 
 def judge_windows(exact: WindowAnswers, found: WindowAnswers, size_us: int) -> WindowVerdict:
-    """What came out, against all there are."""
+    """Compare the windows that were found with the exact ones."""
     there = np.unique(found.start_us)
     expected = np.isin(exact.start_us, there)
     right = {
@@ -73,7 +70,7 @@ def judge_windows(exact: WindowAnswers, found: WindowAnswers, size_us: int) -> W
     for start, district, orders, fares in zip(
         found.start_us, found.district, found.orders, found.fares, strict=True
     ):
-        # A row that comes twice finds nothing the second time.
+        # A duplicate row finds nothing the second time.
         count, paid = right.pop((start, district), (-1, 0.0))
         wrong += not (count == orders and np.isclose(paid, fares))
     gaps = np.diff(there) // size_us - 1
@@ -82,11 +79,11 @@ def judge_windows(exact: WindowAnswers, found: WindowAnswers, size_us: int) -> W
 
 @dataclass(frozen=True)
 class Side:
-    """Keys and times (microseconds) of one input; a row's number is its place."""
+    """Keys and times (microseconds) of one input, by row number."""
 
     key: Ints
     time_us: Ints
-    #: Which rows take part; the others have no partners.
+    #: Which rows take part in the join.
     counts: NDArray[np.bool_]
 
 
@@ -99,17 +96,17 @@ class Stay:
 
 
 class Nearness(Protocol):
-    """Which keys go together; equal ones, where nothing else is said."""
+    """Which keys match."""
 
     def close(self, left: Ints, right: Ints) -> NDArray[np.bool_]: ...
 
     def around(self, key: Ints) -> Iterable[Ints]:
-        """All keys that go with these, one array after the other; -1 where there is none."""
+        """Arrays of the keys that match these; -1 if there is none."""
         ...
 
 
 class Equal:
-    """A key goes with itself."""
+    """Equal keys match."""
 
     def close(self, left: Ints, right: Ints) -> NDArray[np.bool_]:
         return np.asarray(left == right)
@@ -120,28 +117,28 @@ class Equal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an inner join's output is worth."""
+    """The comparison of an inner join's output with the exact answer."""
 
     pairs: int
     pairs_exact: int
-    #: Pairs that are no pairs of the exact answer.
+    #: Pairs that are not in the exact answer.
     false_pairs: int
-    #: Pairs that came more than once.
+    #: Pairs that occur more than once.
     repeated: int
 
     @property
     def right(self) -> bool:
-        """Every pair that is there belongs there, once."""
+        """Whether every pair is a true pair and occurs once."""
         return self.false_pairs + self.repeated == 0
 
     @property
     def exact(self) -> bool:
-        """And none is missing."""
+        """Whether the output is right and complete."""
         return self.right and self.pairs == self.pairs_exact
 
 
 def count_partners(left: Side, right: Side, stay: Stay) -> Ints:
-    """How many partners each left row has; both ends of the window are inside."""
+    """The number of matches of each left row; both ends of the window are inclusive."""
     rows = np.flatnonzero(right.counts)
     order = rows[np.lexsort((right.time_us[rows], right.key[rows]))]
     ladder = _packed(right.key[order], right.time_us[order])
@@ -178,6 +175,6 @@ def judge(
 def _packed(key: Ints, time_us: Ints) -> NDArray[Any]:
     """(key, time) as one sortable value: complex numbers compare by real, then by imaginary part."""
     packed = np.empty(len(key), dtype=np.complex128)
-    # Times of today need 51 bits: exact in a double, as are keys below 2**53.
+    # Present times need 51 bits, so they are exact in a double, as are keys below 2**53.
     packed.real, packed.imag = key, time_us
     return packed

@@ -1,7 +1,7 @@
-"""A made-up city as files that arrive: one parquet file per stream and tick, moved in as time passes.
+"""The synthetic city as arriving files: one Parquet file per stream and tick, moved in over time.
 
-All files are written before the first one arrives, so that writing costs the running query nothing. A file
-appears whole or not at all: it is prepared on the same file system and renamed into place.
+All files are written before the first one arrives, so that writing does not slow the query. A file is renamed
+into place on the same file system, so it appears as a whole.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PreparedCity:
 
     root: Path
     seconds: int
-    #: All orders, and all tracks of which those of free cabs count; row numbers are ids.
+    #: All orders, and all tracks, of which those of free cabs take part; row numbers are ids.
     orders: Side = field(repr=False)
     tracks: Side = field(repr=False)
     fares: NDArray[np.float64] = field(repr=False)
@@ -92,10 +92,10 @@ class WaitingFiles(Protocol):
 
 
 class CityArrivals:
-    """Moves one tick's files in per second, on a thread of its own, until all are in or it is stopped.
+    """Moves one tick's files in per second, on its own thread, until all are in or it is stopped.
 
-    The first tick comes at once and the others wait for `go`: a query spends its first batch on starting
-    workers and compiling kernels, and a city that did not wait would pile up in front of it.
+    The first tick arrives at once and the others wait for `go`: the first batch of a query starts workers and
+    compiles kernels, and rows would pile up meanwhile.
     """
 
     def __init__(self, prepared: WaitingFiles, *, seconds_per_tick: float = 1.0) -> None:
@@ -103,7 +103,7 @@ class CityArrivals:
         self._seconds_per_tick = seconds_per_tick
         self._go, self._stopped = Event(), Event()
         self._thread = Thread(target=self._run, name="tidegate-arrivals", daemon=True)
-        #: When each tick came in; only the thread writes it after the first.
+        #: When each tick arrived; after the first only the thread writes it.
         self.moments: list[float] = []
 
     @property
@@ -120,7 +120,7 @@ class CityArrivals:
         self._thread.start()
 
     def go(self) -> None:
-        """Let the others come; a second call does nothing."""
+        """Let the other ticks arrive; a second call does nothing."""
         self._go.set()
 
     def stop(self) -> None:
@@ -134,23 +134,23 @@ class CityArrivals:
         self._go.wait()
         began = time.monotonic()
         for tick in range(1, self._prepared.ticks):
-            # Counted from the beginning: a tick that was moved late does not delay all others.
+            # Counted from the start, so a late tick does not delay the others.
             if self._stopped.wait(max(0.0, began + tick * self._seconds_per_tick - time.monotonic())):
                 return
             self._move_in(tick)
 
     def _move_in(self, tick: int) -> None:
         for waiting, arrived in self._prepared.files(tick):
-            # The time of arrival, not of preparation: file sources go by it.
+            # File sources order files by modification time, so it must be the time of arrival.
             os.utime(waiting)
             waiting.rename(arrived)
         self.moments.append(time.time())
 
 
 def ticks_taken(tick_rows: NDArray[np.int64], first: int, rows: int) -> tuple[tuple[int, int], ...]:
-    """Which ticks a batch took, and how many rows of each: so many rows from the first one on.
+    """The ticks that a batch took and the rows of each: `rows` rows from the tick `first` on.
 
-    Files come in order, so it follows from numbers of rows; the first and the last tick perhaps in part.
+    Files are read in order, so counts of rows are enough; the first and the last tick may be partial.
     """
     until = np.cumsum(tick_rows)
     begin, end = np.searchsorted(until, [first, first + rows - 1], side="right") if rows else (0, -1)
@@ -163,10 +163,10 @@ def ticks_taken(tick_rows: NDArray[np.int64], first: int, rows: int) -> tuple[tu
 def row_waits(
     tick_rows: NDArray[np.int64], moments: Sequence[float], commits: Iterable[tuple[float, int]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Ticks, how long rows of theirs waited for their commit, and how many did.
+    """Ticks, how long their rows waited for the commit, and the number of these rows.
 
-    `commits`: when each batch was committed, and the rows it took. The first tick is left out: it came while
-    everything was cold.
+    `commits`: when each batch was committed, and the rows it took. The first tick is left out because the
+    workers were cold.
     """
     waits, so_far = [], 0
     for done, rows in commits:

@@ -1,22 +1,19 @@
-"""A made-up city: orders and taxi tracks over a grid of cells, skewed, bursty and slightly out of order.
+"""A synthetic city: orders and taxi tracks over a grid of cells, skewed, bursty and slightly out of order.
 
-Decides what arrives when, and nothing else: numpy arrays out, no files, no clock, no Spark.
+Generates numpy arrays only: no files, no clock, no Spark.
 
     arrival   |--------- tick 0 ---------|--------- tick 1 ---------|
     event       o  o <- up to disorder_us before its arrival, never after it
 
 Popularity falls off from the centre of the grid as Zipf(zipf) over the cells by distance, the same for both
-streams: the busy cells of one are the busy cells of the other. A rush of `rush_seconds` multiplies both
-rates by `rush_factor`, first at `rush_first_seconds` and then every `rush_every_seconds`.
+streams. A burst of `burst_seconds` multiplies both rates by `burst_factor`, first at `burst_first_seconds`
+and then every `burst_every_seconds`.
 
-Guarantee: rows come in arrival order, and an event time is at most `disorder_us` below the highest event
-time before it in its stream. So a lateness of `disorder_us` loses nothing. The same settings give the same
-rows, tick by tick, whatever was drawn before.
+Guarantee: rows are in arrival order, and an event time is at most `disorder_us` below the highest event time
+before it in its stream, so a lateness of `disorder_us` loses nothing. The same settings give the same rows.
 
-The grid of a made-up city: rows and columns of cells, four by four districts, and who is close to whom.
-
-· · · ┊ · · ·      A cell is close to itself and to the cells one step up, down, left and right of it, as
-· ▒ · ┊ · · ·      far as they are in its district: a cab does not cross a river or a motorway.
+· · · ┊ · · ·      The grid has four by four districts. A cell is close to itself and to the cells one step
+· ▒ · ┊ · · ·      up, down, left and right of it within its district.
 ▒ █ ▒ ┊ · · ▒
 · ▒ · ┊ · ▒ █
 """
@@ -39,7 +36,7 @@ DISTRICTS_WIDE = 4
 
 @dataclass(frozen=True)
 class CityGrid:
-    """Cells by number, row after row. As a function of two columns of cells it says which pairs are close."""
+    """Cells numbered row by row. Called with two columns of cells, it returns which pairs are close."""
 
     cells: int
 
@@ -53,7 +50,7 @@ class CityGrid:
         return np.asarray(row // block * DISTRICTS_WIDE + column // block, np.int64)
 
     def __call__(self, left: Any, right: Any) -> NDArray[np.bool_]:
-        """At most a step apart, whatever the district."""
+        """Whether cells are at most one step apart, in any district."""
         (row, column), (other_row, other_column) = (
             np.divmod(np.asarray(one), self.width) for one in (left, right)
         )
@@ -63,7 +60,7 @@ class CityGrid:
         return np.asarray(self(left, right) & (self.district(left) == self.district(right)))
 
     def around(self, cell: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """The cells that are close, one direction after the other; -1 where there is none."""
+        """The close cells by direction; -1 if there is none."""
         for step in (0, -1, 1, -self.width, self.width):
             other = cell + step
             inside = (0 <= other) & (other < self.cells)
@@ -73,7 +70,7 @@ class CityGrid:
 Columns = Mapping[str, NDArray[Any]]
 
 SECOND_US = 1_000_000
-#: Monday, 3 March 2025, 17:00 UTC: any fixed moment would do, as long as it has passed everywhere.
+#: Monday, 3 March 2025, 17:00 UTC: an arbitrary moment in the past.
 EVENING_US = 1_741_021_200_000_000
 
 # One random stream per kind of row, so that a change of one rate does not redraw the other stream.
@@ -82,16 +79,16 @@ _ORDERS, _TRACKS, _GRID = 1, 2, 3
 
 @dataclass(frozen=True)
 class City:
-    """Settings of a city; more skew (`zipf`) and more rush make it harder to serve."""
+    """Settings of a city; more skew (`zipf`) and larger bursts increase the load."""
 
     cells: int = 10_000
     zipf: float = 0.8
     orders_per_second: float = 1_000.0
     tracks_per_second: float = 3_000.0
-    rush_factor: float = 3.0
-    rush_every_seconds: float = 30.0
-    rush_first_seconds: float = 12.0
-    rush_seconds: float = 6.0
+    burst_factor: float = 3.0
+    burst_every_seconds: float = 30.0
+    burst_first_seconds: float = 12.0
+    burst_seconds: float = 6.0
     disorder_us: int = 1_500_000
     cabs: int = 4_000
     occupied_share: float = 0.7
@@ -122,10 +119,10 @@ _LEAST = {
     "zipf": 0,
     "orders_per_second": 0,
     "tracks_per_second": 0,
-    "rush_factor": 0,
-    "rush_every_seconds": 1,
-    "rush_first_seconds": 0,
-    "rush_seconds": 0,
+    "burst_factor": 0,
+    "burst_every_seconds": 1,
+    "burst_first_seconds": 0,
+    "burst_seconds": 0,
     "disorder_us": 0,
     "cabs": 1,
     "seed": 0,
@@ -156,17 +153,17 @@ def ticks(city: City, seconds: int) -> Iterator[Tick]:
         yield Tick(number, orders, tracks)
 
 
-def rush_at(city: City, second: float) -> float:
-    """By how much the rush multiplies the rates at this second of the stream."""
-    since = second - city.rush_first_seconds
-    rushing = since >= 0 and since % city.rush_every_seconds < city.rush_seconds
-    return city.rush_factor if rushing else 1.0
+def burst_at(city: City, second: float) -> float:
+    """The factor on the rates at this second of the stream."""
+    since = second - city.burst_first_seconds
+    bursting = since >= 0 and since % city.burst_every_seconds < city.burst_seconds
+    return city.burst_factor if bursting else 1.0
 
 
 def _orders(
     city: City, draw: np.random.Generator, tick: int, first: int, cells: NDArray[Any], ladder: NDArray[Any]
 ) -> Columns:
-    n = int(draw.poisson(city.orders_per_second * rush_at(city, tick)))
+    n = int(draw.poisson(city.orders_per_second * burst_at(city, tick)))
     times, cell = _event_times(city, draw, tick, n), _visit(draw, n, cells, ladder)
     return {
         "order_id": np.arange(first, first + n, dtype=np.int64),
@@ -180,7 +177,7 @@ def _orders(
 def _tracks(
     city: City, draw: np.random.Generator, tick: int, first: int, cells: NDArray[Any], ladder: NDArray[Any]
 ) -> Columns:
-    n = int(draw.poisson(city.tracks_per_second * rush_at(city, tick)))
+    n = int(draw.poisson(city.tracks_per_second * burst_at(city, tick)))
     times, cell = _event_times(city, draw, tick, n), _visit(draw, n, cells, ladder)
     return {
         "track_id": np.arange(first, first + n, dtype=np.int64),
@@ -193,7 +190,7 @@ def _tracks(
 
 
 def _event_times(city: City, draw: np.random.Generator, tick: int, n: int) -> NDArray[np.datetime64]:
-    """Sorted arrivals inside the tick, each put back by a random delay of at most `disorder_us`."""
+    """Sorted arrivals inside the tick, each minus a random delay of at most `disorder_us`."""
     arrivals = np.sort(draw.integers(0, SECOND_US, n)) + tick * SECOND_US
     delays = draw.integers(0, city.disorder_us + 1, n)
     return (city.start_us + arrivals - delays).astype("datetime64[us]")

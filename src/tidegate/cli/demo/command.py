@@ -1,11 +1,9 @@
-"""The main job: two bursty, skewed streams of a made-up city on an embedded Spark, and more than it can take.
+"""Runs two bursty, skewed streams of a synthetic city on an embedded Spark, and overloads it on purpose.
 
-Orders and taxi tracks arrive as files, second by second. Each order is joined with the free cabs that were at
-most a step away, up to 20 seconds before or after it; every 5 seconds, orders and fares are added up by
-district. Then comes a rush, on purpose: several times the rows, which is many times the work. Results must
-not be later than the goal, so work is spread anew, some of it is left out, and what was left out is made up
-for when the rush is over. At the end every result is checked against the exact answer, worked out from the
-finished data.
+Orders and taxi tracks arrive as files, second by second. Each order is joined with the free cabs at most a
+step away, up to 20 seconds before or after it; orders and fares are summed by district every 5 seconds. Then
+a burst multiplies the rows and so the work. To meet the latency goal, Tidegate rebalances and sheds work, and
+repairs it after the burst. At the end every result is compared with the exact answer.
 """
 
 from __future__ import annotations
@@ -31,13 +29,13 @@ if TYPE_CHECKING:
     from tidegate.observe.tally import Tally
 
 SECONDS_DEFAULT = 60
-#: Two slow cores take this many rows a second with ease.
+#: Rows per second that two slow cores process easily.
 RATE_DEFAULT = 3_000.0
-#: Times as many rows in the rush: pairs grow with the square, so that no two cores of today are fast enough.
-RUSH_DEFAULT = 10.0
-#: When the rush begins and how long it is, as parts of the whole.
-RUSH_BEGINS, RUSH_LASTS = 0.3, 0.15
-#: A batch of two operators takes about half a second on two cores, whatever is in it; slow ones need more.
+#: The factor of the burst: pairs grow with its square, so that two present cores are overloaded.
+BURST_DEFAULT = 10.0
+#: Beginning and length of the burst, as shares of the run.
+BURST_BEGINS, BURST_LASTS = 0.3, 0.15
+#: A batch of two operators has an overhead of about half a second on two cores, more on slow ones.
 GOAL_SECONDS_DEFAULT = 2.0
 WRONG = 1
 INTERRUPTED = 130
@@ -47,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--seconds", type=positive_int, default=SECONDS_DEFAULT, metavar="N", help=_SECONDS)
     add("--rate", type=positive_number, default=RATE_DEFAULT, metavar="X", help=_RATE)
-    add("--rush", type=positive_number, default=RUSH_DEFAULT, metavar="X", help=_RUSH)
+    add("--rush", type=positive_number, default=BURST_DEFAULT, metavar="X", help=_BURST)
     add("--goal", type=positive_number, default=GOAL_SECONDS_DEFAULT, metavar="S", help=_GOAL)
     add("--out", type=Path, metavar="DIR", help="where results go (a new directory)")
     add("--checkpoint", type=Path, metavar="DIR", help="where the state of the query lives (a new directory)")
@@ -55,13 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _SECONDS = "how long rows arrive (%(default)s)"
-_RATE = "rows a second of both streams together, outside the rush (%(default)g)"
-_RUSH = "times as many rows in the rush (%(default)g)"
+_RATE = "rows a second of both streams together, outside the burst (%(default)g)"
+_BURST = "times as many rows in the burst (%(default)g)"
 _GOAL = "seconds after which results are late; a batch begins every second (%(default)g)"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prepare, stream, judge; the files that arrived are removed, the output and the checkpoint stay."""
+    """Prepare, stream, verify; arrived files are removed, the output and the checkpoint stay."""
     from rich.console import Console
 
     from tidegate.cli.demo.arrivals import prepare
@@ -87,8 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if outcome.right else WRONG
 
 
-def city_of(rate: float, seed: int, rush: float, seconds: int) -> City:
-    """A quarter of the rows are orders; one rush."""
+def city_of(rate: float, seed: int, burst: float, seconds: int) -> City:
+    """A city with one burst; a quarter of the rows are orders."""
     from tidegate.cli.demo.city import City
 
     return City(
@@ -96,10 +94,10 @@ def city_of(rate: float, seed: int, rush: float, seconds: int) -> City:
         tracks_per_second=rate * 3 / 4,
         cells=max(100, round(rate * 2.5)),
         zipf=0.7,
-        rush_factor=rush,
-        rush_first_seconds=round(seconds * RUSH_BEGINS),
-        rush_seconds=max(1, round(seconds * RUSH_LASTS)),
-        rush_every_seconds=10 * seconds,
+        burst_factor=burst,
+        burst_first_seconds=round(seconds * BURST_BEGINS),
+        burst_seconds=max(1, round(seconds * BURST_LASTS)),
+        burst_every_seconds=10 * seconds,
         cabs=max(10, round(rate)),
         occupied_share=0.9,
         seed=seed,
@@ -131,7 +129,7 @@ def _stream(
     console: Console,
     stop: Event,
 ) -> tuple[Tally, list[float]]:
-    """What the query reported, and when each second of the city arrived."""
+    """The tally of the query, and when each second of the city arrived."""
     from tidegate.cli.demo.arrivals import CityArrivals
     from tidegate.cli.demo.flow import city_query
     from tidegate.cli.quiet_console import standard_error_in
@@ -143,7 +141,7 @@ def _stream(
     with standard_error_in(prepared.root / "spark.log"), ExitStack() as until_end:
         with console.status("Starting Spark …"):
             query = until_end.enter_context(running)
-        # Spark sets its own Ctrl-C when its session starts; ours must come after that.
+        # Spark sets its own Ctrl-C handler when its session starts, so ours is set after that.
         until_end.enter_context(ctrl_c_sets(stop))
         until_end.callback(arrivals.stop)
         arrivals.start()
@@ -154,16 +152,16 @@ def _stream(
                 progress,
                 rows=prepared.rows,
                 stop=stop,
-                told=lambda second: said_of(city, second),
+                line_of=lambda second: said_of(city, second),
             )
     return tally, arrivals.moments
 
 
 def said_of(city: City, second: int) -> str | None:
-    """What there is to say of a second of the city."""
-    from tidegate.cli.demo.city import rush_at
+    """The line to print for a second of the city, if any."""
+    from tidegate.cli.demo.city import burst_at
 
-    before, now = rush_at(city, second - 1), rush_at(city, second)
+    before, now = burst_at(city, second - 1), burst_at(city, second)
     if now == before:
         return None
     return f"a rush: {now:g} times the rows" if now > 1 else "the rush is over"

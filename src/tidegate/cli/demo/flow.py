@@ -1,11 +1,11 @@
-"""The Spark half of `tidegate demo`: a made-up city's orders, the free cabs near them, and its districts.
+"""The flow of `tidegate demo`: orders with the free cabs near them, and sums by district.
 
     orders ─┬─▶ join ──────────▶ near: each order with the free cabs a step away, 20 s before or after it
     tracks ─┘    ▲
     orders ──────┴─▶ window ───▶ busy: orders and fares of each district, every 5 s
 
-Reads the two directories that fill up while the query runs and writes Parquet. Leaving the context stops the
-query and the session, whatever happened inside.
+Reads the two directories that fill up while the query runs, and writes Parquet. Leaving the context always
+stops the query and the session.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tidegate.driver.streaming_query import StreamingQuery
 _ORDERS = "order_id long, ts timestamp, cell long, district long, fare double"
 _TRACKS = "track_id long, ts timestamp, cell long, district long, cab long, occupied boolean"
 
-#: The embedded Spark must leave room for others on a small machine.
+#: Small enough to leave memory for other processes on a small machine.
 CORES, MEMORY = 2, "4g"
 NEAR, BUSY = "near", "busy"
 #: How long orders and tracks stay joinable.
 STAY = Stay(left_us=20_000_000, right_us=20_000_000)
 WINDOW_US = 5_000_000
-#: Windows that may be missing in a row when there is more work than time.
+#: The longest run of missing windows under overload.
 MAX_GAP = 3
 
 

@@ -1,4 +1,4 @@
-"""Judges what the demo wrote, from the finished data: how late it was, and whether it is right."""
+"""Measures the latency of the demo and verifies its outputs against the finished data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from tidegate.cli.demo.answers import Verdict, WindowAnswers, WindowVerdict, judge, judge_windows, summed_up
 from tidegate.cli.demo.arrivals import PreparedCity, row_waits
-from tidegate.cli.demo.city import City, rush_at
+from tidegate.cli.demo.city import City, burst_at
 from tidegate.cli.demo.flow import BUSY, NEAR, STAY, WINDOW_US
 from tidegate.cli.demo.outcome import Latency
 
@@ -24,26 +24,26 @@ def latency_of(
     moments: Sequence[float],
     goal_seconds: float,
 ) -> Latency:
-    """From the arrival of rows to the commit of their batch: of all rows, and of those in the rush."""
+    """The latency from arrival to commit: of all rows, and of those in the burst."""
     ticks, seconds, rows = row_waits(prepared.tick_rows, moments, commits)
-    rushing = np.array([rush_at(city, tick) > 1 for tick in ticks], bool)
+    bursting = np.array([burst_at(city, tick) > 1 for tick in ticks], bool)
 
     def p95(some: Any) -> float | None:
         waits = np.repeat(seconds[some], rows[some])
         return float(np.percentile(waits, 95)) if waits.size else None
 
-    return Latency(goal_seconds, p95(rows > 0), p95(rushing))
+    return Latency(goal_seconds, p95(rows > 0), p95(bursting))
 
 
 def pairs_verdict(prepared: PreparedCity, city: City, out: Path) -> Verdict:
-    """Every pair that was written, against all there are."""
+    """Compare the written pairs with the exact answer."""
     rows = ds.dataset(out / NEAR, partitioning="hive").to_table(columns=["order_id", "track_id"])
     order, track = (rows[name].to_numpy().astype(np.int64) for name in ("order_id", "track_id"))
     return judge(prepared.orders, prepared.tracks, STAY, order, track, city.grid)
 
 
 def windows_verdict(prepared: PreparedCity, city: City, out: Path) -> WindowVerdict:
-    """Every window that was written, against all there are."""
+    """Compare the written windows with the exact answer."""
     rows = ds.dataset(out / BUSY, partitioning="hive").to_table()
     starts = rows["window_start"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy()
     district, orders = (rows[name].to_numpy().astype(np.int64) for name in ("district", "orders"))

@@ -1,4 +1,4 @@
-"""The demo at its end: what came out, what was lost and why, how late it was, and if it is right."""
+"""Prints the outcome of the demo: results, losses, latency and correctness."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tidegate.observe.tally import Tally, percentile
 
 @dataclass(frozen=True)
 class Latency:
-    """How long 95 % of the rows waited at most, from their arrival to the commit of their batch."""
+    """The 95th percentile of the time from arrival of a row to the commit of its batch, in seconds."""
 
     goal: float
     p95: float | None
-    #: Of the rows that came in the rush.
-    in_rush: float | None
+    #: Of the rows in the burst.
+    in_burst: float | None
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Everything that came out belongs there."""
+        """Whether everything that was written is correct."""
         pairs, windows = self.pairs, self.windows
         return pairs is not None and pairs.right and windows is not None and not windows.wrong
 
@@ -46,7 +46,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         *_pairs(outcome.pairs, tally),
         *_windows(outcome.windows),
         ("latency of rows, p95", f"{_seconds(latency.p95)} (goal {units.seconds(latency.goal)})"),
-        ("  in the rush", _seconds(latency.in_rush)),
+        ("  in the burst", _seconds(latency.in_burst)),
         ("batches", units.count(len(tally.batch_seconds))),
         ("  time after the first, median", units.seconds(percentile(took, 0.5))),
         ("  time after the first, p95", units.seconds(percentile(took, 0.95))),
@@ -60,14 +60,14 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
 
 
 def verdict_lines(verdict: Verdict | None, windows: WindowVerdict | None) -> list[str]:
-    """A sentence for the pairs and one for the windows; a wrong answer is said in numbers."""
+    """A sentence for the pairs and one for the windows; a wrong answer is given in numbers."""
     if verdict is None or windows is None:
         return ["Stopped before all rows were in: results so far are written, the rest was not processed."]
     return [_of_pairs(verdict), _of_windows(windows)]
 
 
 def say(console: Console, line: str) -> None:
-    """A line as it is: a path that is broken in two cannot be copied."""
+    """Print a line without wrapping, so that paths can be copied."""
     console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 

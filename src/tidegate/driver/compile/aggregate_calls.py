@@ -1,7 +1,7 @@
-"""What aggregate an expression of the user is: `F.sum("fare")`, or "sum(fare)" as text.
+"""Finds the aggregate function of a user's expression: `F.sum("fare")`, or "sum(fare)" as text.
 
-A Spark column is an unresolved tree; its root must be one aggregate function. What it is called with may be
-any expression.
+A Spark column is an unresolved tree; its root must be one aggregate function. Its arguments may be any
+expressions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from tidegate.api.streams import HIDDEN
-from tidegate.driver.compile.expression_checks import understood
+from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.errors import FlowError
 
 #: Functions whose second argument says whether nulls are ignored.
@@ -32,7 +32,7 @@ def called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
     kind = node.getClass().getSimpleName()
     if kind == "SqlExpression":
         # Text is parsed only now.
-        with understood(f"Aggregate {name!r}: Spark does not understand it"):
+        with spark_errors_as(f"Aggregate {name!r}: Spark does not understand it"):
             return _parsed(frame, name, node.expression())
     if kind != "UnresolvedFunction" or node.isDistinct():
         raise _refused(name, given, "it is not one plain aggregate function")
@@ -52,7 +52,7 @@ def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
     while expression.getClass().getSimpleName() == "UnresolvedAlias":
         expression = expression.child()
     if expression.getClass().getSimpleName() == "AggregateExpression":
-        # Spark's grammar knows `first`, `last` and `any_value` by name, and gives them back as they are.
+        # Spark's grammar has rules for `first`, `last` and `any_value` and does not return them as calls.
         function = expression.aggregateFunction()
         if function.ignoreNulls():
             raise _null_ignored(name)
@@ -70,7 +70,7 @@ def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
 
 
 def without_flag(name: str, function: str, arguments: Any) -> list[Any]:
-    """The arguments but for `ignorenulls`, which `F.first` and `F.last` always write down."""
+    """The arguments without `ignorenulls`, which `F.first` and `F.last` always add."""
     found = [arguments.apply(i) for i in range(arguments.size())]
     if len(found) != 2 or function.lower() not in _FLAGGED:
         return found
@@ -101,9 +101,9 @@ def _refused(name: str, given: Any, why: str) -> FlowError:
 
 
 def analysed(frame: DataFrame, name: str, column: Column) -> tuple[Any, T.DataType]:
-    """An argument as Spark resolves it over the frame: the expression (of Java), and its type."""
+    """An argument as Spark resolves it over the frame: the Java expression and its type."""
     known = [column for column in frame.columns if not column.startswith(HIDDEN)]
-    with understood(
+    with spark_errors_as(
         f"Aggregate {name!r}: Spark does not understand an argument",
         do=f"The stream has the columns {', '.join(known)}",
     ):
@@ -115,20 +115,20 @@ def analysed(frame: DataFrame, name: str, column: Column) -> tuple[Any, T.DataTy
 
 
 def columns_in(expression: Any) -> set[str]:
-    """Names of the columns that an expression (of Java) is made of."""
+    """Names of the columns that a Java expression reads."""
     found = expression.references().toSeq()
     return {str(found.apply(i).name()) for i in range(found.size())}
 
 
 class ConstantArgument(NamedTuple):
-    """One number, or (`many`) those of an array."""
+    """One number, or (`many`) the numbers of an array."""
 
     values: tuple[float, ...]
     many: bool = False
 
 
 def constant(frame: DataFrame, name: str, what: str, column: Column) -> ConstantArgument:
-    """A number, or those of an array, which Spark knows before it sees a row."""
+    """A constant number, or a constant array of numbers."""
     _, kind = analysed(frame, name, column)
     many = isinstance(kind, T.ArrayType)
     expression, _ = analysed(frame, name, column.cast("array<double>" if many else "double"))

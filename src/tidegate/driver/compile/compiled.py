@@ -1,4 +1,4 @@
-"""A flow, compiled: plain descriptions of what runs, made once when a query starts (by `compiler.py`)."""
+"""A compiled flow: plain descriptions of what runs, made once when a query starts (by `compiler.py`)."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from tidegate.model.times import END_US
 
 @dataclass
 class Compiled:
-    """A flow, ready to run."""
+    """A compiled flow, ready to run."""
 
     spark: SparkSession
     streaming: bool
     outputs: tuple[Output, ...]
     graph: FlowGraph
     sources: dict[str, Source] = field(default_factory=dict)
-    #: In the order in which their inputs are complete.
+    #: In topological order.
     operators: list[Operator] = field(default_factory=list)
     taps: dict[int, Tap] = field(default_factory=dict)
     lanes: Lanes = field(default_factory=Lanes)
     #: Streams whose rows are counted by observed metrics, not by join tasks.
     observed: set[str] = field(default_factory=set)
-    #: Their observations: named in a streaming query, objects in a batch one.
+    #: Their observations: names in a streaming query, objects in a batch query.
     observations: dict[str, Observation | str] = field(default_factory=dict)
-    #: The same for rows that enter a match, by operator, where boxes in front of it may drop some.
+    #: The same for rows that enter a match, by operator, if stateless steps before it may drop some.
     counted: dict[str, Observation | str] = field(default_factory=dict)
-    #: Streams whose times too far ahead are found by Spark, because not only join tasks see them.
+    #: Streams for which Spark finds times too far ahead, because not only join tasks read them.
     judged_by_spark: set[str] = field(default_factory=set)
     fingerprint: dict[str, Any] = field(default_factory=dict)
-    #: By source-fed port, in tag order: its stream, and its frame in the shared layout.
+    #: By port of a source, in tag order: its stream, and its frame in the shared layout.
     entries: list[tuple[str, DataFrame]] = field(default_factory=list)
 
     @property
@@ -67,25 +67,25 @@ class Compiled:
         }
 
     def newest_us(self, stream: str | None, plan: Plan) -> int:
-        """The newest time of a stream that its tasks believe, by the clock of the plan."""
+        """The newest time of a stream that its tasks accept, by the clock of the plan."""
         ahead_us = None if stream is None else self.sources[stream].max_ahead_us
         return END_US if ahead_us is None or stream in self.judged_by_spark else plan.now_us + ahead_us
 
     def operator_of(self, node: Node) -> Operator | None:
-        """The operator of a node; None where it is no operator's."""
+        """The operator of a node; None if the node is not an operator."""
         return next((operator for operator in self.operators if operator.node is node), None)
 
     def feeding(self, node: Node) -> str:
         """The stream or operator that the rows of a node come from."""
-        base, _ = ports.boxes_of(node)
+        base, _ = ports.steps_of(node)
         operator = self.operator_of(base)
         if operator is not None:
             return operator.name
         return base.name if isinstance(base, Source) else self.feeding(base.inputs[0])
 
     def shown_by(self, output: Output) -> Operator | None:
-        """The operator whose rows an output shows; None where a stream feeds it."""
-        return self.operator_of(ports.boxes_of(output.node)[0])
+        """The operator whose rows an output writes; None if a stream feeds it."""
+        return self.operator_of(ports.steps_of(output.node)[0])
 
     def input_frame(self) -> DataFrame:
         """The one input of the query: all ports in one union, with a heartbeat when streaming."""
@@ -93,11 +93,11 @@ class Compiled:
         return ports.union([*(frame for _, frame in self.entries), *beats])
 
     def streams_by_leaf(self) -> list[str]:
-        """By source of the one input, in Spark's order and without the heartbeat: the stream it is of."""
+        """The stream of each source of the one input, in Spark's order and without the heartbeat."""
         return [stream for stream, frame in self.entries for _ in range(streaming_leaves(frame))]
 
 
 def streaming_leaves(frame: DataFrame) -> int:
-    """Sources that a frame is made of."""
+    """The number of sources that a frame reads."""
     leaves = java_items(frame._jdf.queryExecution().analyzed().collectLeaves())
     return sum(bool(leaf.isStreaming()) for leaf in leaves)

@@ -1,8 +1,7 @@
-"""Compiles a described flow: which rows enter where, which operators run in which order, what goes out.
+"""Compiles a described flow to ports, operators in the order in which they run, and outputs.
 
 The result is static: nothing in it changes from batch to batch. Operators are numbered in the order in
-which outputs need them, so the same flow always compiles to the same names, which is what a checkpoint
-relies on.
+which outputs need them, so the same flow always compiles to the same names. Checkpoints rely on this.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Box, Node, OperatorNode, Output, Refused, Source
+from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Source, StatelessStep
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.counted_streams import judged_by_spark, observed_streams
@@ -44,17 +43,17 @@ def compile_flow(
     sifts: bool = False,
     repairs: bool = False,
 ) -> Compiled:
-    """Check the flow and work out everything that stays the same for the life of a query.
+    """Check and compile a flow.
 
-    `cells`: rows of inner joins say where they were found, for whoever values them. `sifts`: rows may be
-    dropped in front of matches, so that Spark must count them. `repairs`: rows may come later than they
-    should, and say so.
+    `cells`: rows of inner joins carry the cell they were found in, for a utility. `sifts`: rows may be
+    dropped in front of matches, so that Spark must count them. `repairs`: joins repair skipped pairs, and
+    their rows carry the batch that skipped them.
     """
     return _Compiler(outputs, partitions, cells, sifts, repairs).compile()
 
 
 class _Compiler:
-    """Visits the flow in order and makes its operators, to which it is the `Builder`."""
+    """Visits the flow in topological order and builds its operators; it is their `Builder`."""
 
     def __init__(self, outputs: Sequence[Output], partitions: int, cells: bool, sifts: bool, repairs: bool):
         check_outputs(outputs)
@@ -65,7 +64,7 @@ class _Compiler:
         self._timed_operators = graph.needs_time()
         self._sifts = sifts
         self._tags = iter(range(0, 2**15 - 1, 2))
-        #: Rows of each port before projection, to be projected once all lanes are known.
+        #: The ports of sources, projected once all lanes are assigned.
         self._waiting: list[tuple[str, Callable[[], DataFrame]]] = []
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
@@ -79,17 +78,17 @@ class _Compiler:
         compiled.observed = observed_streams(compiled, self._sifts)
         compiled.judged_by_spark = judged_by_spark(compiled)
         for output in compiled.outputs:
-            base, _ = ports.boxes_of(output.node)
+            base, _ = ports.steps_of(output.node)
             if compiled.operator_of(base) is None and id(output.node) not in compiled.taps:
                 compiled.taps[id(output.node)] = self._source_tap(output.node)
         compiled.entries = [(stream, project()) for stream, project in self._waiting]
         compiled.fingerprint = self._fingerprint()
         return compiled
 
-    # -- operators, in the order in which their inputs are complete ----------------------------------
+    # -- operators, in topological order --------------------------------------------------------------
 
     def _visit(self, node: Node) -> None:
-        base, _ = ports.boxes_of(node)
+        base, _ = ports.steps_of(node)
         if self.compiled.operator_of(base) is not None:
             return
         for parent in base.inputs:
@@ -106,7 +105,7 @@ class _Compiler:
     def port(
         self, node: Node, stored: Sequence[tuple[str, Column, T.DataType]], code: Column, keyless: Column
     ) -> PortInput:
-        base, steps = ports.boxes_of(node)
+        base, steps = ports.steps_of(node)
         lanes = self.compiled.lanes.assign([kind for _, _, kind in stored])
         stream = base.name if isinstance(base, Source) else None
         port = Port(next(self._tags), stream, tuple(name for name, _, _ in stored), lanes)
@@ -126,7 +125,7 @@ class _Compiler:
         without: str | None = None,
         only: Collection[str] | None = None,
     ) -> Tap | None:
-        base, _ = ports.boxes_of(node)
+        base, _ = ports.steps_of(node)
         return self._source_tap(node, observed_as, without, only) if isinstance(base, Source) else None
 
     # -- outputs that come straight from a source ----------------------------------------------------
@@ -138,24 +137,24 @@ class _Compiler:
         without: str | None = None,
         only: Collection[str] | None = None,
     ) -> Tap:
-        """Rows of a source on their way past all joins; counted behind their boxes where somebody asks.
+        """Rows of a source that pass by all joins; counted behind their steps as `observed_as`, if given.
 
-        `without`: a column that nobody behind needs. `only`: those that somebody does; None: all.
+        `without`: a column that is not needed. `only`: the columns that are needed; None: all.
         """
-        base, boxes = ports.boxes_of(node)
+        base, steps = ports.steps_of(node)
         source = base.parent if isinstance(base, Refused) else cast(Source, base)
         kind = base.kind if isinstance(base, Refused) else "rows"
         if kind != "rows":
-            boxes = []  # Refused rows are picked out first; their boxes apply afterwards.
-        frame = ports.apply_boxes(self._timed(source), boxes, repr(source.name))
+            steps = []  # Refused rows are selected first; their steps apply afterwards.
+        frame = ports.apply_steps(self._timed(source), steps, repr(source.name))
         fields = [f for f in visible(frame) if f.name != without and (only is None or f.name in only)]
         lanes = self.compiled.lanes.assign([f.dataType for f in fields])
         port = Port(next(self._tags), source.name, tuple(f.name for f in fields), lanes)
         values = [F.col(quoted(f.name)) for f in fields]
 
         def build() -> DataFrame:
-            rows = self._timed(source) if kind != "rows" else self._entering(source, boxes)
-            if observed_as is not None and ports.may_drop(boxes):
+            rows = self._timed(source) if kind != "rows" else self._entering(source, steps)
+            if observed_as is not None and ports.may_drop(steps):
                 rows = ports.counted(rows, self._observation(self.compiled.counted, observed_as))
             return ports.project(rows, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False))
 
@@ -165,21 +164,21 @@ class _Compiler:
     # -- frames and time -----------------------------------------------------------------------------
 
     def frame(self, node: Node) -> DataFrame:
-        """A frame with the node's columns: the stream itself, or no rows of what an operator will return."""
-        base, steps = ports.boxes_of(node)
+        """A frame with the node's columns: the stream itself, or an empty frame for an operator."""
+        base, steps = ports.steps_of(node)
         if isinstance(base, Source):
-            return ports.apply_boxes(self._timed(base), steps, repr(base.name))
+            return ports.apply_steps(self._timed(base), steps, repr(base.name))
         operator = self.compiled.operator_of(base)
         if operator is None:
             raise FlowError("Refused rows enter no operator")
         empty = self.spark.createDataFrame([], operator.schema).drop(REPORT, CELL)
-        # Rows that nobody joins carry no time: nobody behind asks for it.
-        return ports.apply_boxes(empty, steps, operator.name, timed=self.needs_time(operator.name))
+        # Rows carry a time only if a later operator needs it.
+        return ports.apply_steps(empty, steps, operator.name, timed=self.needs_time(operator.name))
 
-    def _entering(self, source: Source, boxes: Sequence[Box]) -> DataFrame:
-        """Rows of a source behind its boxes; counted on the way in where the join tasks cannot do it."""
+    def _entering(self, source: Source, steps: Sequence[StatelessStep]) -> DataFrame:
+        """Rows of a source behind its steps; counted before them if the tasks cannot count them."""
         if source.name not in self.compiled.observed:
-            return ports.apply_boxes(self._timed(source), boxes, repr(source.name))
+            return ports.apply_steps(self._timed(source), steps, repr(source.name))
         # One observation per stream: a second one on another branch would count every row twice.
         if source.name in self.compiled.observations:
             frame = self._timed(source)
@@ -187,7 +186,7 @@ class _Compiler:
             watch = self._observation(self.compiled.observations, source.name)
             frame = ports.watched(source, watch, by_spark=source.name in self.compiled.judged_by_spark)
         frame = frame.filter(F.col(TIME) != F.lit(BEGINNING_US))
-        return ports.apply_boxes(frame, boxes, repr(source.name))
+        return ports.apply_steps(frame, steps, repr(source.name))
 
     def _observation(self, known: dict[str, Observation | str], name: str) -> Observation | str:
         """Named in a streaming query, an object in a batch one."""
@@ -197,9 +196,9 @@ class _Compiler:
         return ports.timed(source, by_spark=source.name in self.compiled.judged_by_spark)
 
     def time_type(self, node: Node) -> T.DataType:
-        base, _ = ports.boxes_of(node)
+        base, _ = ports.steps_of(node)
         while isinstance(base, OperatorNode):
-            base, _ = ports.boxes_of(base.inputs[0])
+            base, _ = ports.steps_of(base.inputs[0])
         return base.frame.schema[base.time].dataType if isinstance(base, Source) else T.NullType()
 
     def _fingerprint(self) -> dict[str, Any]:
@@ -207,8 +206,8 @@ class _Compiler:
         compiled = self.compiled
         found = {operator.name: operator.fingerprint() for operator in compiled.operators}
         operators = {name: one for name, one in found.items() if one is not None}
-        # What tells such operators apart is in their steps, which cannot be compared. In another order of
-        # outputs they would take over each other's rows.
+        # Such operators differ only in their steps, which cannot be compared. With another order of outputs
+        # they would read each other's state.
         for name in alike(operators):
             operators[name]["outputs"] = compiled.graph.outputs_of(name)
         return {
@@ -222,7 +221,7 @@ class _Compiler:
 
 
 def alike(described: Mapping[str, Any]) -> list[str]:
-    """Names of operators whose descriptions are those of others, too."""
+    """Names of operators that have the same description as another one."""
     texts = {name: json.dumps(one, sort_keys=True) for name, one in described.items()}
     counts = Counter(texts.values())
     return [name for name, text in texts.items() if counts[text] > 1]

@@ -1,6 +1,6 @@
-"""Conditions besides equality at the Spark edge: checks of their columns, and where their rows are stored.
+"""Checks join conditions and utilities when a query starts, so that no batch fails because of them.
 
-What a pair is worth: checked before the query starts, so that no batch fails because of it.
+Also computes the code that spreads the rows of a join without a key over instances.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from tidegate.api.join_conditions import Condition, OnPairs, OnSets
 from tidegate.api.nodes import Join
 from tidegate.api.streams import HIDDEN
-from tidegate.driver.compile.expression_checks import check_sendable, understood
+from tidegate.driver.compile.expression_checks import check_serialisable, spark_errors_as
 from tidegate.driver.compile.keys import is_binary, quoted, type_of
 from tidegate.driver.sql_text import condition
 from tidegate.errors import FlowError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_utility(spark: SparkSession, joins: Sequence[JoinOperator], utility: Any) -> None:
-    """It must be a number, made of the columns of every inner join."""
+    """A utility must be a number that is computed from the columns of every inner join."""
     valued = [join for join in joins if join.layout.cells]
     if not valued:
         raise FlowError(
@@ -35,7 +35,7 @@ def check_utility(spark: SparkSession, joins: Sequence[JoinOperator], utility: A
     for join in valued:
         empty = spark.createDataFrame([], join.schema)
         known = ", ".join(column.name for column in join.layout.output)
-        with understood(
+        with spark_errors_as(
             f"The utility does not fit the rows of {join.name}",
             do=f"Use columns of the joined row: {known}",
         ):
@@ -60,9 +60,9 @@ _ITEMS = (
 
 
 def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> None:
-    """The columns are there, of types that can be compared, and a function can go to the workers."""
+    """The columns exist and have types that can be compared, and a function is serialisable."""
     if not condition.holds_sets:
-        check_sendable(
+        check_serialisable(
             f"The pairwise function {cast(OnPairs, condition).name!r}", cast(OnPairs, condition).function
         )
     for names in condition.columns:
@@ -85,9 +85,9 @@ def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> 
 
 
 def check_where(where: Any, joined: DataFrame, operator: str) -> None:
-    """A residual condition is true or false of a joined row; `joined` has its columns."""
+    """A residual condition must be boolean over the columns of `joined`."""
     known = ", ".join(name for name in joined.columns if not name.startswith(HIDDEN))
-    with understood(
+    with spark_errors_as(
         f"The `where` of {operator} does not fit its rows",
         do=f"Give a condition over the columns of the joined row: {known}",
     ):
@@ -95,16 +95,16 @@ def check_where(where: Any, joined: DataFrame, operator: str) -> None:
 
 
 def is_null(condition: Condition | None, side: int) -> Column:
-    """Rows that can never match: their set is null."""
+    """True for rows that can never match because their set is null."""
     if condition is None or not condition.holds_sets:
         return F.lit(False)
     return F.col(quoted(condition.columns[0][side])).isNull()
 
 
 def spreading_code(node: Join, frame: DataFrame) -> Column:
-    """Where a row without a key is stored: anywhere, but a replay must find the same place.
+    """A code that spreads rows without a key; deterministic, so that a replay stores them in the same place.
 
-    Who has matched is known only where a row is stored, so joins that must know it have one place for all.
+    Matched bits are kept where a row is stored, so joins that need them store all rows in one place.
     """
     if node.how != "inner":
         return F.lit(0).cast("long")
@@ -113,7 +113,7 @@ def spreading_code(node: Join, frame: DataFrame) -> Column:
 
 
 def _hashable(kind: T.DataType) -> bool:
-    """Spark hashes no maps, wherever they are hidden."""
+    """Spark cannot hash maps, nested ones included."""
     return "map<" not in kind.simpleString() and not isinstance(kind, T.VariantType)
 
 
@@ -135,12 +135,12 @@ def _items_of(kind: T.DataType, name: str, weighted: bool) -> T.DataType:
 
 
 def _plain_items(kind: T.DataType) -> tuple[T.DataType | None, T.DataType]:
-    """The type of the items of an array, each of weight one; None: it is no array."""
+    """The type of the items of an array, each of weight one; None if it is not an array."""
     return kind.elementType if isinstance(kind, T.ArrayType) else None, T.DoubleType()
 
 
 def _weighted_items(kind: T.DataType) -> tuple[T.DataType | None, T.DataType]:
-    """The types of items and weights: of a map, or of an array of structs of two; None: it is neither."""
+    """The types of items and weights of a map or an array of pairs; None if it is neither."""
     if isinstance(kind, T.MapType):
         return kind.keyType, kind.valueType
     if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StructType):

@@ -1,8 +1,9 @@
-"""Who counts the rows of a stream, and who finds times that are too far ahead: tasks, or Spark before them.
+"""Which streams are counted by tasks and which by Spark; likewise for rejecting times too far ahead.
 
-Tasks do it at no cost, where one sees all rows of a stream: behind boxes that drop none, and no sifter. The
-others are *observed*: Spark counts their rows in front of all boxes. Times too far ahead are best judged by
-tasks, too, by the clock of the plan; Spark's own clock is part of the code that it compiles for each batch.
+Counting in tasks is free, but needs an operator that reads all rows of the stream: no stateless step in front
+may drop rows, and no sifter. All other streams are *observed*: Spark counts their rows in front of all steps.
+Times too far ahead are checked by tasks where possible, by the clock of the plan, because Spark compiles its
+own clock into the code of each batch.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from tidegate.model.graph import ROWS
 
 
 def observed_streams(compiled: Compiled, sifts: bool) -> set[str]:
-    """Streams that no operator sees in full; `sifts`: rows may be dropped in front of matches."""
+    """Streams that no operator reads in full; `sifts`: rows may be dropped in front of matches."""
     seen_whole: set[str] = set()
     dropped: set[str] = set()
     for operator in compiled.operators:
         sifted = sifts and operator.node.sheds == ROWS
         for node in operator.node.inputs:
-            base, steps = ports.boxes_of(node)
+            base, steps = ports.steps_of(node)
             if isinstance(base, Source):
                 (dropped if ports.may_drop(steps) or sifted else seen_whole).add(base.name)
     return set(compiled.sources) - (seen_whole - dropped)
 
 
 def judged_by_spark(compiled: Compiled) -> set[str]:
-    """Streams whose times Spark must judge: observed ones whose tasks do not, and all that are tapped."""
+    """Streams whose times Spark must check: observed ones whose tasks do not, and all that are tapped."""
     operators = compiled.operators
     by_tasks = {stream for one in operators if one.judges_observed for stream in one.streams}
     by_tasks -= {stream for one in operators if one.needs_judged for stream in one.streams}
@@ -36,6 +37,6 @@ def judged_by_spark(compiled: Compiled) -> set[str]:
 
 def _tapped(compiled: Compiled) -> set[str]:
     """Streams with rows that go straight to an output."""
-    bases: list[Node] = [ports.boxes_of(output.node)[0] for output in compiled.outputs]
+    bases: list[Node] = [ports.steps_of(output.node)[0] for output in compiled.outputs]
     straight = [base for base in bases if compiled.operator_of(base) is None]
     return {compiled.feeding(base) for base in straight}

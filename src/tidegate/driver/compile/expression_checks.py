@@ -1,8 +1,6 @@
-"""What users write for Spark, tried when a query starts: what Spark does not understand is an error of ours.
+"""Checks made when a query starts: expressions must be valid Spark, functions must be serialisable.
 
-It says what it is about, and which line of Spark's long message matters.
-
-Functions of users that run in workers: whether they can be sent there is known before anything starts.
+A mistake raises a FlowError that names the expression and quotes the first line of Spark's message.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from tidegate.api.streams import HIDDEN
 from tidegate.errors import FlowError
 
 
-def check_sendable(what: str, function: Callable[..., Any]) -> None:
-    """FlowError where it cannot be pickled; `what` says whose function it is."""
+def check_serialisable(what: str, function: Callable[..., Any]) -> None:
+    """Raise FlowError if the function cannot be pickled; `what` names it."""
     try:
         cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
     except Exception as error:
@@ -32,13 +30,13 @@ def check_sendable(what: str, function: Callable[..., Any]) -> None:
         ) from error
 
 
-#: Columns of the engine's own, in a list of what Spark could have been meant to take.
+#: Hidden columns in Spark's list of suggested column names.
 _OURS = re.compile(rf", `{HIDDEN}\w+`|`{HIDDEN}\w+`, ")
 
 
 @contextmanager
-def understood(wrong: str, do: str = "") -> Iterator[None]:
-    """FlowError, with these parts, where Spark refuses what is done meanwhile."""
+def spark_errors_as(wrong: str, do: str = "") -> Iterator[None]:
+    """Turn errors that Spark raises inside the block into a FlowError with these parts."""
     try:
         yield
     except PySparkException as error:
@@ -46,6 +44,6 @@ def understood(wrong: str, do: str = "") -> Iterator[None]:
 
 
 def first_line(error: PySparkException) -> str:
-    """What is wrong, without the plan that it is wrong in."""
+    """The first line of the message, without the plan that follows it and without hidden columns."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return _OURS.sub("", lines[0]).rstrip("; .")

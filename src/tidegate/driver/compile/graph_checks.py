@@ -1,11 +1,9 @@
-"""Checks of a described flow that need nothing but the flow: made before anything is compiled.
+"""Checks of a described flow before it is compiled, its graph, and column pruning.
 
-Which columns of joined rows anybody asks for: no others are made.
-
-A pair costs what its columns cost: gathering and writing two arrays takes several times as long as two
-numbers, and longer than the comparisons that found it. So where all who read a join begin with a select of
-columns by name, its tasks make only those, in the order of the select if there is only one. What is stored
-stays as it is: another run on the checkpoint may select others.
+Column pruning: if every reader of a join begins with a select of columns by name, its tasks make only those
+columns, in the order of the select if there is only one. Gathering and writing two arrays takes longer than
+the comparisons that found the pair. Stored columns do not change, because another run on the checkpoint may
+select others.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import types as T
 
 from tidegate.api.goal import Shed
-from tidegate.api.nodes import Box, Join, Node, OperatorNode, Output, Source
+from tidegate.api.nodes import Join, Node, OperatorNode, Output, Source, StatelessStep
 from tidegate.driver.compile import ports
 from tidegate.errors import FlowError
 from tidegate.model.graph import FlowGraph, FlowTraits
@@ -25,19 +23,19 @@ from tidegate.worker.runtime.layout import JoinLayout
 
 
 def selected(outputs: Sequence[Output], join: Join) -> tuple[str, ...] | None:
-    """The columns of a join that its readers select; None: all of them, or nobody knows."""
+    """The columns of a join that its readers select; None if a reader needs all, or does not say."""
     if join.where is not None:
         return None
     names: dict[str, None] = {}
     for reader in _readers(outputs, join):
-        if not isinstance(reader, Box) or reader.columns is None:
+        if not isinstance(reader, StatelessStep) or reader.columns is None:
             return None
         names |= dict.fromkeys(reader.columns)
     return tuple(names) or None
 
 
 def _readers(outputs: Sequence[Output], join: Join) -> Iterator[Output | Node]:
-    """What takes the rows of a join; the same reader may come several times."""
+    """The nodes and outputs that read a join; the same reader may occur several times."""
     waiting: list[Output | Node] = list(outputs)
     while waiting:
         reader = waiting.pop()
@@ -89,7 +87,7 @@ def sources_of(outputs: Sequence[Output]) -> list[Source]:
 
 
 def graph_of(outputs: Sequence[Output]) -> tuple[FlowGraph, dict[int, str]]:
-    """The flow by name, and by identity of a node the name of its operator.
+    """The flow graph, and the name of each operator by the identity of its node.
 
     Operators are numbered by kind, in the order in which outputs need them.
     """
@@ -100,7 +98,7 @@ def graph_of(outputs: Sequence[Output]) -> tuple[FlowGraph, dict[int, str]]:
     inputs: dict[str, tuple[str, ...]] = {}
 
     def visit(node: Node) -> str:
-        base, _ = ports.boxes_of(node)
+        base, _ = ports.steps_of(node)
         if id(base) in names:
             return names[id(base)]
         read = tuple(visit(parent) for parent in base.inputs)
@@ -130,7 +128,7 @@ def _traits(node: OperatorNode) -> FlowTraits:
 
 
 def check_estimates(graph: FlowGraph) -> None:
-    """What is estimated goes to outputs, past no operator that computes with it."""
+    """Estimates may not enter another operator."""
     reader = graph.reader_of_estimates()
     if reader is not None:
         raise FlowError(
@@ -164,11 +162,11 @@ def same_time_type(left: T.DataType, right: T.DataType) -> None:
 
 
 def joins_by_content(layouts: Sequence[JoinLayout], shed: Shed) -> tuple[str, ...]:
-    """Names of the joins whose rows may choose what they look at by what they carry.
+    """Names of the joins that may use content-aware probes: joins of sets without a key.
 
-    Sets without a key may: there a comparison can find nothing, and items tell before it is made. (What a
-    probe for equal keys costs is what it finds.) What was not looked at cannot be named later, so nothing
-    could be repaired; and what pairs are worth to the user, sets do not say.
+    There the items of a row show before a comparison whether it can match. (A probe for equal keys costs only
+    what it finds.) Not with repair, because the skipped pairs are not recorded, and not with a utility,
+    because items say nothing about it.
     """
     if shed.join != "auto" or shed.repair is not None or shed.utility is not None:
         return ()

@@ -1,7 +1,7 @@
-"""The columns of a join: what is stored of each side, and what a joined row looks like.
+"""The columns of a join: those stored of each side, and those of the joined row.
 
 Equality keys come first and once, under the left name; then the other left columns, then the right ones, with
-the suffix `_right` where names clash. Semi and anti joins show the left columns only.
+the suffix `_right` if names clash. Semi and anti joins return the left columns only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def output_columns(
     for f in visible(left):
         if f.name not in left_keys:
             columns.append((OutputColumn(f.name, _stored(f.name, node.left), None), f.dataType))
-    # As Spark resolves names: V and v clash, unless the session tells them apart.
+    # As Spark resolves names: V and v clash, unless the session is case-sensitive.
     same = str if left.sparkSession.conf.get("spark.sql.caseSensitive") == "true" else str.lower
     taken = {same(column.name) for column, _ in columns}
     for f in visible(right):
@@ -69,21 +69,21 @@ def output_columns(
     return columns
 
 
-def only_wanted(
-    columns: Sequence[tuple[OutputColumn, T.DataType]], wanted: tuple[str, ...] | None
+def pruned(
+    columns: Sequence[tuple[OutputColumn, T.DataType]], selected: tuple[str, ...] | None
 ) -> list[tuple[OutputColumn, T.DataType]]:
-    """The columns that somebody asks for by name, and what is hidden; all, if a name is not there."""
+    """The selected columns and the hidden ones; all columns if a selected name does not exist."""
     by_name = {column.name: (column, kind) for column, kind in columns}
-    if wanted is None or not set(wanted) <= set(by_name):
+    if selected is None or not set(selected) <= set(by_name):
         return list(columns)
     hidden = [name for name in by_name if name.startswith(HIDDEN)]
-    return [by_name[name] for name in (*wanted, *hidden)]
+    return [by_name[name] for name in (*selected, *hidden)]
 
 
 def with_repaired_batch(
     columns: Sequence[tuple[OutputColumn, T.DataType]],
 ) -> list[tuple[OutputColumn, T.DataType]]:
-    """The columns of a joined row, and the batch that it should have come in."""
+    """The columns of a joined row, and the batch that skipped it."""
     if any(column.name.lower() == REPAIRED for column, _ in columns):
         raise FlowError(
             f"A column {REPAIRED!r} is in the way",
@@ -99,9 +99,9 @@ def _stored(column: str, node: Node) -> str:
 
 
 def time_name(node: Node) -> str | None:
-    """The visible column that is the event time and so need not be stored a second time."""
-    base, boxes = ports.boxes_of(node)
-    if isinstance(base, Source) and all(box.kind == "filter" for box in boxes):
+    """The visible column that equals the event time, and so is not stored a second time."""
+    base, steps = ports.steps_of(node)
+    if isinstance(base, Source) and all(step.kind == "filter" for step in steps):
         return base.time
     return None
 

@@ -1,10 +1,9 @@
-"""Join keys at the Spark edge: one 64-bit code per row, and what must still be compared.
+"""Join keys in Spark: one 64-bit code per row, and the columns that must be compared besides.
 
 Equality is Spark's own: both columns are cast to the type that Spark's analyser picks for `left = right`,
 -0.0 equals 0.0, NaN equals NaN, collated strings compare by their collation key. The code is XXH64 of the
-canonical key. Over one value of at most 64 bits XXH64 is a bijection (every step of it can be undone), so
-such a code tells keys apart by itself; in every other case equal codes only nominate a pair, and the
-canonical keys are compared before it counts.
+canonical key. Over one value of at most 64 bits XXH64 is a bijection, so equal codes mean equal keys. In all
+other cases equal codes only give candidate pairs, whose canonical keys are compared.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tidegate.errors import FlowError
 _SMALL = (T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.DateType)
 _WHOLE = (*_SMALL, T.LongType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType)
 _REFUSED = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.NullType)
-#: Codes of keys. A test that wants collisions puts a worse function here.
+#: The hash of keys. Tests replace it by a worse one to get collisions.
 hash_of: Callable[..., Column] = F.xxhash64
 
 
@@ -56,7 +55,7 @@ class Keys:
 
     @property
     def exact(self) -> bool:
-        """Does the code alone tell keys apart? Where there are none, there is nothing to tell."""
+        """Whether equal codes mean equal keys; true without keys."""
         if not self.keys:
             return True
         if len(self.keys) == 2:
@@ -104,7 +103,7 @@ def match_keys(left: DataFrame, right: DataFrame, pairs: tuple[tuple[str, str], 
 
 
 def quoted(column: str) -> str:
-    """A column name that Spark takes literally, dots and all."""
+    """A column name that Spark takes literally, including dots."""
     return "`" + column.replace("`", "``") + "`"
 
 
@@ -133,7 +132,7 @@ def _common_type(
         return left
     probe = spark.createDataFrame([], T.StructType([T.StructField("l", left), T.StructField("r", right)]))
     try:
-        # Analysis alone is wanted: the type that Spark compares the two columns in.
+        # Only analysis is needed: the type in which Spark compares the two columns.
         analyzed = probe.select((F.col("l") == F.col("r")).alias("e"))._jdf.queryExecution().analyzed()
     except AnalysisException as error:
         raise FlowError(
@@ -146,7 +145,7 @@ def _common_type(
 
 
 def _collation_key(value: Column) -> Column:
-    """Bytes that are equal where the collation says so. Spark has no function for it, only an expression."""
+    """Bytes that are equal if the collation says so. Spark has an expression for it but no function."""
     jvm: Any = get_active_spark_context()._jvm
     bridge = jvm.org.apache.spark.sql.classic.ExpressionUtils
     given = bridge.expression(value._jc)
@@ -154,7 +153,7 @@ def _collation_key(value: Column) -> Column:
 
 
 def is_binary(kind: T.StringType) -> bool:
-    """Do these strings compare byte by byte?"""
+    """Whether these strings compare byte by byte."""
     return getattr(kind, "collation", "UTF8_BINARY") == "UTF8_BINARY"
 
 

@@ -1,7 +1,7 @@
-"""How rows go through a compiled flow: for planning, for receipts, and for the control of window drops.
+"""The lineage of a compiled flow, for planning, receipts and window drop.
 
-Stateless steps are left out of the network of windows: they change no times. A match is a stream of its own
-there: its rows are sifted, not dropped by window.
+The window drop network leaves out stateless steps, which change no times. A match is a source there, because
+its rows are sifted, not dropped by window.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import cast
 from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Window
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.driver.compile.compiled import Compiled
-from tidegate.driver.compile.ports import boxes_of, may_drop
+from tidegate.driver.compile.ports import may_drop, steps_of
 from tidegate.driver.frames.drop_frames import output_name
 from tidegate.errors import FlowError
 from tidegate.model.graph import Lineage, OperatorTraits, Outlet
@@ -24,7 +24,7 @@ from tidegate.window.spec import RowsSpec, WindowSpec
 
 
 def network_of(compiled: Compiled) -> Network:
-    """Every stream, operator and output, and which way rows go."""
+    """The window drop network: every stream, operator and output, and the arrows between them."""
     streams = [network.DropSourceNode(name) for name in compiled.sources]
     operators = [one.drop_node(compiled.graph.inputs[one.name]) for one in compiled.operators]
     outputs = [
@@ -82,7 +82,7 @@ def traits_of(compiled: Compiled) -> dict[str, OperatorTraits]:
 def lineage_of(
     compiled: Compiled, operators: Mapping[str, OperatorTraits], dropping: DropSettings | None = None
 ) -> Lineage:
-    """Made once, when a query starts."""
+    """The lineage that receipts are computed from; made once, when a query starts."""
     return Lineage(
         streams=tuple(compiled.sources),
         readers=tuple(
@@ -100,18 +100,18 @@ def lineage_of(
 
 
 def emits_every_row(node: Node) -> bool:
-    """Does an output of this node write just the rows that its operator, or its stream, gave out?"""
-    base, steps = boxes_of(node)
+    """Whether an output of this node writes exactly the rows that its operator or stream emitted."""
+    base, steps = steps_of(node)
     filtered = isinstance(base, OperatorNode) and base.filters_behind
     return not filtered and not may_drop(steps)
 
 
 def _source(compiled: Compiled, node: Node) -> tuple[str, bool]:
-    """Where the rows of a node come from, and whether they come without a stateless step in between."""
-    return compiled.feeding(node), not boxes_of(node)[1]
+    """The origin of the rows of a node, and whether no stateless step lies between."""
+    return compiled.feeding(node), not steps_of(node)[1]
 
 
 def _outlet(compiled: Compiled, output: Output) -> Outlet:
-    base, _ = boxes_of(output.node)
+    base, _ = steps_of(output.node)
     takes = base.kind if isinstance(base, Refused) else "rows"
     return Outlet(output.name, compiled.feeding(output.node), takes, emits_every_row(output.node))

@@ -1,7 +1,7 @@
-"""Columns as coordinates: which columns queries can name, and how their values become numbers.
+"""Columns as coordinates: which columns range queries can use, and how their values become numbers.
 
-From a Spark type to the kind of an axis, when a query starts, and from a Spark column to its coordinate, in
-front of the tasks, where the sifter decides. The tasks do the same with Arrow columns (`coordinates.py`).
+When a query starts, Spark types become kinds of axes. In a batch, Spark columns become coordinates for the
+sifter; tasks do the same with Arrow columns (`worker/match/coordinates.py`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tidegate.sift.queries.axes import Axis
 from tidegate.worker.runtime.layout import QUERY_ID, REPORT, TIME
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-#: Decimals with more digits would meet as doubles where they differ.
+#: Different decimals with more digits could be equal as doubles.
 _DIGITS_EXACT = 15
 
 
 def kinds_of(schema: T.StructType) -> dict[str, str]:
-    """The columns with the kind of axis that each becomes; its type, which is none, where queries cannot."""
+    """The kind of axis of each column; the name of its type if queries cannot use it."""
     return {field.name: _kind(field.dataType) or field.dataType.simpleString() for field in schema.fields}
 
 
@@ -39,7 +39,7 @@ def _kind(kind: T.DataType) -> str | None:
 
 
 def check_mark(node: Match, frame: DataFrame) -> None:
-    """Where sources sift: the column in which they mark samples must come with the rows."""
+    """If sources sift, the column in which they mark samples must exist."""
     if node.mark is not None and (
         node.mark not in frame.columns or not isinstance(frame.schema[node.mark].dataType, T.BooleanType)
     ):
@@ -51,7 +51,7 @@ def check_mark(node: Match, frame: DataFrame) -> None:
 
 
 def match_schema(frame: DataFrame, timed: bool) -> T.StructType:
-    """What a match returns: the columns of the row, the query, perhaps the time, and a report at the end."""
+    """The columns of the row, the query, the time if needed, and the report last."""
     fields = [T.StructField(field.name, field.dataType, True) for field in visible(frame)]
     if any(field.name.lower() == QUERY_ID for field in fields):
         raise FlowError(
@@ -66,7 +66,7 @@ def match_schema(frame: DataFrame, timed: bool) -> T.StructType:
 
 
 def coordinate_sql(axis: Axis) -> str:
-    """The same in Spark's SQL; null where there is none. Strings are quoted by `hex`, whatever they hold."""
+    """The coordinate in Spark SQL; null if there is none. Strings are quoted by `hex`."""
     column = quoted(axis.column)
     if axis.kind != "category":
         return f"cast({column} as double)"

@@ -1,13 +1,12 @@
-"""Ports: where rows enter the engine. Stateless boxes stay in Catalyst, in front of the port.
+"""Ports, where rows enter the engine, and lanes, the typed columns that all ports of a query share.
 
-Each source becomes a frame with a usable event time beside its columns; each port projects the stream that
-feeds it onto the shared row layout (`layout.py`); the union of all ports, with a heartbeat that makes a
-batch come even when nothing arrived, is the one input of the query, so it has one offset log.
+Each source becomes a frame with a usable event time beside its columns. Spark runs the stateless steps in
+front of a port, and the port projects the result onto the shared row layout (`worker/runtime/layout.py`). The
+union of all ports is the one input of the query, so there is one offset log. A heartbeat in it triggers
+batches even when no row arrives.
 
-Time is read before any box. Where no box in front of a port can drop rows, the join tasks themselves count
-rows and find the newest time, at no cost. Otherwise Spark's observed metrics count in front of the boxes.
-
-Lanes: typed columns that all ports of a query share, so that one narrow row layout carries every stream.
+Time is read before any stateless step. If no step in front of a port can drop rows, tasks count rows and find
+the newest time at no cost. Otherwise Spark's observed metrics count in front of the steps.
 
 Two streams with three bigint columns each need three bigint lanes, not six nullable columns: half the bytes
 in the shuffle and on the way into Python.
@@ -24,8 +23,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Box, Node, Source
-from tidegate.driver.compile.expression_checks import understood
+from tidegate.api.nodes import Node, Source, StatelessStep
+from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.driver.compile.keys import quoted
 from tidegate.errors import FlowError
 from tidegate.model.times import BEGINNING_US
@@ -33,7 +32,7 @@ from tidegate.worker.runtime.layout import CODE, TAG, TIME
 
 
 class Lanes:
-    """Hands out lanes; the same type and occurrence always gets the same one."""
+    """Assigns lanes; the n-th column of a type always gets the same lane."""
 
     def __init__(self) -> None:
         self._types: dict[str, T.DataType] = {}
@@ -66,7 +65,7 @@ HEARTBEAT = -1
 
 @dataclass(frozen=True)
 class Port:
-    """One way into the engine."""
+    """One entry of rows into the engine."""
 
     tag: int
     stream: str | None
@@ -75,10 +74,10 @@ class Port:
 
 
 def timed(source: Source, by_spark: bool) -> DataFrame:
-    """The source with its event time in microseconds; BEGINNING_US where it cannot be used.
+    """The source with its event time in microseconds; BEGINNING_US if it cannot be used.
 
-    `by_spark`: times too far ahead of the clock are found here. It is better left to the join tasks: Spark
-    writes its clock into the code that it compiles, so each batch costs a compilation and runs cold code.
+    `by_spark`: times too far ahead of the clock are rejected here. Tasks do it at less cost: Spark compiles
+    its clock into the code, so each batch costs a compilation and runs cold code.
     """
     kind = source.frame.schema[source.time].dataType
     column = F.col(quoted(source.time))
@@ -100,7 +99,7 @@ def timed(source: Source, by_spark: bool) -> DataFrame:
 
 
 def watched(source: Source, observation: Observation | str, by_spark: bool) -> DataFrame:
-    """The source, counted in front of its boxes; `by_spark` as in `timed`."""
+    """The source, counted in front of its steps; `by_spark` as in `timed`."""
     frame = timed(source, by_spark)
     usable = F.col(TIME) != F.lit(BEGINNING_US)
     return frame.observe(
@@ -116,23 +115,23 @@ def counted(frame: DataFrame, observation: Observation | str) -> DataFrame:
     return frame.observe(observation, F.count(F.lit(1)).alias("rows"))
 
 
-def boxes_of(node: Node) -> tuple[Node, list[Box]]:
-    """The node that boxes were put on, and the boxes in the order they apply."""
-    boxes: list[Box] = []
-    while isinstance(node, Box):
-        boxes.append(node)
+def steps_of(node: Node) -> tuple[Node, list[StatelessStep]]:
+    """The node below all stateless steps, and the steps in the order in which they apply."""
+    steps: list[StatelessStep] = []
+    while isinstance(node, StatelessStep):
+        steps.append(node)
         node = node.parent
-    return node, boxes[::-1]
+    return node, steps[::-1]
 
 
-def apply_boxes(frame: DataFrame, boxes: Sequence[Box], what: str, timed: bool = True) -> DataFrame:
-    """Apply stateless boxes; the hidden time, where there is one, must come out at the other end."""
-    for box in boxes:
-        with understood(f"Spark does not understand a {box.kind} of {what}"):
-            frame = box.apply(frame)
+def apply_steps(frame: DataFrame, steps: Sequence[StatelessStep], what: str, timed: bool = True) -> DataFrame:
+    """Apply stateless steps; they must keep the hidden time if there is one."""
+    for step in steps:
+        with spark_errors_as(f"Spark does not understand a {step.kind} of {what}"):
+            frame = step.apply(frame)
         if not isinstance(frame, DataFrame):
             raise FlowError(
-                f"A {box.kind} of {what} returns no data frame",
+                f"A {step.kind} of {what} returns no data frame",
                 got=type(frame).__name__,
                 do="Let the function return what it made of the data frame that it was given",
             )
@@ -146,9 +145,9 @@ def apply_boxes(frame: DataFrame, boxes: Sequence[Box], what: str, timed: bool =
     return frame
 
 
-def may_drop(boxes: Sequence[Box]) -> bool:
-    """Can any of these boxes drop or multiply rows?"""
-    return any(box.kind not in ("select", "with_column") for box in boxes)
+def may_drop(steps: Sequence[StatelessStep]) -> bool:
+    """Whether any of these steps can drop or multiply rows."""
+    return any(step.kind not in ("select", "with_column") for step in steps)
 
 
 def project(
@@ -156,7 +155,7 @@ def project(
 ) -> DataFrame:
     """The rows of a frame in the shared layout."""
     given = dict(zip(port.lanes, values, strict=True))
-    # A null key has no code; any number that spreads such rows over instances will do.
+    # A null key has no code; any number that spreads such rows over instances is valid.
     spread = F.when(keyless, F.xxhash64(F.col(TIME))).otherwise(code)
     tag = F.when(keyless, F.lit(port.tag + 1)).otherwise(F.lit(port.tag))
     return frame.select(

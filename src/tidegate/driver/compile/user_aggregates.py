@@ -1,4 +1,4 @@
-"""User-defined aggregates, checked when a query starts: types, the first state, the way to the workers."""
+"""Checks user-defined aggregates when a query starts: types, initial state, serialisability."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 from tidegate.api.user_aggregates import UserAggregate
-from tidegate.driver.compile.expression_checks import check_sendable
+from tidegate.driver.compile.expression_checks import check_serialisable
 from tidegate.driver.compile.join_columns import arrow_schema
 from tidegate.errors import FlowError
 from tidegate.window.aggregate.udaf import Udaf
@@ -15,7 +15,7 @@ from tidegate.worker.runtime.layout import UdafLayout
 
 
 def udaf_layout(name: str, given: UserAggregate) -> tuple[UdafLayout, T.DataType]:
-    """What tasks need to know of an aggregate, and the type of its result."""
+    """The layout of an aggregate for tasks, and the type of its result."""
     state = _typed(name, "state", given.state)
     if not isinstance(state, T.StructType):
         raise FlowError(
@@ -27,7 +27,7 @@ def udaf_layout(name: str, given: UserAggregate) -> tuple[UdafLayout, T.DataType
     layout = UdafLayout(udaf, arrow_schema(state, f"the state of {name}"), state.simpleString())
     _check_first_state(layout, given.state)
     for role, function in given.functions.items():
-        check_sendable(f"Aggregate {name!r}: {role}", function)
+        check_serialisable(f"Aggregate {name!r}: {role}", function)
     return layout, _typed(name, "returns", given.returns)
 
 
@@ -43,7 +43,7 @@ def _typed(name: str, what: str, text: str) -> T.DataType:
 
 
 def _check_first_state(layout: UdafLayout, declared: str) -> None:
-    """That of no rows shows early whether states are what was declared."""
+    """The initial state must have the declared types."""
     first, schema = layout.udaf.init(), pa.ipc.read_schema(pa.py_buffer(layout.state))
     try:
         for value, field in zip(first, schema, strict=True):

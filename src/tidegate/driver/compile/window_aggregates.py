@@ -1,8 +1,8 @@
-"""The aggregates of a window, taken apart into the partials of `window/aggregate/aggregates.py`.
+"""Decomposes the aggregates of a window into the partials of `window/aggregate/aggregates.py`.
 
-The arguments of aggregates may be any expression: each becomes a hidden column in front of the aggregation,
-which partials name in SQL. Equal arguments are one column, and equal partials one partial: `avg` and `count`
-of the same column count it once.
+Each argument of an aggregate becomes a hidden column in front of the aggregation, which the SQL of partials
+reads. Equal arguments share a column and equal partials are computed once: `avg` and `count` of the same
+column count it once.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pyspark.sql import types as T
 from tidegate.api.streams import HIDDEN
 from tidegate.api.user_aggregates import UserAggregate
 from tidegate.driver.compile.aggregate_calls import ConstantArgument, analysed, called, columns_in, constant
-from tidegate.driver.compile.expression_checks import understood
+from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.user_aggregates import udaf_layout
-from tidegate.driver.sql_text import told_apart
+from tidegate.driver.sql_text import distinguished
 from tidegate.errors import FlowError
 from tidegate.window.aggregate.aggregates import (
     CONSTANTS,
@@ -37,7 +37,7 @@ from tidegate.window.aggregate.sketches import hll_size, kll_size
 from tidegate.window.estimate.estimates import estimated
 from tidegate.worker.runtime.layout import TIME, WEIGHT, UdafLayout, WindowResult
 
-#: Families of types, as the catalogue names them. Kernels compare values by rank: nested ones have none.
+#: Families of types in the catalogue. Kernels compare values by rank, which nested values do not have.
 _FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {
     "any": (T.DataType,),
     "numeric": (T.NumericType,),
@@ -45,9 +45,9 @@ _FAMILIES: dict[str, tuple[type[T.DataType], ...]] = {
     "boolean": (T.BooleanType,),
     "orderable": (T.AtomicType, T.NullType),
 }
-#: Parts that are as large as the rows they are made of: nothing is saved by making them before the shuffle.
+#: Parts as large as their rows: computing them before the shuffle saves nothing.
 _ROWS = (Merge.CONCAT, Merge.ROWS, Merge.STATES)
-#: Tells the second hash of a value from the first.
+#: Distinguishes the second hash of a value from the first.
 _SALT = 977
 #: Hidden columns and their types.
 _Typed = Sequence[tuple[str, T.DataType]]
@@ -55,16 +55,16 @@ _Typed = Sequence[tuple[str, T.DataType]]
 
 @dataclass
 class PartialAggregates:
-    """All aggregates of a window, taken apart."""
+    """All aggregates of a window as partials."""
 
-    #: Hidden argument columns, in front of the aggregation; and what each of them is, in Spark's words.
+    #: Hidden argument columns in front of the aggregation, and the Spark expression of each.
     arguments: list[tuple[str, Column]] = field(default_factory=list)
     described: list[str] = field(default_factory=list)
-    #: Columns of the stream that the arguments are made of.
+    #: Columns of the stream that the arguments read.
     reads: set[str] = field(default_factory=set)
     #: Partial columns: name and SQL over the arguments.
     partials: list[tuple[str, str]] = field(default_factory=list)
-    #: The same partials of a single row, where there are any.
+    #: The same partials of a single row, if there are any.
     of_rows: list[tuple[str, str]] = field(default_factory=list)
     #: Types of the partial columns.
     types: dict[str, T.DataType] = field(default_factory=dict)
@@ -75,12 +75,12 @@ class PartialAggregates:
 
     @property
     def may_go_by_row(self) -> bool:
-        """Is there every partial of a single row? Of sketches there is none."""
+        """Whether every partial exists for a single row; sketches do not."""
         return len(self.of_rows) == len(self.partials)
 
     @property
     def carried(self) -> dict[str, str | int]:
-        """Of single rows, by partial: the first column that is the same, or the number that it always is."""
+        """For single rows, by partial: the first column that equals it, or its constant value."""
         first: dict[tuple[str, str], str] = {}
         carried: dict[str, str | int] = {}
         for name, text in self.of_rows:
@@ -90,7 +90,7 @@ class PartialAggregates:
 
     @property
     def sketched(self) -> list[str]:
-        """Results that are made of sketches."""
+        """Results that are computed from sketches."""
         sketches = {names[0] for part, names in self.parts if not part.row}
         return [result.name for result, _ in self.results if result.columns[0] in sketches]
 
@@ -116,12 +116,12 @@ def taken_apart(
 class _Taking:
     def __init__(self, frame: DataFrame, approximate: bool) -> None:
         self._frame, self._approximate, self.taken = frame, approximate, PartialAggregates()
-        #: Arguments as Java's expressions, with their types; partial columns by their texts.
+        #: Arguments as Java expressions with their types; partial columns by their SQL.
         self._arguments: list[tuple[Any, T.DataType]] = []
         self._partials: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def add(self, name: str, given: Any) -> None:
-        """An aggregate of the catalogue."""
+        """Add an aggregate of the catalogue."""
         function, columns = called(self._frame, name, given)
         taken = _known(name, function, len(columns))
         arguments = [self._argument(name, column) for column in columns[: taken.arguments]]
@@ -142,23 +142,23 @@ class _Taking:
         self.taken.results.append((result, T.ArrayType(kind) if percentages.many else kind))
 
     def add_users(self, name: str, given: UserAggregate) -> None:
-        """A user-defined one."""
+        """Add a user-defined aggregate."""
         layout, kind = udaf_layout(name, given)
         columns = [F.col(quoted(one)) if isinstance(one, str) else one for one in given.columns]
         arguments = [self._argument(name, column) for column in columns]
         part = users_part(len(arguments), merged=given.merge is not None)
-        # Rows that are kept serve any number of aggregates; states are those of one.
+        # Stored rows serve any number of aggregates; states belong to one.
         shared = given.merge is None
         names = self._part(part, arguments) if shared else self._new_part(part, *self._texts(part, arguments))
         self.taken.udafs[name] = layout
         self.taken.results.append((WindowResult(name, "users", names), kind))
 
     def resolve(self) -> None:
-        """The types of partial columns, which Spark's analyser knows."""
+        """Get the types of partial columns from Spark's analyser."""
         taken = self.taken
         arguments = [column.alias(name) for name, column in taken.arguments]
         given_to = self._frame.select(TIME, F.lit(1.0).alias(WEIGHT), *arguments)
-        with understood(
+        with spark_errors_as(
             "Spark cannot compute the aggregates of a window", do="Cast the arguments, or take fields of them"
         ):
             added_up = given_to.groupBy(WEIGHT).agg(
@@ -167,7 +167,7 @@ class _Taking:
         taken.types = {field.name: field.dataType for field in added_up.schema.fields}
 
     def _argument(self, name: str, column: Any) -> tuple[str, T.DataType]:
-        """The hidden column of an argument: a new one, or that of an equal argument."""
+        """The hidden column of an argument; equal arguments share one."""
         if not isinstance(column, Column):
             raise FlowError(f"Aggregate {name!r}: columns are names or Spark's expressions", got=repr(column))
         expression, kind = analysed(self._frame, name, column)
@@ -186,7 +186,7 @@ class _Taking:
         return not self._arguments[names.index(hidden)][0].nullable()
 
     def _part(self, part: AggregatePart, arguments: _Typed, size: int = 0) -> tuple[str, ...]:
-        """The columns of a part: new ones, or those of an equal part."""
+        """The columns of a part; equal parts share them."""
         panes, rows = self._texts(part, arguments, size)
         return self._partials.get((part.merge, *panes)) or self._new_part(part, panes, rows)
 
@@ -205,7 +205,7 @@ class _Taking:
     def _texts(
         self, part: AggregatePart, arguments: _Typed, size: int = 0
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        hidden, hashed = [name for name, _ in arguments], told_apart(arguments)
+        hidden, hashed = [name for name, _ in arguments], distinguished(arguments)
         known = {
             "time": TIME,
             "tie": f"xxhash64({hashed})",
@@ -218,13 +218,13 @@ class _Taking:
 
 
 def _known(name: str, function: str, given: int) -> Aggregate:
-    """The aggregate of the catalogue, which takes so many arguments and constants."""
+    """The aggregate of the catalogue, checked for its number of arguments."""
     try:
         found = aggregate(function)
     except FlowError as error:
         raise FlowError(f"Aggregate {name!r}: {error}") from None
     most = found.arguments + len(found.constants)
-    # A quantile without its rank means nothing; other constants have a default.
+    # A quantile needs its rank; other constants have a default.
     least = found.arguments + ("percentage" in found.constants)
     if not least <= given <= most:
         takes = f"{least}" if least == most else f"{least} to {most}"
@@ -240,7 +240,7 @@ def _estimated(name: str, found: Aggregate) -> Aggregate:
 
 
 def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> None:
-    """Arguments have types that the parts of the aggregate can be merged of."""
+    """The arguments must have types that the parts of the aggregate support."""
     if not all(isinstance(one, _FAMILIES[found.accepts]) for one in types):
         raise FlowError(
             f"Aggregate {name!r}: {found.name} does not take this type",
@@ -251,14 +251,14 @@ def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> Non
 
 
 def _result_kind(found: Aggregate, argument: T.DataType) -> T.DataType:
-    """The type of the result. Names of fields do not survive the way through text, so types stay types."""
+    """The type of the result. It is never converted to text, which would lose names of fields."""
     if found.result in ("same", "array"):
         return argument if found.result == "same" else T.ArrayType(argument)
     return T._parse_datatype_string(result_type(found, argument.simpleString()))
 
 
 def _sizes(name: str, constants: Mapping[str, ConstantArgument]) -> dict[Merge, int]:
-    """How large sketches must be for what was asked."""
+    """The sizes of sketches for the requested accuracy."""
     asked = constants["percentage"].values if "percentage" in constants else ()
     if not all(0 <= one <= 1 for one in asked):
         raise FlowError(

@@ -1,4 +1,4 @@
-"""The columns of a window aggregate: what it may group by, what comes out, what a checkpoint holds it to."""
+"""The columns of a window aggregate: grouping columns, output schema, fingerprint for the checkpoint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLAIN = (T.IntegralType, T.BooleanType, T.DateType, T.TimestampType, T.Timestam
 
 
 def check_by(node: Window, frame: DataFrame) -> None:
-    """Groups are told apart by columns that are there."""
+    """The grouping columns must exist and be hashable."""
     known = [field.name for field in visible(frame)]
     missing = [name for name in node.by if name not in known]
     if missing:
@@ -35,13 +35,13 @@ def check_by(node: Window, frame: DataFrame) -> None:
         raise FlowError(
             f"{which} cannot group by columns of this type",
             got=", ".join(f"{name}: {frame.schema[name].dataType.simpleString()}" for name in unclear),
-            why="Groups are told apart by a hash, and equal values of this type may have different ones",
+            why="Groups are distinguished by a hash, and equal values of this type may have different ones",
             do="Group by a part of it, or by a string or number made of it with with_column",
         )
 
 
 def check_rows(node: Window, taken: PartialAggregates) -> None:
-    """Windows of rows are made of single rows, so there must be every partial of such."""
+    """Windows of rows are computed from single rows, so every partial must exist for a single row."""
     if node.spec.counts_rows and not taken.may_go_by_row:
         raise FlowError(
             "Windows of rows cannot have approximate aggregates",
@@ -52,23 +52,20 @@ def check_rows(node: Window, taken: PartialAggregates) -> None:
 
 
 def columns_read(node: Window, taken: PartialAggregates) -> set[str] | None:
-    """Columns of its rows that a window looks at; None: all.
-
-    Rows that are chosen or put in order by a hash of the row are looked at as a whole.
-    """
+    """Columns that a window reads; None: all, because sampling and row order hash the whole row."""
     if node.approximate or node.spec.counts_rows:
         return None
     return {*node.by, *taken.reads}
 
 
 def plain_keys(node: Window, frame: DataFrame) -> bool:
-    """No floats, whose zeros and NaNs come in several forms, no collations, nothing nested."""
+    """Whether keys have no floats (several forms of zero and NaN), no collations and nothing nested."""
     kinds = [frame.schema[name].dataType for name in node.by]
     return all(isinstance(kind, _PLAIN) or (type(kind) is T.StringType and is_binary(kind)) for kind in kinds)
 
 
 def _equal_where_hashes_are(kind: T.DataType, inside: bool = False) -> bool:
-    """Not so: maps, whose entries come in any order, strings with a collation, zeros inside of others."""
+    """False for maps (entries have no order), collated strings, and floats inside other types."""
     if isinstance(kind, T.ArrayType):
         return _equal_where_hashes_are(kind.elementType, True)
     if isinstance(kind, T.StructType):
@@ -83,7 +80,7 @@ def _equal_where_hashes_are(kind: T.DataType, inside: bool = False) -> bool:
 def window_schema(
     node: Window, frame: DataFrame, taken: PartialAggregates, time_type: T.DataType, timed: bool
 ) -> T.StructType:
-    """Start and end of the window, the key, the aggregates, perhaps the time, and a report at the end."""
+    """Start and end of the window, the key, the aggregates, the time if needed, and the report last."""
     fields = [T.StructField(START, time_type), T.StructField(END, time_type)]
     fields += [T.StructField(name, frame.schema[name].dataType) for name in node.by]
     for result, kind in taken.results:
@@ -96,14 +93,14 @@ def window_schema(
 
 
 def bound_type(kind: T.DataType) -> T.DataType:
-    """The ends of an interval are real; what is no number has an interval only where it is exact."""
+    """The type of interval bounds: double for numbers; other values have bounds only if exact."""
     return T.DoubleType() if isinstance(kind, T.NumericType) else kind
 
 
 def window_fingerprint(
     layout: WindowLayout, taken: PartialAggregates, schema: T.StructType
 ) -> dict[str, Any]:
-    """What must not change between two runs on one checkpoint: stored partials depend on it."""
+    """What must not change between two runs on one checkpoint, because stored partials depend on it."""
     return {
         **asdict(layout.spec),
         "stream": layout.stream,

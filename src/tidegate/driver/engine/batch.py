@@ -1,4 +1,4 @@
-"""One batch while it runs: what it was asked for, what its passes reported, what it leaves behind."""
+"""The values of one running batch: its plan, the reports of its passes, its manifest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Timings:
 
 @dataclass
 class BatchDone:
-    """Grows with the passes of a batch."""
+    """A batch after the passes that have run so far."""
 
     plan: Plan
     before: Manifest
@@ -39,16 +39,16 @@ class BatchDone:
     reports: list[TaskReport]
     settled: list[TaskReport]
     matched: list[MatchReport]
-    #: By stream: what Spark observed in front of the boxes, and the same as matches judged it.
+    #: By stream: what Spark observed in front of the steps, and the same corrected by the matches.
     raw: Mapping[str, Observed]
     seen: dict[str, Observed]
-    #: Rows that came to matches.
+    #: Rows that entered matches.
     entered: Entered
-    #: By stream that no join or window counts: late rows.
+    #: Late rows by stream, for streams that no join or window counts.
     late: dict[str, int]
-    #: What the pairs of joins are worth, where the user says so.
+    #: The utility of the pairs of joins, if the user gave one.
     worth: Worth = field(default_factory=dict)
-    #: By stream: what the batch took of its source.
+    #: By stream: what the batch took from its source.
     taken: dict[str, TakenRows] = field(default_factory=dict)
 
     @property

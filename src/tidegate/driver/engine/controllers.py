@@ -1,9 +1,9 @@
-"""The controllers of a running query, asked twice a batch: for its plan, and for what is learnt from it.
+"""The controllers of a running query, called twice per batch: to plan it and to learn from it.
 
     manifest b-1 ─▶ plan ─▶ [ batch b runs ] ─▶ learn ─▶ manifest b, telemetry, receipt
 
-Every decision is made in `control/` from the manifest alone; here each controller gets what it asks for, and
-what they say becomes one plan, one manifest, one progress record and one receipt.
+Every decision is made in `control/` from the manifest alone. This module passes each controller its inputs
+and combines the results into one plan, one manifest, one progress record and one receipt.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan
 from tidegate.model.skip_plan import Skipping
-from tidegate.observe.balance_metrics import balance_told
+from tidegate.observe.balance_metrics import balance_metrics
 from tidegate.observe.progress import Progress, shed_of
-from tidegate.observe.shed_metrics import debts_told, sift_told
+from tidegate.observe.shed_metrics import debt_metrics, sift_metrics
 from tidegate.route.key_counts import SideSeen
 from tidegate.route.load import Load
 
 
 @dataclass(frozen=True)
 class Moment:
-    """When a batch is planned: by the clock, and in the life of the query."""
+    """When a batch is planned: by the clock, and relative to the start of the run."""
 
     now_us: int
-    #: Since when this run is there to see rows come.
+    #: When this run began to read rows.
     awake_us: int
-    #: Nothing will follow: all that waits comes out.
+    #: No batch follows: all waiting rows are emitted.
     flush: bool
-    #: The workers are not warm yet: how long things take says little.
+    #: The workers are cold, so durations are not representative.
     cold: bool
 
 
 class Controllers:
-    """Of one query, for the life of a run."""
+    """The controllers of one query, for the life of a run."""
 
     def __init__(self, compiled: Compiled, settings: Settings, operators: Mapping[str, OperatorTraits]):
         self.settings, self._operators = settings, dict(operators)
@@ -62,17 +62,17 @@ class Controllers:
         self.dropping = Dropping(settings.dropping)
         self.estimating = Estimating(settings.estimating)
         self._lineage = lineage_of(compiled, self._operators, settings.dropping)
-        #: Windows that may take rows as they are, and those whose partials are as large as rows.
+        #: Windows that may skip partial aggregation, and those whose partials are as large as rows.
         self._plain_windows = [window.name for window in compiled.windows if window.plain]
         self._row_windows = [w.name for w in compiled.windows if w.taken.keeps_rows]
-        #: How many instances the next batch is to have, and what those of the last one did.
+        #: The number of instances of the next batch, and the loads of the last one.
         self.instances = settings.instances
         self._loads: dict[str, tuple[Load, ...]] | None = None
-        #: Do tasks tell which keys make their work?
+        #: Whether tasks report the load of keys.
         self.watching = settings.balance.moves
-        #: By join: how far apart the times of a pair may lie.
+        #: By join: the largest time difference of a pair.
         self._withins = {join.name: join.layout.within for join in compiled.joins}
-        #: The query is about to stop: the next batch pays all that is owed.
+        #: The query is about to stop: the next batch repairs all debts.
         self.closing = False
 
     def plan(
@@ -83,7 +83,7 @@ class Controllers:
         times: Timings,
         seen: Mapping[str, tuple[SideSeen, SideSeen]],
     ) -> Plan:
-        """What the batch after this manifest does; `seen`: its keys, of joins that hold no rows yet."""
+        """The plan of the batch after this manifest; `seen`: its key counts, for joins without state."""
         balance = self.settings.balance
         ahead = {
             name: loads_ahead(sides, self._withins[name], balance.groups(name))
@@ -116,7 +116,7 @@ class Controllers:
         return planning.next_plan(batch, manifest, self._operators, moment.now_us, decided)
 
     def _skipping(self, manifest: Manifest, moment: Moment) -> dict[str, Skipping]:
-        """What joins leave out; no row is stale before the workers are warm."""
+        """What joins skip; no row is stale while the workers are cold."""
         goal = self.settings.goal
         if goal is None or goal.overload is None:
             return {}
@@ -127,7 +127,7 @@ class Controllers:
     def _repairing(
         self, manifest: Manifest, skipping: Mapping[str, Skipping], last: bool, cold: bool
     ) -> RepairPlan:
-        """What the plan says about debts; `last`: there may be no other batch to repair them."""
+        """The plan of repair; `last`: there may be no later batch to repair debts."""
         settings = self.settings.repair
         if settings is None:
             return RepairPlan()
@@ -136,7 +136,7 @@ class Controllers:
         return RepairPlan(settings.bytes_max, repairs, repair_all)
 
     def learn(self, done: BatchDone, busy_seconds: float, cold: bool, times: Timings) -> None:
-        """What all of them know after a batch goes into its manifest; `busy_seconds` without owed work."""
+        """Put what all controllers learn from a batch into its manifest; `busy_seconds` excludes repair."""
         ran = Ran(done.settled, done.matched, done.entered.rows, busy_seconds, cold, done.worth, done.taken)
         done.after = replace(done.after, control=self._balanced(done, times))
         if self.settings.goal is not None:
@@ -154,25 +154,25 @@ class Controllers:
         )
 
     def _kept(self, done: BatchDone, ran: Ran, times: Timings) -> dict[str, Any]:
-        """What is learnt for the goal, and about owed work."""
-        goal, owed = self.settings.goal, self.settings.repair
+        """What is learnt for the goal and for repair."""
+        goal, repairs = self.settings.goal, self.settings.repair
         assert goal is not None
         with times.timed("goal"):
             learnt = goal_loop.learn(goal, done.before, done.plan, ran, done.after, self._operators)
-            if owed is not None:
+            if repairs is not None:
                 learnt[repair.CONTROL] = repair.learn(
-                    owed, done.before, done.plan, ran.reports, ran.busy_seconds, ran.cold
+                    repairs, done.before, done.plan, ran.reports, ran.busy_seconds, ran.cold
                 )
         return learnt
 
     def _balanced(self, done: BatchDone, times: Timings) -> dict[str, Any]:
-        """Where rows should lie from the next batch on."""
+        """The balance from the next batch on."""
         settings = self.settings.balance
         self._loads = balancing.measured(settings, done.settled, done.after)
         count, asked = balancing.scaled(settings, self._loads, done.before.control.get(balancing.SCALE, {}))
         if count is not None:
             self.instances = count
-        # What was not watched says too little to decide by; what is uneven is watched from now on.
+        # Decisions need key loads, which tasks report only while watching; imbalance turns watching on.
         learnt: Any = done.plan.balance
         if self.watching:
             with times.timed("balance"):
@@ -181,40 +181,40 @@ class Controllers:
         return {balancing.CONTROL: learnt, balancing.SCALE: asked}
 
     def tell(self, done: BatchDone, progress: Progress) -> None:
-        """What controllers did and decided, for people."""
+        """Add the metrics of the controllers to the progress of a batch."""
         plan, after = done.plan, done.after
         progress["shed"] = shed_of(plan, done.settled)
-        progress["balance"] = balance_told(done.before, plan, done.reports)
+        progress["balance"] = balance_metrics(done.before, plan, done.reports)
         repairs = plan.repair.bytes_max is not None or after.written_off
-        progress["debts"] = debts_told(plan, after, done.settled, self._operators) if repairs else {}
+        progress["debts"] = debt_metrics(plan, after, done.settled, self._operators) if repairs else {}
         progress["settled"] = self._is_settled(plan, after)
         progress["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
-        progress["sift"] = sift_told(plan, done.matched, done.entered.rows, after)
-        progress["windows"] = self.dropping.told(plan, done.before, after)
-        progress["estimates"] = self.estimating.told(plan, done.settled, done.before, after)
+        progress["sift"] = sift_metrics(plan, done.matched, done.entered.rows, after)
+        progress["windows"] = self.dropping.metrics(plan, done.before, after)
+        progress["estimates"] = self.estimating.metrics(plan, done.settled, done.before, after)
 
     def receipt(self, done: BatchDone) -> dict[str, Any]:
-        """What came of every row; what it remembers for the next one goes into the manifest."""
+        """The receipt of a batch; its state for the next one goes into the manifest."""
         missing = self.dropping.missing(done.plan, done.before, done.after)
         estimated = self.estimating.estimated(done.plan, done.before, done.after)
         rows = counted(done.raw, done.entered, done.late)
-        told = BatchOutcome(
+        outcome = BatchOutcome(
             done.plan, done.before, done.after, done.settled, done.matched, rows, missing, estimated
         )
-        receipt, gaps_us = receipt_of(self._lineage, told)
+        receipt, gaps_us = receipt_of(self._lineage, outcome)
         self._remember(done, {completeness.CONTROL: gaps_us})
         return receipt
 
-    def ordinary_seconds(self, done: BatchDone, seconds: float, paying: float) -> float:
-        """How long a batch has taken, less what it made up for; `paying`: in a pass of its own."""
+    def ordinary_seconds(self, done: BatchDone, seconds: float, repair_seconds: float) -> float:
+        """The duration of a batch without repair; `repair_seconds`: of repair in a pass of its own."""
         if self.settings.repair is None:
             return seconds
         if done.plan.repair.repair_all:
-            return seconds - paying
+            return seconds - repair_seconds
         return seconds - repair.repair_seconds(done.settled, self.settings.repair.parallelism)
 
     def _is_settled(self, plan: Plan, after: Manifest) -> bool:
-        """False: the next batch, even one without rows, will set waiting rows free, or pay what is owed."""
+        """False if a next batch without rows would still emit waiting rows or repair debts."""
         repairs = self.settings.repair is not None and self.settings.repair.when == WHEN_IDLE
         if repairs and after.debts:
             return False

@@ -1,16 +1,16 @@
-"""The engine: one micro-batch, one pass, one barrier. The steps of a batch are numbered here and in the code.
+"""The engine runs one micro-batch at a time. The steps of a batch are numbered here and in the code.
 
-    1  the batch is done already (its manifest stands): return
-    2  the plan: read it (a replay) or decide and write it, before anything runs; for the first rows of a
-       stream their keys are counted before
-    3  data frames for all operators, under the plan
-    4  one action: kernels run, state files are written, output is materialised, reports come back
-    5  more passes, where the plan asks for them: rows that the moved watermark sets free, work that is owed
+    1  if the manifest of the batch exists, the batch is done: return
+    2  read the plan (a replay), or decide and write it before anything runs; for the first rows of a stream
+       after an initial skew scan
+    3  build data frames for all operators under the plan
+    4  one action: kernels run, state files are written, output is materialised, reports are collected
+    5  more passes if the plan asks for them: rows released by the new watermark, repair
     6  sinks read the materialised output
-    7  telemetry, the receipt, then the manifest: from here on the batch is done
+    7  telemetry, the receipt, then the manifest, which commits the batch
 
 A crash before 7 leaves manifest b-1: the batch runs again under the same plan and gives the same rows. A
-crash after 7 leaves manifest b: Spark asks once more, and step 1 says no.
+crash after 7 leaves manifest b: Spark runs the batch again, and step 1 returns.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.recovery import is_done
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-#: Session settings of the engine's own queries. They are set on the clone of the session that Spark makes
-#: for a streaming query, so the user's session keeps its own.
+#: Session settings of the engine's queries. They are set on the clone of the session that Spark makes for a
+#: streaming query, so the user's session does not change.
 CONF = {
     # Adaptive execution would rearrange the partitions that the routing table has assigned.
     "spark.sql.adaptive.enabled": "false",
-    # Arrow batches are bounded by rows. Bounded by bytes as well, Spark would measure a batch anew with every
-    # row that it adds, which takes longer than all the rest of the crossing; this number says "do not". So
-    # that rows of many kilobytes still fit, there are not too many in a batch; tasks put batches together.
+    # Arrow batches are bounded by rows, not by bytes: with a bound on bytes Spark measures the batch after
+    # every row, which takes longer than the rest of the transfer. The bound on rows is small enough for rows
+    # of many kilobytes; tasks concatenate batches.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     BATCH_BYTES: str(2**31 - 1),
-    # Output is read back at once and dropped: compressing it would cost more than it saves.
+    # Output is read back at once and dropped, so compression would cost more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "65536",
 }
-#: Batches of a run that say nothing about its speed: Java and Python still load and compile.
+#: The first batches of a run are not representative: Java and Python still load and compile.
 COLD_BATCHES = 3
 
 
@@ -83,7 +83,7 @@ class Engine:
         clock: Callable[[], float] = time.time,
     ):
         self.compiled, self.checkpoint, self.settings = compiled, checkpoint, settings
-        #: Called at each step of a batch with its name and the batch: where tests crash on purpose.
+        #: Called at each step of a batch with its name and the batch; tests crash here on purpose.
         self.on_step: Callable[[str, int], None] = lambda step, batch: None
         self._on_progress, self._clock = on_progress, clock
         self._operators = traits_of(compiled)
@@ -92,31 +92,31 @@ class Engine:
         self.controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
-        #: What sources give to a batch; None where nobody bounds it.
+        #: Limits what sources give to a batch; None if nothing limits it.
         self.sources: ReadLimits | None = None
         self._times = Timings()
         self._awake_us = self._now_us()
-        self._known = FrameCache()
+        self._frame_cache = FrameCache()
         self._staging = Staging.of(compiled, checkpoint.store)
         self._work_orders = WorkOrders(compiled, checkpoint.store.url, self._staging)
-        #: Time that Spark needs around a batch, and how long the last batch took within.
+        #: The time that Spark needs around a batch, and the duration of the last batch without it.
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
-        self._first_look = SkewScan(compiled, settings.balance)
+        self._skew_scan = SkewScan(compiled, settings.balance)
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
         if found is not None:
             check_flow(found.flow, self.compiled.fingerprint)
             return found
-        # A plan without a manifest: the first batch was begun, so what lies in the outputs may be its own.
+        # A plan without a manifest: the first batch was started, so files in the outputs may be its own.
         begun = self.checkpoint.plans.read(0)
         if begun is None:
             sinks.refuse_foreign_files(
                 self.compiled.spark, self.compiled.outputs, () if self.compiled.streaming else ("batch=0",)
             )
         else:
-            # It will run under its plan, whose routing tables hold for this number of partitions only.
+            # It will run under its plan, whose routing tables are valid for this number of partitions only.
             check_flow(
                 {"partitions": balancing.partitions_of(begun)},
                 {"partitions": dict.fromkeys(self._operators, self.settings.partitions)},
@@ -130,7 +130,7 @@ class Engine:
 
     def run_batch(self, frame: DataFrame, batch: int, flush: bool = False) -> None:
         """One batch, from plan to manifest."""
-        # 1. Done already: Spark died between our manifest and its own commit.
+        # 1. Already done: Spark died between our manifest and its own commit.
         if is_done(batch, self.manifest.batch):
             return
         started = self._clock()
@@ -157,14 +157,14 @@ class Engine:
         finally:
             for one in passes:
                 one.release()
-            self._first_look.release()
+            self._skew_scan.release()
         progress["timings"] = dict(self._times.seconds)
         progress["duration_seconds"] = self._clock() - started
         self._measure_outside(progress["duration_seconds"])
         self._on_progress(progress)
 
     def close(self) -> None:
-        """Give back what workers were sent for the life of the query; no batch may follow."""
+        """Release what was sent to workers; no batch may follow."""
         self._work_orders.close()
 
     def _plan(self, frame: DataFrame, batch: int, flush: bool) -> Plan:
@@ -173,7 +173,7 @@ class Engine:
             return known
         moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold)
         with self._times.timed("look"):
-            seen = self._first_look.at(frame, self.manifest)
+            seen = self._skew_scan.at(frame, self.manifest)
         plan = self.controllers.plan(batch, self.manifest, moment, self._times, seen)
         self._step("planning", batch)
         self.checkpoint.plans.write(plan)
@@ -200,7 +200,7 @@ class Engine:
         return done
 
     def _settle(self, done: BatchDone, passes: list[Pass]) -> None:
-        """What the moved watermark sets free, where no other batch may come to do it."""
+        """Emit rows released by the new watermark, if no later batch may do it."""
         for _ in self._operators if done.plan.settle_after else ():
             again = planning.settle_plan(done.plan, done.after, self._operators)
             if again is None:
@@ -208,11 +208,11 @@ class Engine:
             self._run_more(again, done, passes)
 
     def _repair_all(self, done: BatchDone, passes: list[Pass]) -> None:
-        """What is owed, where no other batch may come to pay it."""
+        """Repair all debts, if no later batch may do it."""
         if done.plan.repair.repair_all and done.after.debts:
-            owed = repair.everything(done.after.debts)
+            repairs = repair.everything(done.after.debts)
             with self._times.timed("repair"):
-                self._run_more(planning.repair_plan(done.plan, done.after, owed), done, passes)
+                self._run_more(planning.repair_plan(done.plan, done.after, repairs), done, passes)
 
     def _run_more(self, plan: Plan, done: BatchDone, passes: list[Pass]) -> None:
         """One more pass, without new rows."""
@@ -222,7 +222,7 @@ class Engine:
         done.after = self._after(done.after, plan, more, {})
 
     def _commit(self, done: BatchDone, started: float) -> Progress:
-        """Learn from the batch, tell of it, and make it done."""
+        """Learn from the batch, write telemetry and receipt, and commit it."""
         progress = progress_of(
             done.batch, done.after, done.settled, done.matched, self._streams, done.seen, done.late
         )
@@ -231,8 +231,8 @@ class Engine:
         progress["timings"] = dict(self._times.seconds)
         progress["duration_seconds"] = self._clock() - started
         seconds = self._clock() - started + self._outside_seconds
-        paying = self._times.seconds.get("repair", 0.0)
-        busy_seconds = self.controllers.ordinary_seconds(done, seconds, paying)
+        repair_seconds = self._times.seconds.get("repair", 0.0)
+        busy_seconds = self.controllers.ordinary_seconds(done, seconds, repair_seconds)
         with self._times.timed("intake"):
             done.taken = self._taken(done.after, progress["offered"])
         self.controllers.learn(done, busy_seconds, self._is_cold, self._times)
@@ -249,7 +249,7 @@ class Engine:
         return progress
 
     def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, TakenRows]:
-        """What the batch took of every source."""
+        """What the batch took from every source."""
         if self.sources is None:
             return {}
         newest = {name: clock.seen_us for name, clock in after.clocks.items()}
@@ -263,7 +263,7 @@ class Engine:
         return self._batches_run < COLD_BATCHES
 
     def _measure_outside(self, duration: float) -> None:
-        """Time that Spark needs around a batch: it is known one batch late, and changes little."""
+        """Measure the time that Spark needs around a batch; it is known one batch later."""
         sheds = self.settings.goal is not None
         last = self.query.lastProgress() if self.query is not None and sheds else None
         if last is not None and last.batchId() == self.manifest.batch - 1:
@@ -278,7 +278,7 @@ class Engine:
             again = plan.repair.repair_all or (plan.settle_after and waits)
             passing = self.controllers.dropping.passing(plan)
             works = self._work_orders.of(plan, before, passing, self.controllers.watching)
-            one = build_pass(self.compiled, frame, works, again, self._known)
+            one = build_pass(self.compiled, frame, works, again, self._frame_cache)
         passes.append(one)
         with self._times.timed("run"):
             reports, matched = one.run()
@@ -288,7 +288,7 @@ class Engine:
     def _after(
         self, before: Manifest, plan: Plan, reports: list[TaskReport], seen: dict[str, Observed]
     ) -> Manifest:
-        """The manifest that a pass leaves behind; what Spark observed has the last word."""
+        """The manifest after a pass; the counts that Spark observed take precedence."""
         observed_us = {name: one.seen_us for name, one in seen.items()}
         newest = newest_seen(reports, self._operators) | observed_us
         return manifest_after(before, plan, reports, newest, self.compiled.clocks, self._operators)
@@ -320,7 +320,7 @@ class Engine:
         return [file for one in passes for file in one.staged.get(operator, ())]
 
     def _output_rows(self, reports: list[TaskReport | MatchReport]) -> dict[str, int]:
-        """Rows per output, where nothing behind the operator can have changed their number."""
+        """Rows per output, if no step behind the operator can change their number."""
         rows = {}
         for output in self.compiled.outputs:
             operator = self.compiled.shown_by(output)
@@ -344,7 +344,7 @@ def _emitted(operator: str, reports: list[TaskReport | MatchReport]) -> int:
 
 
 def _check_complete(reports: list[TaskReport], plan: Plan) -> None:
-    """Exactly one report per operator and instance, or the batch has not happened."""
+    """There must be exactly one report per operator and instance."""
     got = sorted((report.operator, report.instance) for report in reports)
     wanted = sorted((name, i) for name, routing in plan.routing.items() for i in range(routing.instances))
     if got != wanted:

@@ -1,4 +1,4 @@
-"""The matches of a running query: what entered them, what their reports say of streams, and their sifters."""
+"""The matches of a running query: rows that entered them, counts of their streams, and their sifters."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tidegate.model.reports import MatchReport, Observed
 
 @dataclass(frozen=True)
 class Entered:
-    """Rows that came to matches in one batch."""
+    """Rows that entered matches in one batch."""
 
-    #: By match of a source: rows in front of its sifter, wherever that stands.
+    #: By match of a source: rows in front of its sifter, here or at the source.
     rows: Mapping[str, int]
-    #: The same, where a sifter at the sources has dropped some before: rows that came to us.
+    #: By match whose sifter runs at the sources: rows that arrived here.
     here: Mapping[str, int]
-    #: By match whose sifter stands at the sources: rows that were offered and dropped there, ever
+    #: By match whose sifter runs at the sources: all rows that were offered and dropped there so far
     at_sources: tuple[Mapping[str, int], Mapping[str, int]]
-    #: … and rows that they dropped since the last batch.
+    #: … and rows dropped there since the last batch.
     dropped_at_sources: Mapping[str, int]
 
 
@@ -43,15 +43,15 @@ class Matching:
         self._sources = SourceSifters(compiled.matches)
 
     def sifters(self, manifest: Manifest) -> dict[str, Any]:
-        """For the plan after this manifest."""
+        """The sifters for the plan after this manifest."""
         return {} if self._settings is None else sifting.decide(self._settings, manifest)
 
     def publish(self, plan: Plan) -> None:
-        """Leave the sifters of a plan to the sources that run them."""
+        """Publish the sifters of a plan to the sources that run them."""
         self._sources.publish(plan)
 
     def entered(self, seen: Mapping[str, Observed], query: Any, before: Manifest) -> Entered:
-        """What came, by what Spark observed of streams and what sources counted."""
+        """The rows that entered, from the observations of Spark and the counts of the sources."""
         counts = observed.read_counts(self._compiled.counted, query)
         rows = {
             name: counts[name] if name in counts else seen[stream].offered - seen[stream].rejected
@@ -66,9 +66,9 @@ class Matching:
     def judged(
         self, seen: Mapping[str, Observed], plan: Plan, reports: Sequence[MatchReport]
     ) -> dict[str, Observed]:
-        """What was seen of streams; of times too far ahead, which matches judge, Spark knows nothing.
+        """The observations of streams, corrected by the matches, whose tasks find times too far ahead.
 
-        Of streams that nothing but a match sees, and sees in full, Spark counts nothing: its tasks do.
+        Streams that only one match reads, and reads in full, are counted by its tasks, not by Spark.
         """
         found = dict(seen)
         elsewhere = self._seen_elsewhere()
@@ -89,7 +89,7 @@ class Matching:
         return {stream for one in operators if one.stateful for stream in one.streams}
 
     def late(self, reports: Sequence[MatchReport]) -> dict[str, int]:
-        """Late rows of streams that only matches count; each stream is counted at one of them."""
+        """Late rows of streams that only matches count; one match counts each stream."""
         elsewhere = self._seen_elsewhere()
         first = {stream: name for name, stream in reversed(self._streams.items()) if stream not in elsewhere}
         return {
@@ -99,7 +99,7 @@ class Matching:
         }
 
     def remembered(self, entered: Entered) -> dict[str, Any]:
-        """What sources have counted so far: goes into the manifest of a batch."""
+        """The counts of the sources so far, for the manifest."""
         if self._settings is None:
             return {}
         offered, dropped = entered.at_sources
@@ -107,7 +107,7 @@ class Matching:
 
 
 def counted(seen: Mapping[str, Observed], entered: Entered, late: Mapping[str, int]) -> Counted:
-    """What Spark, sifters and sources counted in a batch."""
+    """The counts of Spark, sifters and sources in a batch."""
     return Counted(
         arrived={name: one.offered for name, one in seen.items()},
         rejected={name: one.rejected for name, one in seen.items()},

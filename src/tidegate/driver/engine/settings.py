@@ -1,4 +1,4 @@
-"""What a query was started with, as the engine needs it."""
+"""The settings of a query, as the engine needs them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ PARTITIONS_PER_CORE = 8
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that stays the same while a query runs."""
+    """Settings that do not change while a query runs."""
 
     partitions: int
     instances: int
-    #: Settle once more after the rows of a batch: where no next batch may come to do it.
+    #: Run another pass to emit released rows after each batch, because no next batch may do it.
     settle_after: bool
     seed: int
     balance: BalanceSettings
-    #: The goal, and what may be left out to keep it; None: nothing, ever.
+    #: The goal, and what may be shed to meet it; None: nothing.
     goal: KeepSettings | None = None
-    #: How what joins left out is made up for; None: it is not.
+    #: How skipped pairs are repaired; None: never.
     repair: RepairSettings | None = None
-    #: The approximate windows; without a goal too, because rows may have been left out before a restart.
+    #: The approximate windows; also without a goal, because rows may have been shed before a restart.
     estimating: EstimateSettings | None = None
 
     @property
     def overload(self) -> OverloadSettings | None:
-        """What joins may leave out."""
+        """What joins may shed."""
         return None if self.goal is None else self.goal.overload
 
     @property
@@ -54,9 +54,9 @@ class Settings:
 def numbers(
     partitions: int | None, instances: int | None, stored: int | None, parallelism: int
 ) -> tuple[int, int]:
-    """Partitions and instances: as given, as a checkpoint was begun, or as the machine has it.
+    """Partitions and instances: as given, as stored in the checkpoint, or by the parallelism of the session.
 
-    Where the partitions are known, a machine with more cores than that still has work for as many instances.
+    By default there are at most as many instances as partitions.
     """
     known = stored if partitions is None else positive(partitions, "partitions", 1)
     count = positive(instances, "instances", min(parallelism, known or parallelism))
@@ -64,7 +64,7 @@ def numbers(
 
 
 def positive(given: int | None, what: str, default: int) -> int:
-    """A number that the user gave, checked, or the default."""
+    """The checked number of the user, or the default."""
     if given is None:
         return default
     if not is_whole(given):

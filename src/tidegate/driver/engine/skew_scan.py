@@ -1,11 +1,9 @@
-"""Counts the keys of a query's first rows before any of them is stored (`control/balance/skew_scan.py` says
-why).
+"""The initial skew scan: counts the keys of a query's first rows before any of them is stored.
 
-One small job without a shuffle: each task tells how many rows of each port every partition gets, and which
-keys are heavy (`route/key_counts.py`: in chunks, by a sketch). The batch is kept for the pass that
-follows, so that sources are read once and what Spark observes of them is counted once. Only in a query that
-goes on, and only until there were rows: where there is one batch, reading it twice costs more than it can
-save.
+`control/balance/skew_scan.py` explains why. It is one small job without a shuffle: each task reports how many
+rows of each port every partition gets, and the heavy keys (`route/key_counts.py`). The batch is persisted for
+the pass that follows, so that sources are read and observed once. A run with a single batch skips the scan,
+because it would cost more than it saves.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from tidegate.worker.runtime.layout import CODE, REPORT, TAG, TIME
 
 
 class SkewScan:
-    """At the first batch that has rows, for the joins that sources feed on both sides."""
+    """Scans the first batch with rows, for joins that sources feed on both sides."""
 
     def __init__(self, compiled: Compiled, settings: BalanceSettings):
         self._settings = settings
@@ -40,7 +38,7 @@ class SkewScan:
         self._kept: DataFrame | None = None
 
     def at(self, given: DataFrame, manifest: Manifest) -> dict[str, tuple[SideSeen, SideSeen]]:
-        """What the batch has for joins that hold nothing yet and could place its rows better."""
+        """The key counts of the batch, for joins without state whose placement can use them."""
         ports = {
             name: self._ports[name]
             for name in balancing.scans_keys_first(self._settings, manifest)
@@ -51,26 +49,26 @@ class SkewScan:
             return {}
         self._kept = given.persist(StorageLevel.MEMORY_AND_DISK)
         counting = KeyScan(frozenset(tags), self._settings.partitions)
-        told = given.select(TAG, TIME, CODE).mapInArrow(counting, f"{REPORT} string").collect()
-        seen = _added_up([json.loads(row[REPORT]) for row in told], tags, self._settings.partitions)
+        reports = given.select(TAG, TIME, CODE).mapInArrow(counting, f"{REPORT} string").collect()
+        seen = _added_up([json.loads(row[REPORT]) for row in reports], tags, self._settings.partitions)
         if any(side.partitions.any() for side in seen.values()):
             self._ports = {}
         sides = {name: (seen[left], seen[right]) for name, (left, right) in ports.items()}
         return {name: both for name, both in sides.items() if any(side.partitions.any() for side in both)}
 
     def release(self) -> None:
-        """The batch is over."""
+        """Unpersist the batch."""
         if self._kept is not None:
             self._kept.unpersist()
             self._kept = None
 
 
 def _added_up(
-    told: Sequence[Mapping[str, Mapping[str, Any]]], tags: set[int], partitions: int
+    reports: Sequence[Mapping[str, Mapping[str, Any]]], tags: set[int], partitions: int
 ) -> dict[int, SideSeen]:
-    """Over all tasks."""
+    """The counts of all tasks together, by tag."""
     counts = {tag: SideCount(partitions) for tag in tags}
-    for one in told:
+    for one in reports:
         for tag, raw in one.items():
             counts[int(tag)].merge(SideCount.from_json(raw))
     return {tag: count.seen() for tag, count in counts.items()}

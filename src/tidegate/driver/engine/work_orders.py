@@ -1,4 +1,4 @@
-"""What a plan asks of the tasks of every operator: one work order each, which travels to the workers."""
+"""Makes the work orders of a batch: what the plan asks of the tasks of each operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.worker.runtime.task_runner import WorkOrder
 
 
 class WorkOrders:
-    """What stays the same for the life of a run, and makes a batch's work orders out of a plan."""
+    """Makes work orders from plans; holds what stays the same for the life of a run."""
 
     def __init__(self, compiled: Compiled, store_url: str, staging: Staging):
         self._compiled, self._store_url = compiled, store_url
@@ -22,7 +22,7 @@ class WorkOrders:
         self._run = uuid.uuid4().hex[:12]
 
     def of(self, plan: Plan, before: Manifest, passing: Passing, watch_keys: bool) -> dict[str, WorkOrder]:
-        """By operator: what its tasks have to do under this plan."""
+        """The work order of each operator under this plan."""
         compiled = self._compiled
         order = BatchOrder(
             plan, before, passing, watch_keys, self._store_url, self._run, self._staged, compiled.newest_us
@@ -30,6 +30,6 @@ class WorkOrders:
         return {one.name: one.work(order, compiled.graph.inputs[one.name]) for one in compiled.operators}
 
     def close(self) -> None:
-        """Give back what was sent to the workers; no batch may follow."""
+        """Release what was sent to workers; no batch may follow."""
         for operator in self._compiled.operators:
             operator.close()

@@ -1,12 +1,12 @@
-"""Windows that are dropped, on Spark: which times pass where, under a plan.
+"""Window drop in Spark: which event times pass each arrow of the flow, under a plan.
 
     rows ──▶ window1 ──▶ window2 ──▶ output
          ▲           ▲          ▲
-         │           │          └ window2 computes the windows that somebody behind it keeps, exactly
-         │           └ so does window1: those that kept windows of window2 are made of
-         └ rows that no kept window needs are told apart right after the scan, and only counted
+         │           │          └ window2 computes the windows that an output keeps, exactly
+         │           └ window1 computes the windows that kept windows of window2 need
+         └ rows that no kept window needs are marked right after the scan, and only counted
 
-`control/actuators/window_dropping.py` decides; here its decisions become values for tasks and for SQL.
+`control/actuators/window_dropping.py` decides; this module turns decisions into values for tasks and SQL.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _OUTPUT = "output "
 
 
 def output_name(name: str) -> str:
-    """The name of an output in the network of windows."""
+    """The name of an output in the window drop network."""
     return _OUTPUT + name
 
 
 def plain_name(name: str) -> str:
-    """The name that the user knows an output by."""
+    """The user's name of an output."""
     return name.removeprefix(_OUTPUT)
 
 
@@ -55,14 +55,14 @@ class Passing:
         return self._kept.get((parent, operator))
 
     def into(self, parent: str, operator: str, from_us: int) -> GapTable | None:
-        """Times of rows that an operator need not look at; None where nothing is ever dropped in front."""
+        """Times of rows that an operator ignores; None if nothing is ever dropped in front of it."""
         if self._settings is None or not self._settings.reached(operator):
             return None
         kept = self.along(parent, operator)
         return NO_GAPS if kept is None else gap_table(kept.between(), from_us, END_US)
 
     def out_of(self, operator: str) -> Intervals | None:
-        """Windows that somebody behind an operator keeps, by their start; None: all."""
+        """Windows of an operator that are kept behind it, by their start; None: all."""
         if self._settings is None or not self._kept:
             return None
         children = self._settings.network.children[operator]
@@ -71,7 +71,7 @@ class Passing:
         return union(whole) if whole and len(whole) == len(kept) else None
 
     def before(self, operator: str, output: Output) -> GapTable | None:
-        """Windows that an output does not show although others do; None where it shows all there are."""
+        """Windows that this output drops and others keep; None if it writes all there are."""
         kept = self._kept.get((operator, output_name(output.name)))
         if kept is None:
             return None
@@ -82,20 +82,20 @@ class Passing:
 
 
 class Dropping:
-    """What the engine does about windows, batch by batch."""
+    """Window drop as the engine uses it, batch by batch."""
 
     def __init__(self, settings: DropSettings | None):
         self._settings = settings
 
     def decide(self, manifest: Manifest) -> dict[str, Any]:
-        """For the plan after this manifest."""
+        """The decisions for the plan after this manifest."""
         return {} if self._settings is None else window_dropping.decide(self._settings, manifest)
 
     def passing(self, plan: Plan) -> Passing:
         return Passing(self._settings, plan)
 
-    def told(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, Any]:
-        """For people: what is dropped, and which windows are missing with this batch."""
+    def metrics(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, Any]:
+        """What is dropped, and which windows are missing with this batch."""
         if self._settings is None:
             return {}
         shares = {name: {"p": one["p"], "shut": one["shut"]} for name, one in plan.shed.dropping.items()}
@@ -112,7 +112,7 @@ class Dropping:
 
 
 def in_gap(table: GapTable, time: str = TIME) -> str:
-    """`GapTable.inside` in Spark's language. All that changes from batch to batch is data."""
+    """`GapTable.inside` in SQL. All that changes from batch to batch is data."""
     low, high, grid = (data(one, "bigint", time) for one in (table.low_us, table.high_us, table.grid_us))
     cell = f"cast((least(greatest({time}, {low}), {high}) - {low}) div {grid} as int)"
     return f"get({literal(list(table.cells), 'array<tinyint>')}, {cell}) = 1"

@@ -1,7 +1,7 @@
-"""What is the same in every batch of a query, and is worth remembering: asking Spark again costs calls.
+"""Caches Spark columns and schemas that are the same in every batch.
 
-A batch is a new plan, built anew, and each column of it takes several calls into Java. Most of what a batch
-is built of does not depend on it: schemas, columns over the shared layout, the markers of instances.
+Every batch builds a new Spark plan, and each column of it takes several calls into Java. Most parts do not
+depend on the batch: schemas, columns over the shared layout, the markers of instances.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Made = TypeVar("Made")
 
 
 class FrameCache:
-    """Values by key, each made once; what it is made of must be part of the key."""
+    """Values by key, each made once; the key must contain everything that the value depends on."""
 
     def __init__(self) -> None:
         self._values: dict[Hashable, Any] = {}

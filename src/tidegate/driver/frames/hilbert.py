@@ -1,10 +1,9 @@
 """`tg.hilbert` as a Spark expression: the same cells as `route/hilbert.py`, four bits a step.
 
-A step refers to the one before it twice, for the cell and for the next turn of the curve. Unrolled, the
-expression would grow with the square of the steps, and from 20 bits on Spark would no longer compile it
-(then a row costs 13 µs instead of 1). So steps are few (four bits at once are one look into a table of 4
-turns × 256 squares, an array literal), and what both need of the step before is one number, handed on by
-`aggregate`.
+A step refers to the previous one twice, for the cell and for the next turn of the curve. An unrolled
+expression would grow with the square of the steps, and from 20 bits on Spark would not compile it (13 µs per
+row instead of 1). So a step takes four bits, by one lookup in a table of 4 turns × 256 squares, and
+`aggregate` passes the previous state on as one number.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _GROUP = 4
 
 
 def hilbert(lat: Column | str, lon: Column | str, bits: int) -> Column:
-    """Cell number of a place; null where it has none."""
+    """The cell number of a position; null if it has none."""
     check_bits(bits)
     for name, given in (("lat", lat), ("lon", lon)):
         if not isinstance(given, str | Column):
@@ -36,7 +35,7 @@ def hilbert(lat: Column | str, lon: Column | str, bits: int) -> Column:
     y, x = y.cast("double"), x.cast("double")
     inside = y.between(-90.0, 90.0) & x.between(-180.0, 180.0)
     row, column = _grid(y, 90.0, bits), _grid(x, 180.0, bits)
-    # The first step takes what is left over: leading zeros would turn the curve.
+    # The first step takes the remaining bits: leading zeros would turn the curve.
     first = bits % _GROUP or _GROUP
     state = F.get(_table(first), _square(column, row, bits - first, first)).cast("long")
     squares = [_square(column, row, left, _GROUP) for left in range(bits - first - _GROUP, -1, -_GROUP)]
@@ -71,7 +70,7 @@ def _table(width: int) -> Column:
 
 @cache
 def steps_of(width: int) -> list[int]:
-    """Per turn and square (x bits, then y bits): the digits walked, times four, and the turn behind them."""
+    """Per turn and square (x bits, then y bits): the digits walked, times four, plus the next turn."""
     table = []
     for turn in range(4):
         for square in range(1 << 2 * width):

@@ -1,8 +1,8 @@
-"""Reads what Spark observed in front of the boxes of a stream: rows, rejected rows, newest time.
+"""Reads what Spark observed in front of the stateless steps of a stream: rows, rejected rows, newest time.
 
-In a streaming query the numbers belong to the execution of the running batch, and `foreachBatch` is called
-in the middle of it: Spark would publish them only after the batch, too late for our manifest. They are
-complete as soon as our action is done, so they are read from the execution itself.
+In a streaming query the numbers belong to the execution of the running batch, which calls `foreachBatch`.
+Spark publishes them after the batch, too late for the manifest. They are complete when the action is done, so
+they are read from the execution itself.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def read(observations: Mapping[str, Observation | str], query: Any) -> dict[str,
 
 
 def read_counts(observations: Mapping[str, Observation | str], query: Any) -> dict[str, int]:
-    """Rows that were counted behind boxes, by name."""
+    """Rows counted behind stateless steps, by name."""
     return {name: number("rows") for name, number in _numbers(observations, query).items()}
 
 
 def read_entered(names: Mapping[str, str], frame: DataFrame) -> dict[str, Observed]:
-    """By operator: what was counted while this frame was collected; its tasks tell which rows were rejected.
+    """By operator: what Spark counted while this frame was collected; tasks report rejected rows.
 
-    A stage that Spark runs again, because a machine with its output was lost, is counted again: then more
-    rows are told as dropped than came, and as offered too.
+    A stage that Spark runs again, because a machine with its output was lost, is counted twice. Then too many
+    rows are reported as offered and dropped.
     """
     numbers = _published(names.values(), frame._jdf.queryExecution())
     found = {}
@@ -48,10 +48,10 @@ def read_entered(names: Mapping[str, str], frame: DataFrame) -> dict[str, Observ
 
 
 def judged(seen: Observed, matched: Sequence[MatchReport], newest_us: int) -> Observed:
-    """What was seen of a stream whose times too far ahead the tasks of a match found.
+    """The observation of a stream, corrected by the tasks of a match, which find times too far ahead.
 
-    The newest time of all is the newest usable one, unless it is too far ahead itself. Then the newest that a
-    task saw takes its place: of rows that a sifter dropped nobody knows more.
+    If the newest observed time is too far ahead, the newest time that a task accepted replaces it. Newer rows
+    that a sifter dropped do not count then.
     """
     rejected = seen.rejected + sum(report.rejected for report in matched)
     if seen.seen_us is None or seen.seen_us <= newest_us:
@@ -61,14 +61,14 @@ def judged(seen: Observed, matched: Sequence[MatchReport], newest_us: int) -> Ob
 
 
 def counted_by(matched: Sequence[MatchReport]) -> Observed:
-    """What the tasks of a match saw of a stream."""
+    """The counts of a stream by the tasks of a match."""
     times = [report.seen_us for report in matched if report.seen_us is not None]
     received = sum(report.received for report in matched)
     return Observed(received, sum(report.rejected for report in matched), max(times, default=None))
 
 
 def _numbers(observations: Mapping[str, Observation | str], query: Any) -> dict[str, Number]:
-    """By observation: its numbers, from where they are in this kind of run."""
+    """The numbers of each observation, in a streaming or a batch run."""
     if not observations:
         return {}
     if query is None:
@@ -79,7 +79,7 @@ def _numbers(observations: Mapping[str, Observation | str], query: Any) -> dict[
 
 
 def _published(names: Iterable[str], execution: Any) -> dict[str, Number]:
-    """By observation: its numbers, from a Java query execution."""
+    """The numbers of each observation, from a Java query execution."""
     metrics = execution.observedMetrics()
     found = {}
     for name in names:

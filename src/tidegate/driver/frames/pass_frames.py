@@ -1,15 +1,15 @@
-"""Builds the data frames of one pass over all operators; nothing runs before the engine's action.
+"""Builds the data frames of one pass over all operators; they run with the engine's action.
 
     input (all ports) ─┬─▶ by instance ─▶ join1 ─▶ kept ─┬─▶ outputs
-                       │                                  ▼ boxes
+                       │                                  ▼ stateless steps
                        ├──────────────▶ by instance ─▶ join2 ─▶ kept ─▶ outputs
                        ├─▶ sifter ─▶ match1 ─▶ kept ─▶ outputs
                        ├─▶ pane partials ─▶ by instance ─▶ window1 ─▶ kept ─▶ outputs
                        └─▶ taps (rows that go straight to an output)
 
-Every operator's result is kept, because it has two readers at least: the engine, which collects the reports,
-and a sink. Where sinks alone read it, its tasks stage it as files (staging.py); where operators do, Spark
-persists it. So kernels run once, and sinks read what was materialised as often as they like.
+Every operator's result is kept, because it has at least two readers: the engine, which collects the reports,
+and a sink. If only sinks read it, its tasks stage it as files (`io/staging.py`); otherwise Spark persists it.
+So kernels run once, however often sinks read.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def build_pass(
     given: DataFrame | None,
     works: Mapping[str, WorkOrder],
     again: bool,
-    known: FrameCache,
+    cache: FrameCache,
 ) -> Pass:
-    """Frames for one pass over `given` rows (None: only settling); `again`: more passes may follow."""
+    """Frames for one pass over `given` rows (None: no new rows); `again`: more passes may follow."""
     held: list[DataFrame] = []
     readers = sum(any(stream is not None for stream in one.streams) for one in compiled.operators)
     if given is not None and (readers > 1 or compiled.taps):
         given = given.persist(StorageLevel.MEMORY_AND_DISK)
         held.append(given)
-    rows = PassInput(compiled, given, again, known)
+    rows = PassInput(compiled, given, again, cache)
     staging: dict[str, Staged] = {}
     for operator in compiled.operators:
         work = works[operator.name]

@@ -1,4 +1,4 @@
-"""What one pass gives to its operators: the rows of the batch, and the results of operators before them."""
+"""The inputs of the operators of one pass: the rows of the batch and the results of earlier operators."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class PassInput:
-    """Grows with the operators of a pass."""
+    """The inputs of a pass; each operator that has run adds its results."""
 
     compiled: Compiled
-    #: The rows of the batch in the shared layout; None in a pass that only settles.
+    #: The rows of the batch in the shared layout; None in a pass without new rows.
     given: DataFrame | None
-    #: More passes may follow, so that operators must know their instances by markers.
+    #: More passes may follow, so tasks identify their instance by markers.
     again: bool
     cache: FrameCache
     #: By operator that has run: its results and reports.
     results: dict[str, DataFrame] = field(default_factory=dict)
-    #: By operator whose dropped rows come to no task: the name of Spark's count of all its rows.
+    #: By operator whose dropped rows reach no task: the name of Spark's count of all its rows.
     counted: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -41,42 +41,42 @@ class PassInput:
 
     @property
     def one_reader(self) -> bool:
-        """Does one operator alone read the rows of the batch?"""
+        """Whether only one operator reads the rows of the batch."""
         return len(self.compiled.operators) == 1 and not self.compiled.taps
 
     def entering(self, tap: Tap, usable_only: bool) -> DataFrame | None:
-        """Rows of a tap in this pass, on time or not; None in a pass without new rows."""
+        """Rows of a tap in this pass, including late ones; None in a pass without new rows."""
         return None if self.given is None else entering(self.given, tap, usable_only)
 
     def upstream(self, node: Node, timed: bool = False) -> DataFrame | None:
-        """The rows of an operator behind its stateless steps; None where it has none in this pass.
+        """The rows of an operator behind its stateless steps; None if it has none in this pass.
 
         `timed`: the steps must keep the event time.
         """
-        base, steps = ports.boxes_of(node)
+        base, steps = ports.steps_of(node)
         operator = self.compiled.operator_of(base)
         if operator is None or operator.name not in self.results:
             return None
         frame = result(operator, self.results[operator.name]).drop(CELL)
         if timed:
-            return ports.apply_boxes(frame, steps, "an operator")
+            return ports.apply_steps(frame, steps, "an operator")
         for step in steps:
             frame = step.apply(frame)
         return frame
 
 
 def result(operator: Operator, results: DataFrame, staged: bool = False) -> DataFrame:
-    """The rows alone: no reports, and only those that a condition behind the operator lets through.
+    """The rows without reports that pass the condition behind the operator.
 
-    `staged`: they were read back from files, which hold no reports.
+    `staged`: they were read back from files, which contain no reports.
     """
     rows = results if staged else results.where(f"{REPORT} IS NULL").drop(REPORT)
-    # Behind the reports, not beside them: a condition in Python must never see a row of nulls.
+    # After the reports are removed: a condition in Python must never get a row of nulls.
     return operator.shown(rows)
 
 
 def entering(frame: DataFrame, tap: Tap, usable_only: bool = True) -> DataFrame:
-    """Rows of one port with the columns of its stream and their time, on time or not."""
+    """Rows of one port with the columns of its stream and their time, including late ones."""
     columns = zip(tap.port.lanes, tap.port.columns, strict=True)
     mine = f"{TAG} = {tap.port.tag}"
     if usable_only:

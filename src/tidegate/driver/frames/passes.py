@@ -1,4 +1,4 @@
-"""One pass over all operators: its one action, what it reports, and the rows that it has for outputs."""
+"""One pass over all operators: its action, its reports, and its rows for outputs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> Dat
 
 
 def is_late(tap: Tap, late_before_us: Mapping[str, int]) -> Column:
-    """Is a row one of this port, with a usable time that lies below its stream's watermark?"""
-    # A plain literal would be compiled into the code and so cost a compilation in every batch; an array
-    # that is looked up by a column (whose value is 0 for these rows) is passed to the compiled code as data.
+    """Whether a row belongs to this port and has a usable time below its stream's watermark."""
+    # A plain literal would cost a compilation in every batch. An array that is indexed by a column (which is
+    # 0 for these rows) is data to the compiled code.
     mark = F.get(F.array(F.lit(late_before_us[tap.stream])), F.col(TAG).cast("int") - F.lit(tap.port.tag))
     mine = (F.col(TAG) == F.lit(tap.port.tag)) & (F.col(TIME) != F.lit(BEGINNING_US))
     return mine & (F.col(TIME) < mark)
@@ -53,28 +53,28 @@ class Staged:
     """How the tasks of an operator stage its results."""
 
     root: str
-    #: The column whose values stand in lists in the files.
+    #: The column that is stored as lists in the files.
     listed: str | None = None
 
 
 @dataclass
 class Pass:
-    """The frames of one pass. `release` gives their memory back."""
+    """The frames of one pass; `release` frees their memory."""
 
     compiled: Compiled
     input: DataFrame | None
     results: dict[str, DataFrame]
     held: list[DataFrame]
-    #: By operator whose tasks stage its results. Spark persists all others.
+    #: By operator whose tasks stage its results. Spark persists all other results.
     staging: Mapping[str, Staged] = field(default_factory=dict)
-    #: By window aggregate whose dropped rows come to no task: the name of Spark's count of all its rows.
+    #: By window aggregate whose dropped rows reach no task: the name of Spark's count of all its rows.
     counted: Mapping[str, str] = field(default_factory=dict)
     #: By operator that stages: its files.
     staged: dict[str, list[str]] = field(default_factory=dict)
     _read_back: set[str] = field(default_factory=set)
 
     def run(self) -> Reports:
-        """The one action: materialises everything, returns the reports of all tasks."""
+        """The action: materialise everything and return the reports of all tasks."""
         frames = [self._reports(name) for name in self.results]
         if not frames and self.input is not None:
             self.input.count()
@@ -83,25 +83,25 @@ class Pass:
         if self.counted and whole is not None:
             for name, all_rows in observed.read_entered(self.counted, whole).items():
                 stateful = _with_dropped(stateful, name, all_rows)
-        told: list[TaskReport | MatchReport] = [*stateful, *matches]
+        reports: list[TaskReport | MatchReport] = [*stateful, *matches]
         for name, one in self.staging.items():
-            files = [report.staged for report in told if report.operator == name]
+            files = [report.staged for report in reports if report.operator == name]
             self.staged[name] = [f"{one.root}/{file}" for file in files if file is not None]
         return stateful, matches
 
     def _reports(self, operator: str) -> DataFrame:
         frame = self.results[operator]
-        # Tasks that stage their results return nothing else.
+        # Tasks that stage their results return only reports.
         return frame if operator in self.staging else frame.where(f"{REPORT} IS NOT NULL").select(REPORT)
 
     def rows(
         self, node: Node, late_before_us: Mapping[str, int], gaps: GapTable | None = None
     ) -> DataFrame | None:
-        """The rows of a node that an output writes; None where this pass brings no such rows.
+        """The rows of a node that an output writes; None if this pass has no such rows.
 
-        `gaps`: starts of windows that this output does not show.
+        `gaps`: starts of windows that this output drops.
         """
-        base, boxes = ports.boxes_of(node)
+        base, steps = ports.steps_of(node)
         operator = self.compiled.operator_of(base)
         if operator is not None:
             if operator.name not in self.results:
@@ -110,24 +110,24 @@ class Pass:
             if gaps is not None:
                 start = "unix_micros(cast(window_start as timestamp))"
                 frame = frame.where(f"NOT ({in_gap(gaps, start)})")
-            if not boxes and not any(name.startswith(HIDDEN) for name in frame.columns):
+            if not steps and not any(name.startswith(HIDDEN) for name in frame.columns):
                 return frame
         elif self.input is None:
             return None
         else:
             frame = tapped(self.input, self.compiled.taps[id(node)], late_before_us)
-            boxes = boxes if isinstance(base, Refused) else []
-        for box in boxes:
-            frame = box.apply(frame)
+            steps = steps if isinstance(base, Refused) else []
+        for step in steps:
+            frame = step.apply(frame)
         return frame.selectExpr(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
 
     def worth(self, utility: Column) -> dict[str, dict[int, float]]:
-        """Per join whose rows say where they were found: what was found there is worth, added up."""
+        """The sum of the utility per join and cell, for joins whose rows carry their cell."""
         found = {}
         for join in (join for join in self.compiled.joins if join.layout.cells):
-            # Null, NaN and negative are worth nothing: to look for such pairs would be a waste of time.
+            # Null, NaN and negative utilities count as zero: such pairs are not worth a probe.
             worth = F.sum(F.greatest(F.nanvl(utility.cast("double"), F.lit(0.0)), F.lit(0.0)))
-            # What is made up for was found in no cell of this batch.
+            # Repaired pairs belong to no cell of this batch.
             rows = (
                 self._result(join).where(F.col(CELL) >= 0).groupBy(CELL).agg(worth.alias("worth")).collect()
             )
@@ -135,9 +135,9 @@ class Pass:
         return found
 
     def late(self, late_before_us: Mapping[str, int]) -> dict[str, int]:
-        """Late rows of streams that enter no operator, where no task counts them."""
+        """Late rows of streams that enter no operator, so that no task counts them."""
         counted = {stream for operator in self.compiled.operators for stream in operator.streams}
-        # Refused rows are tapped in front of all boxes, so where there is such a tap it has the last word.
+        # A tap of refused rows lies in front of all steps, so its count takes precedence.
         taps = sorted(self.compiled.taps.values(), key=lambda tap: tap.kind != "rows")
         chosen = {tap.stream: tap for tap in taps if tap.stream not in counted}
         if self.input is None or not chosen:
@@ -147,7 +147,7 @@ class Pass:
         return {name: int(row[name]) for name in chosen}
 
     def _result(self, operator: Operator) -> DataFrame:
-        """The rows of an operator, read back where its tasks staged them."""
+        """The rows of an operator, read back if its tasks staged them."""
         name = operator.name
         staged = name in self.staging
         if staged and name not in self._read_back:
@@ -166,7 +166,7 @@ class Pass:
 
 
 def _with_dropped(reports: list[TaskReport], operator: str, entered: Observed) -> list[TaskReport]:
-    """What was dropped in front of an operator is told by the first of its instances."""
+    """Rows dropped in front of an operator are added to the report of its first instance."""
     dropped = entered.offered - sum(
         report.rows.offered[0] for report in reports if report.operator == operator
     )
@@ -187,5 +187,5 @@ def _with_dropped(reports: list[TaskReport], operator: str, entered: Observed) -
 
 
 def _collected(frame: DataFrame | None) -> Reports:
-    """The reports in a frame: one row per operator and task, however many rows came out."""
+    """The reports in a frame: one row per operator and task."""
     return reports_in(row[REPORT] for row in frame.collect()) if frame is not None else ([], [])

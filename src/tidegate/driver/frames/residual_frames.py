@@ -1,17 +1,15 @@
-"""A residual condition (`where`) of a join that remembers who matched: judged by Spark, between two steps.
+"""A join with matched bits and a residual condition (`where`), which Spark evaluates between two steps.
 
-What counts as a match decides which rows stay lonely, so the condition must be known before bits are set; and
-it is any Spark expression, so only Spark can judge it exactly. Both steps run in one task, with no shuffle
-between them:
+The condition decides which rows stay unmatched, so it must be evaluated before matched bits are set. It is
+any Spark expression, so only Spark can evaluate it exactly. Both steps (`worker/join/residual.py`) run in one
+task, without a shuffle between them:
 
-    rows ─▶ find candidate pairs, store ─▶ Spark judges `where` ─▶ mark, emit, settle ─▶ out
-            (join_task.py)                  (Catalyst)              (settle_task.py)
+    rows ─▶ find candidate pairs, store ─▶ Spark evaluates `where` ─▶ mark, emit, settle ─▶ out
 
-The two steps are processes of their own. What the first has to tell the second (its report) goes through a
-small file beside the state, not through a row: a condition that is a Python function would be called with it,
-and a row of nulls is nothing that a user's function has to expect.
+They run in separate processes. The report of the first reaches the second through a small file beside the
+state, not through a row: a condition that is a Python function would be called with that row of nulls.
 
-Inner joins do not need this: for them the condition is a filter behind the join.
+Inner joins do not need this: their condition is a filter behind the join.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def judged(rows: DataFrame, join: JoinOperator, work: JoinWork) -> DataFrame:
-    """Run a join with a residual condition over rows that lie at their instances."""
+    """Run a join with a residual condition over rows that are at their instances."""
     if join.candidates is None:
         return rows
     layout, schema = join.candidates

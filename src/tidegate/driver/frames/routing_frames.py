@@ -1,10 +1,9 @@
-"""Sends every row to the instances that need it: `route/targets.py` in Spark's language, and one shuffle.
+"""Sends every row to the instances that need it: `route/targets.py` in SQL, and one shuffle.
 
-Expressions are built anew for every batch, so they are text (one call into Java instead of one per step),
-and tables are literals that Spark reads from JSON: one node to analyse however large they are, and data to
-its compiled code, not part of it. As long as every row is needed at one instance only, that is all there
-is. Where rows have copies, an `explode` makes them, and each says what its instance does with it (ROLE)
-and, where copies must be recognised later, who it is (ROW).
+Expressions are rebuilt in every batch, so they are text (one call into Java instead of one per step). Tables
+are JSON literals: one node to analyse whatever their size, and data to the compiled code. If rows are needed
+at several instances, an `explode` makes copies. Each copy carries what its instance does with it (ROLE) and,
+if copies must be recognised later, the identity of the row (ROW).
 """
 
 from __future__ import annotations
@@ -15,15 +14,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.sql_text import literal, told_apart
+from tidegate.driver.sql_text import distinguished, literal
 from tidegate.model.routing import Routing
 from tidegate.model.times import LEFT, RIGHT
 from tidegate.route.targets import STORE, Tables, TargetGroup
 from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import CODE, INSTANCE, MARKER, ROLE, ROW, TAG, JoinLayout
 
-#: Number of a row's place among left and among right rows; where it is stored; one target of it, with its
-#: role.
+#: A row's place among left rows and among right rows, where it is stored, one target with its role.
 _PLACES, _STORE, _TARGET = ("_tidegate_place_l", "_tidegate_place_r"), "_tidegate_store", "_tidegate_target"
 #: A target is an instance and a role in one number: instance * 8 + role.
 _SHIFT = 3
@@ -42,7 +40,7 @@ def routed(rows: DataFrame, work: JoinWork) -> DataFrame:
 
 
 def instance_of(routing: Routing, partitions: int) -> Column:
-    """The one instance that needs a row, where no key or partition lies on several."""
+    """The one instance that needs a row, if no key or partition is on several."""
     tables = Tables.of(routing, LEFT, partitions)
     owners = literal([one[0] for one in tables.stores], "array<int>")
     place = _place(tables.codes, partitions)
@@ -54,12 +52,12 @@ def _shuffled(copied: DataFrame, routing: Routing) -> DataFrame:
 
 
 def _copied(rows: DataFrame, layout: JoinLayout, routing: Routing) -> DataFrame:
-    """A row per instance that needs it, with what it is needed for."""
+    """A copy of each row per instance that needs it, with its role there."""
     fields = rows.schema.fields
     semi = layout.how == "left_semi"
     tables = [Tables.of(routing, side, layout.partitions, semi=semi) for side in (LEFT, RIGHT)]
     known = [(quoted(field.name), field.dataType) for field in fields if field.name != TAG]
-    identity = f"xxhash64({told_apart(known)}) AS {ROW}"
+    identity = f"xxhash64({distinguished(known)}) AS {ROW}"
     places = [
         f"{_place(table.codes, layout.partitions)} AS {name}"
         for table, name in zip(tables, _PLACES, strict=True)
@@ -80,13 +78,13 @@ def _copied(rows: DataFrame, layout: JoinLayout, routing: Routing) -> DataFrame:
 
 
 def _targets(tables: Tables, side: int, apart: bool) -> str:
-    """Where a row of one side goes, and what for; that it is stored at one of these is added later."""
+    """The targets of a row of one side with their roles; the role of storing is added later."""
     own = _by_lot(_groups(tables.own), _own_place(side, apart))
     return f"concat({own}, {_by_lot(_groups(tables.other), _PLACES[1 - side])})" if apart else own
 
 
 def _own_place(side: int, apart: bool) -> str:
-    """Where both sides lie together, both have the places of the left one."""
+    """With both sides together, both have the places of the left side."""
     return _PLACES[side if apart else LEFT]
 
 
@@ -95,7 +93,7 @@ def _instances(tables: Tables) -> str:
 
 
 def _groups(places: Iterable[Sequence[TargetGroup]]) -> str:
-    """Per place: groups of targets."""
+    """The groups of targets per place."""
     lists = [
         [[(one << _SHIFT) + group.role for one in group.instances] for group in groups] for groups in places
     ]
@@ -103,20 +101,18 @@ def _groups(places: Iterable[Sequence[TargetGroup]]) -> str:
 
 
 def _by_lot(lists: str, place: str) -> str:
-    """One of the entries of a row's place."""
+    """One entry of a row's place, chosen by a hash."""
     choices = f"get({lists}, {place})"
     return f"get({choices}, cast(pmod({ROW}, size({choices})) as int))"
 
 
 def _either(is_right: str, sides: Sequence[str]) -> str:
-    """Also where both say the same today: what changes with the tables must not change the code."""
+    """The side's expression, also if both are equal: other tables must not change the compiled code."""
     return f"if({is_right}, {sides[RIGHT]}, {sides[LEFT]})"
 
 
 def _place(placed: Sequence[int], partitions: int) -> str:
-    """The number of a row's place: its base partition, as route/hash_routing.py computes it, or its key's
-    own.
-    """
+    """The number of a row's place: its partition as in `route/hash_routing.py`, or its key's own place."""
     base = f"cast(shiftright(shiftrightunsigned({CODE}, 33) * {partitions}, 31) as int)"
     if not placed:
         return base
@@ -129,5 +125,5 @@ def _place(placed: Sequence[int], partitions: int) -> str:
         count += len(codes)
     found = f"array_position(get({literal(lists, 'array<array<bigint>>')}, {base}), {CODE})"
     number = f"get({literal(first, 'array<int>')}, {base}) + cast({found} as int)"
-    # A null key has no place of its own, whatever its code looks like: such rows have odd tags.
+    # A null key never has its own place, whatever its code: such rows have odd tags.
     return f"if({TAG} % 2 = 0 AND {found} > 0, {number}, {base})"

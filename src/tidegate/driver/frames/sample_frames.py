@@ -1,14 +1,14 @@
-"""Rows of approximate windows, sampled on Spark: the plan says how likely, a hash of the row decides.
+"""Samples the rows of approximate windows in Spark, by a hash of the row.
 
     share    π of the row's stratum, looked up by the lowest bits of its group's code: data to compiled code
-    u        a number in [0, 1), out of a hash of all columns of the row, its time, the batch and the seed
-    kept     where u < π; where π is 1 nothing is hashed
+    u        a number in [0, 1) from a hash of all columns of the row, its time, the batch and the seed
+    kept     if u < π; with π = 1 nothing is hashed
 
-Rows that are left out are told apart right after the scan, and only counted.
+Rows that are not kept are marked right after the scan, and only counted.
 
-Guarantee: a row's fate depends on the row, the batch, the plan and the seed alone, so a replay keeps the same
-rows. Rows of a batch that are equal in every column share their fate: where many are, intervals are too
-narrow, and the stream should carry a column that tells them apart.
+Guarantee: the decision depends only on the row, the batch, the plan and the seed, so a replay keeps the same
+rows. Limit: rows of a batch that are equal in every column are kept or dropped together. With many of them
+intervals are too narrow, and the stream needs a column that distinguishes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidegate.control.goal import goal_loop
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
-from tidegate.driver.sql_text import data, literal, told_apart
+from tidegate.driver.sql_text import data, distinguished, literal
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
@@ -38,33 +38,33 @@ _UNIT = "1.1102230246251565E-16D"
 
 
 def share_sql(shares: Sequence[float], code: str) -> str:
-    """How likely a row is kept whose group has this code."""
-    # Spark would fold a look-up that no row decides, as where there is one group only: see `sql_text.data`.
+    """The probability that a row of the group with this code is kept."""
+    # Spark would fold a lookup that does not depend on the row, as with one group: see `sql_text.data`.
     stratum = f"cast({code} & {STRATA - 1} as int) + cast({TIME} < {BEGINNING_US}L as int)"
     return f"get({literal(list(shares), 'array<double>')}, {stratum})"
 
 
 def left_out_sql(rows: DataFrame, seed: int, batch: int) -> str:
-    """Is a row left out that would be kept with probability SHARE?"""
+    """Whether a row that is kept with probability SHARE is dropped."""
     columns = [(quoted(field.name), field.dataType) for field in visible(rows)]
-    hashed = f"xxhash64({seed}L, {data(batch, 'bigint')}, {TIME}, {told_apart(columns)})"
+    hashed = f"xxhash64({seed}L, {data(batch, 'bigint')}, {TIME}, {distinguished(columns)})"
     return f"{SHARE} < 1D AND shiftrightunsigned({hashed}, 11) * {_UNIT} >= {SHARE}"
 
 
 class Estimating:
-    """What the engine does about approximate windows, batch by batch."""
+    """Sampling as the engine uses it, batch by batch."""
 
     def __init__(self, settings: EstimateSettings | None):
         self._settings = settings
 
     def decide(self, manifest: Manifest, operators: dict[str, OperatorTraits]) -> dict[str, Any]:
-        """For the plan after this manifest."""
+        """The decisions for the plan after this manifest."""
         return {} if self._settings is None else sampling.decide(self._settings, manifest, operators)
 
-    def told(
+    def metrics(
         self, plan: Plan, reports: Sequence[TaskReport], before: Manifest, after: Manifest
     ) -> dict[str, Any]:
-        """For people: which part of the rows was kept, how likely, and whether what came out is exact."""
+        """The share of rows that was kept, the probabilities, and whether results are exact."""
         estimated = self.estimated(plan, before, after)
         return {
             name: {
@@ -77,7 +77,7 @@ class Estimating:
         }
 
     def estimated(self, plan: Plan, before: Manifest, after: Manifest) -> set[str]:
-        """Windows of which some that came out with this batch may be estimates."""
+        """Window aggregates whose results of this batch may be estimates."""
         if self._settings is None:
             return set()
         modes = sampling.mode(self._settings, plan, before, after)
@@ -86,7 +86,7 @@ class Estimating:
     def learn(
         self, before: Manifest, plan: Plan, reports: Sequence[TaskReport], after: Manifest
     ) -> dict[str, Any]:
-        """What goes into the manifest of a batch, of which the goal has had its share already."""
+        """What sampling learns from a batch, for its manifest; the goal has learnt before."""
         if self._settings is None:
             return {}
         levels = after.control.get(goal_loop.CONTROL, {}).get("levels", {})
@@ -95,7 +95,7 @@ class Estimating:
 
 
 def _kept(name: str, reports: Sequence[TaskReport]) -> float:
-    """The part of the rows that came to a window and were not left out."""
+    """The share of the rows of a window that was kept."""
     mine = [report for report in reports if report.operator == name]
     offered, dropped = (sum(getattr(one.rows, of)[0] for one in mine) for of in ("offered", "dropped"))
     return round(1 - dropped / offered, 4) if offered else 1.0

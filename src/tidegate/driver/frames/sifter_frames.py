@@ -1,21 +1,22 @@
-"""The sifter in Spark's language: drops rows right where they come in, before anything is done with them.
+"""The sifter in SQL: drops rows as they enter, before any other work.
 
-`sift/filter/lookup.py` finds a row's region, `sift/filter/decision.py` decides by a hash of it; here both are
-SQL, with thresholds that are data to Spark's compiled code, so that other thresholds are no new code. One
-number u in [0, 1) per row, out of a hash of its time and of the columns that regions are made of, decides
-everything. With a sample share σ and the threshold d of its region, a row
+`sift/filter/lookup.py` finds a row's region and `sift/filter/decision.py` decides by a hash; this module does
+both in SQL. Thresholds are data to the compiled code, so new ones need no compilation. One number u in [0, 1)
+per row comes from a hash of its time and of the columns that define regions. With a sample share σ and the
+threshold d of its region, a row
 
-    is a sample     where u >= 1 − σ          marked, so that the server sees what is offered
-    passes          where u >= d · (1 − σ)    all samples do, and of the others the share 1 − d
+    is a sample     if u >= 1 − σ          marked, so that the server can measure what is offered
+    passes          if u >= d · (1 − σ)    all samples, and the share 1 − d of the others
 
-Numbers are compared as integers of 53 bits, which is the same to the last bit and cheaper: Spark compares
-doubles by a call that knows about NaN.
+Numbers are compared as 53-bit integers, which gives the same result at less cost: Spark compares doubles by
+a call that handles NaN.
 
-Rows without a place (null or NaN on an axis) pass, because nothing is known of their worth. So do rows that
-are late or too far ahead: the tasks count such rows, and drop them.
+Rows without coordinates (null or NaN on an axis) pass, because their worth is unknown. Late rows and rows too
+far ahead pass too: the tasks count and drop them.
 
-Guarantee: a row's fate depends on its time, these columns, the sifter and the seed alone, so a replay drops
-the same rows. Rows that are alike in them share their fate (numbers: up to the last bits of a weighted sum).
+Guarantee: the decision depends only on the row's time, these columns, the sifter and the seed, so a replay
+drops the same rows. Rows with equal values there (numbers: up to the last bits of a weighted sum) are kept or
+dropped together.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from tidegate.sift.regions import Regions
 from tidegate.worker.match.task import MatchWork, scaled
 from tidegate.worker.runtime.layout import HASH, SAMPLE, TIME
 
-#: Weights of numbers in a hash: powers of what no ratio of usual numbers is near.
+#: Weights of numbers in a hash: powers of φ, which no ratio of common numbers is close to.
 _GOLDEN = 0.6180339887498949
-#: Regions that become nested conditions: a hundred are as slow as tables, several hundred overrun the code
-#: generator.
+#: The most regions for nested conditions: 100 are as slow as tables, several hundred exceed the limits of the
+#: code generator.
 TREE_MAX = 64
 
 
 def sifted(rows: DataFrame, work: MatchWork) -> DataFrame:
-    """The rows that pass, each with SAMPLE; and with HASH where the tasks must decide."""
+    """The rows that pass, each with SAMPLE, and with HASH if the tasks must decide."""
     sifter = work.sifter
     assert sifter is not None
     lookup = Lookup.of(sifter.regions)
@@ -60,11 +61,11 @@ def sifted(rows: DataFrame, work: MatchWork) -> DataFrame:
 
 
 def _threshold(sifter: Sifter, lookup: Lookup, coordinates: list[str]) -> str:
-    """The threshold of a row's region: looked up by region, as data.
+    """The threshold of a row's region, looked up as data.
 
-    Few regions are told apart by the cuts themselves, as compiled code: four times as fast as tables, at the
-    price of a compilation when regions change. (New thresholds alone change nothing.) Many would be too long
-    for Spark's code generator, and are found in tables.
+    Few regions are found by compiled conditions: four times as fast as tables, but a change of regions costs
+    a compilation. Many regions are found in tables, because the conditions would be too long for Spark's code
+    generator.
     """
     limits = [_whole(threshold) for threshold in scaled(sifter)]
     if sifter.regions.count <= TREE_MAX:
@@ -83,7 +84,7 @@ def _walk(regions: Regions, coordinates: list[str], node: int = 0) -> str:
 
 
 def _hash(sifter: Sifter, seed: int) -> str:
-    """64 bits of a row's time and place. Every argument takes time, so numbers are one, mixed by φ^-k."""
+    """64 bits of a row's time and coordinates. Arguments cost time, so numbers are summed by weight φ^-k."""
     numbers = [coordinate_sql(axis) for axis in sifter.axes if axis.kind != "category"]
     mixed = " + ".join(f"{_GOLDEN**power!r}D * {x}" for power, x in enumerate(numbers))
     others = [quoted(axis.column) for axis in sifter.axes if axis.kind == "category"]
@@ -91,7 +92,7 @@ def _hash(sifter: Sifter, seed: int) -> str:
 
 
 def _rank(x: str, table: AxisTable) -> str:
-    """How many cuts of its axis are at or below a coordinate, times the stride of the axis."""
+    """The number of cuts at or below a coordinate, times the stride of the axis."""
     if not len(table.cuts):
         return "0"
     scaled = f"({x} - {data(table.origin, 'double')}) * {data(table.scale, 'double')}"
@@ -103,10 +104,10 @@ def _rank(x: str, table: AxisTable) -> str:
 
 
 def _whole(share: float) -> int:
-    """The least integer of 53 bits that is, times 2^-53, no less than a share: exact, by powers of two."""
+    """The smallest 53-bit integer that is, times 2^-53, at least the share; exact."""
     return math.ceil(share / UNIT)
 
 
 def marked(rows: DataFrame, mark: str) -> DataFrame:
-    """Rows that nodes let through, with SAMPLE where they say so."""
+    """Rows that the sources passed, with SAMPLE as they marked it."""
     return rows.withColumn(SAMPLE, F.coalesce(F.col(quoted(mark)).cast("boolean"), F.lit(False)))

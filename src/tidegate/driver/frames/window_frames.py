@@ -1,14 +1,13 @@
-"""Rows become pane partials: aggregated by Spark before our shuffle, so that a row costs the same in however
-many windows it lies.
+"""Turns rows into pane partials by partial aggregation in Spark, so that overlapping windows cost no more.
 
-Where there are about as many groups as rows, adding up is left to the tasks, and there is one shuffle alone;
-what tasks can tell by themselves does not travel (`received.py`). Rows of windows of rows are never added up:
-each goes with its time and a hash of the row, which give it its place among others.
+With about as many groups as rows, partial aggregation is left to the tasks. Columns that tasks can compute
+are not shuffled (`worker/window/received.py`). Rows of windows of rows are never aggregated: each carries its
+time and a hash of the row, which give its position.
 
-Late rows, rows whose time cannot be used, rows that no kept window needs and rows that are left out of an
-approximate window are added up too, in groups of their own without a key: so they are counted by the same
-pass, and no window ever sees them. TAG says what became of rows. Where nothing is added up before the
-shuffle, rows that are dropped do not reach it: Spark counts all rows as they go by, and their newest time.
+Late rows, rows without a usable time, rows that no kept window needs and rows that sampling dropped are
+aggregated in separate groups without a key, so the same pass counts them and no window contains them. TAG
+holds the outcome of a row. Without partial aggregation, dropped rows do not reach the shuffle: Spark counts
+all rows in front of it, and finds their newest time.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tidegate.driver.frames.drop_frames import in_gap
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.routing_frames import instance_of
 from tidegate.driver.frames.sample_frames import left_out_sql, share_sql
-from tidegate.driver.sql_text import data, told_apart
+from tidegate.driver.sql_text import data, distinguished
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
 from tidegate.window.panes import Panes
@@ -49,25 +48,25 @@ from tidegate.worker.window.work import DROPPED, LATE, ON_TIME, REJECTED, Window
 if TYPE_CHECKING:
     from tidegate.driver.operators.window import WindowOperator
 
-#: Tells the second code of a group from the first.
+#: Distinguishes the second code of a group from the first.
 _SALT = 977
 
 
-def partials(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
-    """Partials of the rows, at the instances that they belong to, with a marker for every instance."""
+def partials(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
+    """The partials of the rows at their instances, with a marker for every instance."""
     single = _single(work)
-    made = (_of_rows if single else _added_up)(rows, window, work, known)
+    made = (_of_rows if single else _added_up)(rows, window, work, cache)
     shape = (work.layout.operator, single)
-    placed = made.select("*", *known.get(("codes", *shape), lambda: _codes(made, window)))
+    placed = made.select("*", *cache.get(("codes", *shape), lambda: _codes(made, window)))
     instances = work.state.routing.instances
-    markers = known.get(("markers", *shape, instances), lambda: _markers(placed, instances))
+    markers = cache.get(("markers", *shape, instances), lambda: _markers(placed, instances))
     return placed.unionByName(markers).repartitionById(
         work.state.routing.instances, instance_of(work.state.routing, work.layout.partitions)
     )
 
 
 def only_markers(spark: SparkSession, window: WindowOperator, work: WindowWork) -> DataFrame:
-    """A pass without rows: instances that only close windows."""
+    """The input of a pass without rows, which only closes windows."""
     kinds = {TAG: T.ShortType(), CODE: T.LongType(), ROWS: T.LongType(), CHECK: T.LongType()}
     empty = spark.createDataFrame([], T.StructType([T.StructField(*one) for one in kinds.items()]))
     return _markers(empty, work.state.routing.instances).repartitionById(
@@ -76,22 +75,22 @@ def only_markers(spark: SparkSession, window: WindowOperator, work: WindowWork) 
 
 
 def counts_dropped(work: WindowWork) -> bool:
-    """Do dropped rows go in front of the shuffle, so that no task counts them?"""
+    """Whether rows are dropped in front of the shuffle, so that no task counts them."""
     return _single(work) and (_gaps(work) is not None or work.shares is not None)
 
 
 def count_name(operator: str) -> str:
-    """What Spark calls the count of rows in front of an operator."""
+    """The name of Spark's count of rows in front of an operator."""
     return f"rows of {operator}"
 
 
 def _gaps(work: WindowWork) -> GapTable | None:
-    """Times that no kept window needs; None where there are none, so that no row is asked for nothing."""
+    """Times that no kept window needs; None if there are none, so that rows are not tested in vain."""
     return work.gaps if work.gaps is not None and any(work.gaps.cells) else None
 
 
-def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
-    """Rows as they are: where groups are as many as rows, adding up before the shuffle is a waste."""
+def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
+    """Rows without partial aggregation, which does not pay with as many groups as rows."""
 
     def made() -> list[Column]:
         taken = window.taken
@@ -103,37 +102,37 @@ def _of_rows(rows: DataFrame, window: WindowOperator, work: WindowWork, known: F
             F.col(TIME).alias(SEEN),
         ]
 
-    judged = _judged(rows, window, work, known)
-    return judged.select(*known.get(("of rows", work.layout.operator), made))
+    judged = _judged(rows, window, work, cache)
+    return judged.select(*cache.get(("of rows", work.layout.operator), made))
 
 
 def _counted(rows: DataFrame, work: WindowWork) -> DataFrame:
-    """The same rows; Spark counts them. Telling apart here which ones go would cost each of them twice."""
+    """The same rows, counted by Spark in total; counting by outcome would compute the outcome twice."""
     usable = F.expr(f"{TIME} <= {data(work.newest_us, 'bigint')}")
     seen = F.max(F.when(usable, F.col(TIME))).alias("seen_us")
     return rows.observe(count_name(work.layout.operator), F.count(F.lit(1)).alias("rows"), seen)
 
 
-def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
+def _added_up(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
     """A partial per group and pane."""
 
     def made() -> list[Column]:
-        # As of single rows: whether a field can be null may differ, and stored partials have one type.
+        # The type of single rows: nullability may differ, and stored partials have one type.
         kinds = window.taken.types
         sums = [F.expr(text).cast(kinds[name]).alias(name) for name, text in window.taken.partials]
         return [*sums, F.count(F.lit(1)).alias(ROWS), F.max(TIME).alias(SEEN)]
 
     name = work.layout.operator
-    # All rows of a group weigh the same, so their weight divides no group.
+    # All rows of a group have the same weight, so grouping by it splits no group.
     weight = [] if work.shares is None else [WEIGHT]
     named = [TAG, PANE, *map(quoted, work.layout.by), *weight]
-    keys = known.get(("keys", name), lambda: [F.col(one) for one in named])
-    judged = _judged(rows, window, work, known)
-    return judged.groupBy(*keys).agg(*known.get(("added up", name), made)).drop(*weight)
+    keys = cache.get(("keys", name), lambda: [F.col(one) for one in named])
+    judged = _judged(rows, window, work, cache)
+    return judged.groupBy(*keys).agg(*cache.get(("added up", name), made)).drop(*weight)
 
 
-def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, known: FrameCache) -> DataFrame:
-    """Rows with what becomes of them, their pane or hash, their key, and the arguments of all aggregates."""
+def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, cache: FrameCache) -> DataFrame:
+    """Rows with their outcome, pane or hash, key, and the arguments of all aggregates."""
     if counts_dropped(work):
         rows = _counted(rows, work)
     fate = (
@@ -153,18 +152,18 @@ def _judged(rows: DataFrame, window: WindowOperator, work: WindowWork, known: Fr
         judged = judged.where(F.col(TAG) != F.lit(DROPPED))
     single, weighed = _single(work), work.shares is not None
     shape = ("needed", work.layout.operator, single)
-    needed = known.get(shape, lambda: _needed(rows, window, single, weighed))
+    needed = cache.get(shape, lambda: _needed(rows, window, single, weighed))
     return judged.select(TAG, TIME, *needed)
 
 
 def _needed(rows: DataFrame, window: WindowOperator, single: bool, weighed: bool) -> list[Column]:
-    """Of judged rows: pane or hash, key, weight, and the arguments of all aggregates."""
+    """Pane or hash, key, weight, and the arguments of all aggregates."""
     used = F.col(TAG) == F.lit(ON_TIME)
     spec = window.layout.spec
     keys = [(name, F.expr(_canonical(rows.schema[name]))) for name in window.layout.by]
     made = [F.expr(row_sql(rows)).alias(ROW)] if spec.counts_rows else []
     if not single and not spec.counts_rows:
-        # Rows that no window sees are added up together.
+        # Rows that no window contains are aggregated together.
         keys = [(name, F.when(used, key)) for name, key in keys]
         made = [F.when(used, F.expr(pane_sql(window.layout.time_spec))).alias(PANE)]
     if weighed:
@@ -174,12 +173,12 @@ def _needed(rows: DataFrame, window: WindowOperator, single: bool, weighed: bool
 
 
 def _single(work: WindowWork) -> bool:
-    """Do rows go one by one?"""
+    """Whether rows are sent without partial aggregation."""
     return work.by_row or work.layout.spec.counts_rows
 
 
 def _canonical(field: T.StructField) -> str:
-    """Of both zeros the positive one, as Spark's own grouping has it."""
+    """-0.0 becomes 0.0, as in Spark's own grouping."""
     column, kind = quoted(field.name), field.dataType
     if not isinstance(kind, (T.FloatType, T.DoubleType)):
         return column
@@ -187,20 +186,20 @@ def _canonical(field: T.StructField) -> str:
 
 
 def _codes(frame: DataFrame, window: WindowOperator) -> list[Column]:
-    """The codes of groups, which are hashed after Spark has told equal keys from others."""
+    """The codes of groups, hashed after Spark has grouped equal keys."""
     by = set(window.layout.by)
     keys = [(quoted(field.name), field.dataType) for field in frame.schema.fields if field.name in by]
-    check = f"xxhash64({', '.join([f'{_SALT}', *([told_apart(keys)] if keys else [])])})"
+    check = f"xxhash64({', '.join([f'{_SALT}', *([distinguished(keys)] if keys else [])])})"
     return [F.expr(_code(keys)).alias(CODE), F.expr(check).alias(CHECK)]
 
 
 def _code(keys: Sequence[tuple[str, T.DataType]]) -> str:
     """The code of a group with these keys."""
-    return f"xxhash64({told_apart(keys)})" if keys else "0L"
+    return f"xxhash64({distinguished(keys)})" if keys else "0L"
 
 
 def _markers(like: DataFrame, instances: int) -> DataFrame:
-    """One row per instance that tells its task who it is, also where no other row comes."""
+    """One row per instance that gives its task the instance number, also without other rows."""
     numbers = like.sparkSession.range(0, instances, 1, 1)
     known = {TAG: F.lit(MARKER), CODE: F.col("id"), ROWS: F.lit(0), CHECK: F.lit(0)}
     return numbers.select(
@@ -212,13 +211,13 @@ def _markers(like: DataFrame, instances: int) -> DataFrame:
 
 
 def pane_sql(spec: WindowSpec) -> str:
-    """`Panes.of` in Spark's language, in whole numbers."""
+    """`Panes.of` in SQL, in whole numbers."""
     slide, rest = spec.slide_us, Panes(spec).rest_us
     number = f"({TIME} - pmod({TIME}, {slide}L)) div {slide}L"
     return f"{number} * 2 + if(pmod({TIME}, {slide}L) >= {rest}L, 1, 0)" if rest else number
 
 
 def row_sql(rows: DataFrame) -> str:
-    """A hash of all columns of a row: equal rows have equal ones, whatever is computed from them."""
+    """A hash of all columns of a row; equal rows have equal hashes."""
     columns = [(quoted(field.name), field.dataType) for field in visible(rows)]
-    return f"xxhash64({TIME}, {told_apart(columns)})"
+    return f"xxhash64({TIME}, {distinguished(columns)})"

@@ -1,13 +1,12 @@
-"""Parquet outputs that need no second writing: what the tasks staged becomes the output, by a hard link.
+"""Linked output: hard links make the staged Parquet files of the tasks the output of a batch.
 
-Tasks stage joined rows as Parquet (staging.py). Where an output wants exactly those rows as Parquet on the
-same disk, reading them with Spark and writing them again would change nothing but the time of day. So the
-staged files are linked into a draft directory, which then takes the place of `batch=N` by a rename: a reader
-sees a batch whole or not at all. A replay makes the same directory anew.
+Tasks stage results as Parquet (`staging.py`). If an output needs exactly these rows as Parquet on the same
+disk, Spark need not read and write them again. The staged files are linked into a draft directory, which is
+renamed to `batch=N`, so that readers see a whole batch or none. A replay creates the same directory again.
 
-An output is linked when nothing stands between the operator and it (no residual condition, no box but a
-select of just the columns that are made), it names no options, and its path is on a local disk. Where the
-disk refuses a link, Spark writes the files after all.
+An output is linked if nothing lies between it and the operator (no residual condition, no stateless step but
+a select of exactly the produced columns), it has no options, and its path is on a local disk. If the disk
+refuses a link, Spark writes the files.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from pyspark.sql import SparkSession
 
 from tidegate.api.nodes import Output
 from tidegate.driver.compile.compiled import Compiled
-from tidegate.driver.compile.ports import boxes_of
+from tidegate.driver.compile.ports import steps_of
 
-#: Spark's name of a codec → Arrow's. Others are left to Spark.
+#: Codec names of Spark → Arrow. Outputs with other codecs are not linked.
 _CODECS = {"snappy": "snappy", "zstd": "zstd", "gzip": "gzip", "none": "none", "uncompressed": "none"}
 
 
 def codec_of(spark: SparkSession) -> str | None:
-    """How the session compresses Parquet files; None where Arrow cannot do it just so."""
+    """The Parquet codec of the session; None if Arrow does not support it."""
     whole = spark.conf.get("spark.sql.files.maxRecordsPerFile") in (None, "0")
     return _CODECS.get(str(spark.conf.get("spark.sql.parquet.compression.codec")).lower()) if whole else None
 
 
 def linked_outputs(compiled: Compiled, staged: Collection[str]) -> dict[str, str]:
-    """Outputs that the files of these operators can become, with the local directory of each."""
+    """Outputs to which the files of these operators can be linked, with the local directory of each."""
     folders = {
         output.name: _folder(compiled, output)
         for output in compiled.outputs
@@ -43,8 +42,8 @@ def linked_outputs(compiled: Compiled, staged: Collection[str]) -> dict[str, str
 
 
 def publish(files: Sequence[str], folder: str, batch: int) -> bool:
-    """Make the staged files the batch of an output; False where the disk cannot link them."""
-    # The dot keeps the draft out of the sight of Spark and of everybody who follows its rules.
+    """Link the staged files as the batch of an output; False if the disk cannot link them."""
+    # Spark and compatible readers ignore names that begin with a dot.
     draft, target = os.path.join(folder, f".batch={batch}"), os.path.join(folder, f"batch={batch}")
     shutil.rmtree(draft, ignore_errors=True)
     os.makedirs(draft)
@@ -61,15 +60,15 @@ def publish(files: Sequence[str], folder: str, batch: int) -> bool:
 
 
 def _show(draft: str, target: str) -> None:
-    # A directory cannot take the place of one that holds files: what a first attempt left goes first.
+    # A rename cannot replace a directory with files, so remove what a first attempt left.
     shutil.rmtree(target, ignore_errors=True)
     os.rename(draft, target)
 
 
 def _as_made(compiled: Compiled, output: Output) -> bool:
-    """Are the rows of an output just those that tasks make?"""
+    """Whether the rows of an output are exactly those that tasks produce."""
     operator = compiled.shown_by(output)
-    return operator is not None and operator.as_made(boxes_of(output.node)[1])
+    return operator is not None and operator.as_made(steps_of(output.node)[1])
 
 
 def _folder(compiled: Compiled, output: Output) -> str | None:

@@ -1,22 +1,20 @@
-"""How much sources give to the next batch: told to Spark between two batches of a running query.
+"""Backpressure on sources: sets the read limits of the next batch in a running Spark query.
 
 Spark asks a source for its limit (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`) once, when a query starts,
-and keeps the answers in a table from which every batch is cut. That table is written here: no restart, no
-second pass, and a replay takes what Spark's offset log says, whatever the limit is by then. It costs a few
-calls into Java a batch.
+and keeps the answers in a table that it uses for every batch. This module writes that table between two
+batches, for a few calls into Java, without a restart. A replay takes the rows of Spark's offset log, whatever
+the limit.
 
-    files           whole files; the source also says how many are left
-    Kafka           rows; what is left is the newest offsets less those that a batch ends with
-    Python sources  rows, where they have a limit of rows themselves (`getDefaultReadLimit`): others might not
-                    know what it means
+    files           whole files; the source also reports how many are left
+    Kafka           rows; those left are the newest offsets minus the end offsets of the batch
+    Python sources  rows, if they declare a row limit themselves (`getDefaultReadLimit`)
 
-Other sources (rate, sockets, memory) give what they have. A number of files or rows that the user allows is
-never exceeded, and who limits files by bytes is left alone. The first batch of a run is held up until Spark
-has been told: what the last run decided for it, or, before anything is known of a stream, what fits into
-memory in any case.
+Other sources (rate, sockets, memory) are not limited. A limit of the user in files or rows is never exceeded,
+and sources with a limit in bytes are not changed. The first batch of a run waits until its limit is set: the
+one that the last run decided, or, for a new stream, an amount that fits into memory.
 
-The table and the file source are Spark's own affairs, and may look different in another version: where
-something is not found, sources are left as they are.
+The table and the file source are internals of Spark and may change between versions. If something is not
+found, sources are left unchanged.
 """
 
 from __future__ import annotations
@@ -37,24 +35,24 @@ from pyspark.sql import SparkSession
 from tidegate.control.goal.backpressure import TakenRows
 from tidegate.driver.java_collections import java_items
 
-#: Before anything is known: bytes of files, and rows, of a batch.
+#: Limits of the first batch of a new stream: bytes of files, and rows.
 _FIRST_BYTES, _FIRST_ROWS = 64 * 2**20, 200_000
-#: Limits that differ by no more than this part are the same: in calm, what fits changes a little every batch.
+#: Limits that differ by less than this share are not updated: under steady load they vary a little.
 _NEARLY = 0.1
-#: Spark forgets which files it kept back where they are less than this part of the limit
-#: (`discardCachedInputRatio`), and looks for them anew.
+#: Spark discards its list of unread files if it is shorter than this share of the limit
+#: (`discardCachedInputRatio`), and lists files again.
 _LISTED = 0.2
-#: How long Spark may take to set up the sources of a query, and how often it is asked.
+#: How long Spark may take to set up the sources of a query, and the polling interval.
 _SETUP_SECONDS, _ASK_SECONDS = 60.0, 0.001
 
 
 class ReadLimits:
-    """Of one streaming query, which must have been started."""
+    """The read limits of one started streaming query."""
 
     def __init__(
         self, query: Any, spark: SparkSession, streams: Sequence[str], known: Mapping[str, int] | None = None
     ) -> None:
-        """`streams`: by leaf of the query's input, the stream that it belongs to; `known`: as for `set`."""
+        """`streams`: the stream of each leaf of the query's input; `known`: limits as for `set`."""
         self._sources: dict[str, _Source] = {}
         jvm: Any = spark._jvm
         with suppress(Py4JError):
@@ -77,27 +75,27 @@ class ReadLimits:
         return TakenRows(rows, newest_us, units, waiting, source.limit, source.most)
 
     def _left_alone(self, stream: str, rows: int, newest_us: int | None) -> TakenRows:
-        """Nobody knows what this source gives: it goes on as the user wants it."""
+        """The counts of a source that cannot be limited."""
         source = self._sources.pop(stream)
         with suppress(Py4JError):
             self._write({source: source.given})
         return TakenRows(rows, newest_us)
 
     def set(self, limits: Mapping[str, int]) -> None:
-        """What the next batch may take, by stream."""
+        """Set what the next batch may take, by stream."""
         changed = []
         for stream, units in limits.items():
             source = self._sources.get(stream)
             if source is not None and source.takes(units):
                 changed.append(source)
-        # The batch is done already: whatever Spark says to it, it must not fail now.
+        # The batch is already committed, so an error of Spark must not fail it.
         with suppress(Py4JError):
             self._write({source: source.limited(self._limits) for source in changed})
 
     @contextmanager
     def _before_the_first_batch(self, spark: SparkSession) -> Iterator[None]:
-        """Spark sets up its sources meanwhile, but cuts no batch."""
-        # A lock is given back by who took it: calls of one thread here must be calls of one thread there.
+        """Let Spark set up its sources but start no batch."""
+        # The thread that took the Java lock must release it, so calls here are pinned to one Java thread.
         pinned = isinstance(spark.sparkContext._gateway, ClientServer)
         lock = self._execution.awaitProgressLock() if pinned else None
         if lock is not None:
@@ -109,7 +107,7 @@ class ReadLimits:
                 lock.unlock()
 
     def _write(self, limits: Mapping[_Source, Any]) -> None:
-        """Into Spark's table of all sources, once for all of them: every call into Java costs time."""
+        """Write limits into Spark's table, all at once because every call into Java costs time."""
         known = {source.java: limit for source, limit in limits.items() if limit is not None}
         if known:
             table = self._execution.uniqueSources()
@@ -118,7 +116,7 @@ class ReadLimits:
             getattr(self._execution, "uniqueSources_$eq")(table)
 
     def _found(self, streams: Sequence[str]) -> dict[str, _Source]:
-        """By stream: its source, where it is one that can be limited and no other stream reads it."""
+        """The source of each stream, if it can be limited and no other stream reads it."""
         given_up = time.monotonic() + _SETUP_SECONDS
         while not self._execution.uniqueSources().size():
             if time.monotonic() > given_up or not self._execution.isActive():
@@ -142,23 +140,23 @@ class _Source:
     """A source that can be limited."""
 
     java: Any
-    #: What the user allows; None: all there is.
+    #: The limit of the user; None: none.
     most: int | None
-    #: The limit that Spark was told first, and the last one of ours.
+    #: The limit that Spark started with, and the last one that was set here.
     given: Any
-    #: The streaming query, where the source alone does not know what a batch takes.
+    #: The streaming query, if the source alone cannot report what a batch took.
     execution: Any = None
     limit: int | None = None
 
     def first(self, limits: Any) -> Any:
-        """The limit before anything is known; None: that of the user."""
+        """The limit of the first batch of a new stream; None: that of the user."""
         if self.most is not None:
             return None
         self.limit = _FIRST_ROWS
         return self.limited(limits)
 
     def takes(self, units: int) -> bool:
-        """Take this limit, unless it is nearly the one in force; whether it was taken."""
+        """Set this limit unless it is close to the current one; returns whether it was set."""
         units = units if self.most is None else min(units, self.most)
         if self.limit is not None and abs(units - self.limit) <= _NEARLY * self.limit:
             return False
@@ -169,12 +167,12 @@ class _Source:
         return limits.maxRows(self.limit)
 
     def gave(self, rows: int) -> tuple[int, int | None]:
-        """Units that a batch of so many rows took, and those that wait; None: it does not say."""
+        """Units that a batch of this many rows took, and those that wait; None if unknown."""
         return rows, None
 
 
 class _Files(_Source):
-    """Files: their source has a log of those that it gave, and a list of those that it kept back."""
+    """Files: their source has a log of processed files and a list of unread ones."""
 
     _logged = -1
 
@@ -189,27 +187,27 @@ class _Files(_Source):
         taken = self._files(at) if at != self._logged else 0
         self._logged = at
         if kept_back is not None:
-            # It would not look for new files before these are read, and nobody would know that more came.
+            # The source lists new files only after these are read, so their number would stay unknown.
             self._unread.set(self.java, None)
         return taken, self.unlisted(taken) if kept_back is None else kept_back.size()
 
     def _files(self, at: int) -> int:
-        """Files of one entry of the log, which is the last one."""
+        """The number of files in the last entry of the log."""
         if (at + 1) % self._compacted:
             files = self._log.get(at)
             return len(files.get()) if files.isDefined() else 0
-        # Every so many entries one lists all files so far; a range of entries leaves out those of others.
+        # A compacted entry lists all files so far; a range of entries returns only its own files.
         last = self._log.getLatestBatchId()
         return sum(len(entry._2()) for entry in self._log.get(last, last))
 
     def unlisted(self, taken: int) -> int:
-        """Files that wait, where none are listed: half of those that may, if all were taken that might be."""
+        """Waiting files if none are listed: after a full batch an estimate, half of the most there can be."""
         limit = self.most if self.limit is None else self.limit
         if limit is None or taken < limit:
             return 0
         return ceil(_LISTED * limit) // 2
 
-    # Looked up once: every call into Java costs time, and there is a batch a second.
+    # Looked up once, because every call into Java costs time.
     @cached_property
     def _entry(self) -> Any:
         return self._field("metadataLogCurrentOffset")
@@ -243,13 +241,13 @@ class _Kafka(_Source):
 
 
 def _offsets(kafka: Any) -> int:
-    """All offsets of all partitions of all topics, added up."""
+    """The sum of all offsets."""
     topics: dict[str, dict[str, int]] = json.loads(kafka.json())
     return sum(sum(partitions.values()) for partitions in topics.values())
 
 
 class _Python(_Source):
-    """A source in Python: its limits travel as JSON."""
+    """A source in Python: its limits are JSON."""
 
     def limited(self, limits: Any) -> Any:
         del limits
@@ -263,6 +261,6 @@ def _source(java: Any, limit: Any, execution: Any) -> _Source | None:
     if kind == "KafkaMicroBatchStream" and said in ("ReadAllAvailable", "ReadMaxRows"):
         return _Kafka(java, limit.maxRows() if said == "ReadMaxRows" else None, limit, execution)
     if kind == "PythonMicroBatchStreamWithAdmissionControl":
-        told = json.loads(limit.json())
-        return _Python(java, told["max_rows"], limit) if told["_type"] == "ReadMaxRows" else None
+        given = json.loads(limit.json())
+        return _Python(java, given["max_rows"], limit) if given["_type"] == "ReadMaxRows" else None
     return None

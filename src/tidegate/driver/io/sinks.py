@@ -1,8 +1,8 @@
 """Writes materialised output: to a function, to files exactly once, or to any other Spark format.
 
-Files of batch N lie in the directory `batch=N` and replace what a first attempt left there. The plan of a
-batch fixes its rows, so a replay writes the same rows again: nothing is lost and nothing comes twice. The
-directories read back as one data set, with `batch` as a column of its own.
+Files of batch N are in the directory `batch=N` and replace what a first attempt left there. The plan of a
+batch fixes its rows, so a replay writes the same rows again, and files hold every row exactly once. The
+directories can be read as one data set with a column `batch`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def write(output: Output, frame: DataFrame, batch: int) -> None:
 
 
 def may_skip(output: Output, batch: int) -> bool:
-    """May an empty batch be left out? Functions are always called; files need one batch for their schema."""
+    """Whether an empty batch may be skipped: not for functions, nor for the first files (their schema)."""
     return output.function is None and batch > 0
 
 
 def refuse_unknown_formats(spark: SparkSession, outputs: Sequence[Output]) -> None:
-    """A format that Spark does not have would fail in the first batch, with a stack of Java's."""
+    """Raise for a format that Spark does not have, which would fail in the first batch with a Java stack."""
     for output in outputs:
         if output.format is not None and not _is_known(spark, output.format):
             raise FlowError(
@@ -51,13 +51,13 @@ def _is_known(spark: SparkSession, name: str) -> bool:
     try:
         sources.lookupDataSource(name, spark._jsparkSession.sessionState().conf())
     except Py4JError as error:
-        # Whatever else is wrong, writing will say it.
+        # Any other mistake is reported when writing.
         return "DATA_SOURCE_NOT_FOUND" not in str(error)
     return True
 
 
 def refuse_foreign_files(spark: SparkSession, outputs: Sequence[Output], ours: Collection[str] = ()) -> None:
-    """A new run must not mix its batches with those that another run left in the same directory."""
+    """Raise if an output directory has batches of another run."""
     for output in outputs:
         foreign = sorted(set(_batches(spark, output.path)) - set(ours)) if output.path else []
         if foreign:
@@ -70,7 +70,7 @@ def refuse_foreign_files(spark: SparkSession, outputs: Sequence[Output], ours: C
 
 
 def _batches(spark: SparkSession, path: str) -> list[str]:
-    """Names of the batch directories below a path, on whatever file system Spark finds it."""
+    """Names of the batch directories below a path, on any file system of Spark."""
     if spark._jvm is None:
         return []
     pattern = spark._jvm.org.apache.hadoop.fs.Path(f"{path.rstrip('/')}/batch=*")

@@ -1,7 +1,8 @@
-"""Sifters that run at the sources, not here: published for nodes, whose counts are the offered volume.
+"""Publishes sifters to nodes at the sources, and reads the nodes' counts.
 
-A match with `sources=` gets rows that nodes have let through (`tidegate sift --follow`), samples marked. Its
-sifter of every plan goes into that folder, and z refers to what the nodes were offered in the meantime.
+A match with `sources=` gets rows that passed nodes (`tidegate sift --follow`), with samples marked. The
+sifter of every plan is written to that folder, and the admit ratio refers to the rows that the nodes were
+offered.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.sift.filter.sifter import Sifter
 
-#: Where the manifest keeps what the nodes had been offered, and had dropped, when its batch was over.
+#: Key of the manifest for the rows that nodes were offered and dropped up to its batch.
 CONTROL, DROPPED = "sources", "sources_dropped"
 
 
 class SourceSifters:
-    """The folders of all matches of a query that have one."""
+    """The folders of all matches with `sources=`."""
 
     def __init__(self, matches: list[MatchOperator]):
         self._folders = {m.layout.operator: m.node.sources for m in matches if m.node.sources is not None}
         self._published: dict[str, int] = {}
 
     def publish(self, plan: Plan) -> None:
-        """Leave the sifters of a plan for the nodes, where they have not got them yet."""
+        """Publish the sifters of a plan to the nodes, if they are new."""
         for name, folder in self._folders.items():
             if name not in plan.shed.sifters:
                 continue
@@ -36,7 +37,7 @@ class SourceSifters:
                 self._published[name] = sifter.version
 
     def counted(self) -> tuple[dict[str, int], dict[str, int]]:
-        """By match: rows that its nodes have been offered since they began, and have dropped."""
+        """By match: all rows that its nodes were offered, and dropped."""
         counts = {name: offered(folder) for name, folder in self._folders.items()}
         return {name: c.offered for name, c in counts.items()}, {
             name: c.dropped for name, c in counts.items()
@@ -44,7 +45,7 @@ class SourceSifters:
 
 
 def since(before: Manifest, what: str, now: Mapping[str, int]) -> dict[str, int]:
-    """By match: rows that nodes counted after the last batch; fewer than then: they began anew."""
+    """By match: rows that nodes counted since the last batch; a smaller count means that they restarted."""
     last = before.control.get(what, {})
     return {
         name: rows - last.get(name, 0) if rows >= last.get(name, 0) else rows for name, rows in now.items()

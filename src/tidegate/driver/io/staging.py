@@ -1,15 +1,13 @@
-"""Results on their way to the sinks: written by the tasks themselves, as Parquet beside the state.
+"""Staging: tasks write their results as Parquet files beside the state, and sinks read these files.
 
-Handing joined rows back through Spark costs twice: every row is turned from Arrow into Spark's rows, and then
-into Spark's cache, so that sinks can read it more than once. A Parquet file costs neither: the task writes
-columns it has in hand, and sinks read columns. What comes back through Spark is the report alone, so the
-engine's action is as lean as a shuffle can be, and no second reader can ever run a kernel again. Rows of a
-match, which come once for every query that holds them, wait as one row with a list of queries.
+Returning rows through Spark costs two conversions: from Arrow to Spark's rows, and into Spark's cache, so
+that sinks can read them more than once. Staged files avoid both, because tasks write and sinks read columns.
+Only reports return through Spark, and no second reader can run a kernel again. A row of a match is staged
+once, with a list of its queries.
 
-Staged files live until the sinks are done. They lie in the folder of the segments, and no manifest names
-them, so what a crash leaves behind is swept with the rest. Types that Parquet does not carry exactly,
-operators that others read, residual conditions and batch inputs take the other way: results persisted by
-Spark.
+Staged files live until the sinks are done. They are in the folder of the segments and in no manifest, so
+recovery removes those that a crash left. Spark persists the results instead for types that Parquet does not
+store exactly, operators that other operators read, residual conditions, and batch inputs.
 """
 
 from __future__ import annotations
@@ -45,17 +43,17 @@ _EXACT = (
 
 @dataclass(frozen=True)
 class Staging:
-    """Which operators' tasks write their results to files, and which of those become outputs as they are."""
+    """Which operators stage their results, and which outputs are linked to the staged files."""
 
     root: str = ""
-    #: By operator that stages: the compression of files that stay as an output; None: of those that do not.
+    #: By operator that stages: the compression of files that are linked; None: no output is linked.
     kept_as: Mapping[str, str | None] = field(default_factory=dict)
-    #: By output that is linked: its directory.
+    #: The directory of each linked output.
     linked: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, compiled: Compiled, store: Store) -> Staging:
-        """Operators that outputs alone read, in a stream whose state is on a local disk."""
+        """Operators that only outputs read, in a streaming query with state on a local disk."""
         if not compiled.streaming or not isinstance(store, LocalStore):
             return cls()
         read = compiled.graph.read_by_operators()
@@ -71,7 +69,7 @@ class Staging:
 
 
 def can_stage(schema: T.StructType) -> bool:
-    """Does Parquet carry every column exactly?"""
+    """Whether Parquet stores every column exactly."""
     return all(_is_carried(f.dataType) for f in schema.fields)
 
 
@@ -86,7 +84,7 @@ def read_staged(
 ) -> DataFrame:
     """The staged rows of all tasks.
 
-    `listed`: files have lists in this column; a row of theirs is one for every value of its list.
+    `listed`: files have lists in this column, which are exploded.
     """
     shown = T.StructType([f for f in schema.fields if f.name != REPORT])
     if not files:
@@ -97,7 +95,7 @@ def read_staged(
     rows = spark.read.schema(written).parquet(*[f"file://{file}" for file in files])
     if listed is None:
         return rows
-    # As text, which is one call into Java: a column object for each would take as long as the reading.
+    # Text is one call into Java; a column object for each would take as long as the reading.
     names = [quoted(name) for name in shown.names]
     names[shown.names.index(listed)] = f"explode({quoted(listed)}) AS {quoted(listed)}"
     return rows.selectExpr(*names)

@@ -1,4 +1,4 @@
-"""Windows of a number of rows behind the operator protocol: windows of time that wait for rows."""
+"""The operator of windows of rows: like windows of time, but they wait for rows."""
 
 from __future__ import annotations
 

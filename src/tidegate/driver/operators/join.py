@@ -1,4 +1,4 @@
-"""Joins behind the operator protocol: compiled from `on`, `within` and `where`, one shuffle by instance."""
+"""The join operator: compiled from `on`, `within` and `where`, with one shuffle by instance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Box, Join, Node
+from tidegate.api.nodes import Join, Node, StatelessStep
 from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import RANDOM_DROP, WINDOW_DROP
 from tidegate.control.repair.debts import Needs
@@ -21,8 +21,8 @@ from tidegate.driver.compile.graph_checks import same_time_type, selected
 from tidegate.driver.compile.join_columns import (
     arrow_schema,
     compared,
-    only_wanted,
     output_columns,
+    pruned,
     spark_schema,
     stored_columns,
     time_name,
@@ -66,12 +66,12 @@ class JoinOperator(Operator):
     ):
         super().__init__(layout.operator, node, schema)
         self.layout, self.inputs = layout, inputs
-        #: The schema with all columns there are, also those that nobody asks for in this run.
+        #: The schema before column pruning.
         self.whole = whole
-        #: Where a residual condition is judged between two steps: what the first step returns.
+        #: With a residual condition between two steps: what the first step returns.
         self.candidates = candidates
 
-    # -- what the compiler asks ----------------------------------------------------------------------
+    # -- called by the compiler -----------------------------------------------------------------------
 
     @property
     def streams(self) -> tuple[str | None, ...]:
@@ -87,7 +87,7 @@ class JoinOperator(Operator):
             **({} if node.condition is None else {"condition": node.condition.describe()}),
             "left": {"stream": layout.left.stream, "columns": list(layout.left.columns)},
             "right": {"stream": layout.right.stream, "columns": list(layout.right.columns)},
-            # What is added or left out for this run alone may differ in the next.
+            # Columns that were added or pruned for this run may differ in the next.
             "output": self.whole.simpleString(),
         }
 
@@ -101,7 +101,7 @@ class JoinOperator(Operator):
 
     def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
         for side, (source, whole) in enumerate(sources):
-            # A join below windows that may be dropped never skips work itself.
+            # A join in front of windows that may be dropped never skips pairs itself.
             reason = WINDOW_DROP if drops else RANDOM_DROP
             yield Reader(self.name, side, source, reason, whole, self.layout.preserved[side], joins=True)
 
@@ -110,7 +110,7 @@ class JoinOperator(Operator):
         back, ahead = (min(reach_us, SIZE_MAX_US) for reach_us in self.node.within.reaches_us)
         return network.DropJoinNode(self.name, left, right, back, ahead, inner=self.node.how == "inner")
 
-    # -- what a batch asks ---------------------------------------------------------------------------
+    # -- called by a batch ----------------------------------------------------------------------------
 
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> JoinWork:
         left, right = (order.newest_us(side.stream, order.plan) for side in self.layout.sides)
@@ -139,8 +139,8 @@ class JoinOperator(Operator):
     def _entering(self, rows: PassInput, instances: int) -> DataFrame:
         """All rows that enter the join in this pass, in the shared layout.
 
-        Where frames of several operators or passes are put together, the number of Spark's task no longer
-        tells the instance, so markers do.
+        In a union of several operators or passes the number of Spark's task is not the instance, so markers
+        carry it.
         """
         lanes = sorted({lane for side in self.inputs for lane in side.port.lanes}, key=lambda n: int(n[1:]))
         columns = [TAG, TIME, CODE, *lanes]
@@ -149,7 +149,7 @@ class JoinOperator(Operator):
         from_sources = [side.port.tag for side in self.inputs if side.from_source]
         if rows.given is not None and from_sources:
             tags = [tag + keyless for tag in from_sources for keyless in (0, 1)]
-            # Each step on a data frame costs its analysis in every batch: none that changes nothing.
+            # Each step on a data frame is analysed in every batch, so steps without effect are avoided.
             mine = f"{TAG} IN ({', '.join(map(str, tags))})"
             frames.append(rows.given if alone else rows.given.where(mine).selectExpr(*columns))
         for side in self.inputs:
@@ -163,7 +163,7 @@ class JoinOperator(Operator):
             frames.append(rows.cache.get(key, lambda: _markers(session, all_lanes, columns, instances)))
         return ports.union(frames)
 
-    # -- what sinks ask ------------------------------------------------------------------------------
+    # -- called by sinks ------------------------------------------------------------------------------
 
     @property
     def stages(self) -> bool:
@@ -173,13 +173,13 @@ class JoinOperator(Operator):
     def hides_columns(self) -> bool:
         return self.layout.cells
 
-    def as_made(self, steps: Sequence[Box]) -> bool:
+    def as_made(self, steps: Sequence[StatelessStep]) -> bool:
         made = tuple(column.name for column in self.layout.output)
         return self.node.where is None and all(step.columns == made for step in steps)
 
 
 def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
-    """Check a join and work out its columns, keys and layout."""
+    """Check a join and compute its columns, keys and layout."""
     left, right = builder.frame(node.left), builder.frame(node.right)
     same_time_type(builder.time_type(node.left), builder.time_type(node.right))
     keys = match_keys(left, right, node.keys)
@@ -195,8 +195,8 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     if node.where is not None:
         check_where(node.where, builder.spark.createDataFrame([], spark_schema(columns)), name)
     if not builder.cells:
-        # What pairs are worth may be said of any column.
-        shown = only_wanted(shown, selected(builder.outputs, node))
+        # A utility may read any column.
+        shown = pruned(shown, selected(builder.outputs, node))
     if builder.repairs(name):
         shown = with_repaired_batch(shown)
     cells = builder.cells and node.how == "inner"
@@ -235,17 +235,17 @@ def _side(port: Port) -> SideLayout:
 
 
 def _markers(session: SparkSession, lanes: Lanes, columns: list[str], instances: int) -> DataFrame:
-    """One row per instance that tells its task who it is, also where no other row comes."""
+    """One row per instance that gives its task the instance number, also without other rows."""
     numbers = session.range(0, instances, 1, 1).withColumn(TIME, F.lit(BEGINNING_US))
     nothing = Port(MARKER, None, (), ())
     return ports.project(numbers, nothing, lanes, (), F.col("id"), F.lit(False)).select(*columns)
 
 
 def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrder) -> JoinWork:
-    """What the plan of a batch, on top of what was before it, asks of one join."""
+    """The work order of a join, from the plan of a batch and the manifest before it."""
     name = layout.operator
     needs = Needs(before.debts)
-    owed = {debt.batch: debt for debt in before.debts if debt.operator == name}
+    debts = {debt.batch: debt for debt in before.debts if debt.operator == name}
     late = [BEGINNING_US if side.stream is None else plan.watermarks_us[side.stream] for side in layout.sides]
     return JoinWork(
         layout=layout,
@@ -253,6 +253,6 @@ def join_work(layout: JoinLayout, plan: Plan, before: Manifest, state: StateOrde
         late_before_us=(late[0], late[1]),
         skipping=plan.shed.skipping.get(name),
         seed=plan.seed,
-        repairs=tuple((owed[payment.batch], payment) for payment in plan.repair.repairs.get(name, ())),
+        repairs=tuple((debts[payment.batch], payment) for payment in plan.repair.repairs.get(name, ())),
         debts_since_us=(needs.since_us(name, LEFT), needs.since_us(name, RIGHT)),
     )

@@ -1,6 +1,4 @@
-"""Matches behind the operator protocol: rows tried against range queries, without state and without a
-shuffle.
-"""
+"""The match operator: evaluates range queries on rows, without state and without a shuffle."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ class MatchOperator(Operator):
         context: SparkContext,
     ):
         super().__init__(layout.operator, node, schema)
-        #: Where its rows enter; None where another operator feeds it.
+        #: The tap of its rows; None if another operator feeds it.
         self.layout, self.tap, self.queries = layout, tap, queries
         self._context = context
         self._broadcast: Broadcast[Queries] | None = None
@@ -63,7 +61,7 @@ class MatchOperator(Operator):
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> MatchWork:
         planned = order.plan.shed.sifters.get(self.name)
         sifter = None if planned is None else Sifter.from_json(planned)
-        # A replay with other queries, over other columns: the sifter of the first try knows nothing of them.
+        # In a replay with other queries over other columns, the planned sifter does not apply.
         fits = sifter is not None and sifter.axes == self.layout.axes
         return MatchWork(
             self.layout,
@@ -87,10 +85,10 @@ class MatchOperator(Operator):
         return tried.mapInArrow(by_partition(match_task, work, TaskContext.get), schema)
 
     def _entering(self, rows: PassInput) -> DataFrame | None:
-        """The rows that are tried; None in a pass without new rows, where a stream feeds it."""
+        """The input rows; None in a pass without new rows if a stream feeds it."""
         if self.tap is None:
             return rows.upstream(self.node.parent)
-        # Where Spark has not counted rows without a time, the tasks do.
+        # If Spark has not counted rows without a usable time, the tasks do.
         return rows.entering(self.tap, usable_only=self.tap.stream in rows.compiled.observed)
 
     def listed(self, work: MatchWork) -> str | None:
@@ -98,12 +96,12 @@ class MatchOperator(Operator):
 
     def close(self) -> None:
         if self._broadcast is not None:
-            # Where Spark itself has been stopped there is nothing left to give back.
+            # If Spark itself has stopped, there is nothing to release.
             with suppress(Py4JError):
                 self._broadcast.destroy()
 
     def _sent(self) -> Broadcast[Queries]:
-        """Sent once for the life of the query: workers keep what was broadcast to them."""
+        """The queries, broadcast once for the life of the query."""
         if self._broadcast is None:
             names = pa.array(self.queries.names, pa.string())
             self._broadcast = self._context.broadcast(Queries(QueryIndex.of(self.queries.boxes), names))

@@ -1,12 +1,12 @@
-"""The operator protocol of the driver: what the compiler, a batch and the sinks ask of an operator.
+"""The operator protocol of the driver: what the compiler, a batch and the sinks call.
 
     describe      api/nodes.OperatorNode     inputs and traits: what the user wrote
     compile       Operator                   made once, from the node, by its builder (`registry.py`)
     per batch     Operator.work ──▶ WorkOrder ──▶ tasks          (worker/runtime/task_runner.py)
                   Operator.frame ──▶ the data frame of its results
 
-A new kind of operator is a node, an `Operator` and its tasks. Nothing else in the package asks which kind an
-operator is, except the control of what only that kind can shed.
+A new kind of operator is a node, an `Operator` and its tasks. No other code tests the kind of an operator,
+except the control of shed options that only that kind has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Box, Node, OperatorNode, Output
+from tidegate.api.nodes import Node, OperatorNode, Output, StatelessStep
 from tidegate.control.balance.balancing import Balanced
 from tidegate.driver.frames.drop_frames import Passing
 from tidegate.driver.frames.pass_input import PassInput
@@ -33,29 +33,29 @@ from tidegate.worker.runtime.layout import REPORT
 from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import WorkOrder
 
-#: What tasks return that stage their results; as a type, because Spark would parse a text in every batch.
+#: The schema of tasks that stage; a type, because Spark would parse text in every batch.
 REPORTS = T.StructType([T.StructField(REPORT, T.StringType())])
 
 
 @dataclass(frozen=True)
 class BatchOrder:
-    """What the work orders of one batch are made from."""
+    """The inputs from which the work orders of one batch are made."""
 
     plan: Plan
     before: Manifest
     passing: Passing
-    #: Somebody balances the load and wants to know which keys make it.
+    #: Tasks report the load of keys, for balancing.
     watch_keys: bool
     store_url: str
-    #: Tells this run from an earlier one on the same checkpoint, for workers that outlive both.
+    #: Distinguishes this run from an earlier one on the same checkpoint, for workers that outlive both.
     run: str
-    #: By operator that stages its results: where, and with which compression.
+    #: By operator that stages its results: the place and the compression.
     staged: Mapping[str, tuple[str, str | None]]
-    #: The newest time of a stream that its tasks believe, by the clock of the plan.
+    #: The newest time of a stream that its tasks accept, by the clock of the plan.
     newest_us: Callable[[str | None, Plan], int]
 
     def staging(self, operator: str) -> dict[str, Any]:
-        """Where its tasks write their results, if they do."""
+        """Where its tasks stage their results, if they do."""
         if operator not in self.staged:
             return {}
         root, kept_as = self.staged[operator]
@@ -66,12 +66,12 @@ class BatchOrder:
         return state_order(operator, self.plan, self.before, self.store_url, self.run)
 
     def late_before_us(self, stream: str | None) -> int:
-        """Rows of a stream below this are late; what operators emit never is."""
+        """Rows of a stream below this are late; rows of operators never are."""
         return BEGINNING_US if stream is None else self.plan.watermarks_us[stream]
 
 
 def state_order(operator: str, plan: Plan, before: Manifest, store_url: str, run: str = "") -> StateOrder:
-    """What a plan, on top of what was before it, asks of the state of one operator."""
+    """The state order of one operator, from a plan and the manifest before it."""
     return StateOrder(
         store_url=store_url,
         batch=plan.batch,
@@ -87,13 +87,13 @@ def state_order(operator: str, plan: Plan, before: Manifest, store_url: str, run
 
 
 class Operator(ABC):
-    """One operator of a compiled flow. Static: nothing in it changes from batch to batch."""
+    """One operator of a compiled flow; it does not change from batch to batch."""
 
-    #: True: its tasks count the rows of the streams they read, and store state.
+    #: Whether its tasks store state and count the rows of the streams they read.
     stateful: bool = True
-    #: Its tasks judge times too far ahead also of streams that Spark counts.
+    #: Whether its tasks reject times too far ahead also for streams that Spark counts.
     judges_observed: bool = False
-    #: Times of streams that it reads must be judged by Spark where Spark counts them.
+    #: Whether Spark must reject times too far ahead for streams that it counts.
     needs_judged: bool = False
 
     def __init__(self, name: str, node: OperatorNode, schema: T.StructType):
@@ -101,83 +101,83 @@ class Operator(ABC):
         #: Spark schema of the rows its tasks return, the report last.
         self.schema = schema
 
-    # -- what the compiler asks ----------------------------------------------------------------------
+    # -- called by the compiler -----------------------------------------------------------------------
 
     @property
     @abstractmethod
     def streams(self) -> tuple[str | None, ...]:
-        """By input: the source whose rows enter it directly; None where another operator feeds it."""
+        """By input: the source whose rows enter it directly; None if another operator feeds it."""
 
     def fingerprint(self) -> dict[str, Any] | None:
-        """What must not change between two runs on one checkpoint; None: it keeps nothing there."""
+        """What must not change between two runs on one checkpoint; None: it has no state."""
         return None
 
     def traits(self, time_from: Sequence[str]) -> OperatorTraits | None:
-        """What planning knows of it; `time_from`: by input, what gives it time. None: it has no state."""
+        """Its traits for planning; `time_from`: by input, the origin of its time. None: it has no state."""
         return None
 
     def balanced(self) -> Balanced | None:
-        """How its instances may be balanced; None: it has none."""
+        """How its instances may be balanced; None: it has no instances."""
         return None
 
     @abstractmethod
     def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
-        """Its lines in the ledger. `sources`: by input, where rows come from and whether no step stands
+        """Its lines in the receipt. `sources`: by input, the origin of rows and whether no step lies
         between; `drops`: windows behind it may be dropped."""
 
     def drop_node(self, sources: Sequence[str]) -> network.Node:
-        """What window drop knows of it: a source of its own, unless times pass through."""
+        """Its node in the window drop network: a source, unless times pass through."""
         return network.DropSourceNode(self.name)
 
-    # -- what a batch asks ---------------------------------------------------------------------------
+    # -- called by a batch ----------------------------------------------------------------------------
 
     @abstractmethod
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> WorkOrder:
-        """What a batch asks of its tasks; `feeding`: by input, the stream or operator that feeds it."""
+        """Its work order in a batch; `feeding`: by input, the stream or operator that feeds it."""
 
     @abstractmethod
     def frame(self, rows: PassInput, work: Any) -> DataFrame | None:
-        """Its results and reports in one pass; None where the pass brings nothing for it."""
+        """Its results and reports in one pass; None if the pass has no input for it."""
 
     def shown(self, results: DataFrame) -> DataFrame:
-        """Results without what a condition behind the operator refuses."""
+        """The results that pass the condition behind the operator."""
         return results
 
     def listed(self, work: Any) -> str | None:
-        """The column whose values stand in lists in staged files."""
+        """The column that is stored as lists in staged files."""
         return None
 
     def close(self) -> None:  # noqa: B027 - most operators send nothing
-        """Give back what was sent to the workers for the life of the query."""
+        """Release what was sent to the workers for the life of the query."""
 
-    # -- what sinks ask ------------------------------------------------------------------------------
+    # -- called by sinks ------------------------------------------------------------------------------
 
     @property
     def stages(self) -> bool:
-        """Can its tasks write their results to files?"""
+        """Whether its tasks can stage their results."""
         return True
 
     @property
     def hides_columns(self) -> bool:
-        """Do results hold a column that outputs do not show?"""
+        """Whether results have a column that outputs do not write."""
         return False
 
-    def as_made(self, steps: Sequence[Box]) -> bool:
-        """Are rows behind these steps just those that tasks make?"""
+    def as_made(self, steps: Sequence[StatelessStep]) -> bool:
+        """Whether rows behind these steps are exactly those that tasks produce."""
         return not steps
 
 
 class Builder(Protocol):
-    """What the compiler offers to those who build operators."""
+    """What the compiler offers to builders of operators."""
 
     spark: SparkSession
     outputs: Sequence[Output]
     partitions: int
-    #: Rows of inner joins say where they were found, for whoever values them.
+    #: Rows of inner joins carry the cell in which they were found, for a utility.
     cells: bool
 
     def frame(self, node: Node) -> DataFrame:
-        """A frame with the columns of a node, and no rows where an operator makes them."""
+        """A frame with the columns of a node; empty for an operator."""
         ...
 
     def time_type(self, node: Node) -> T.DataType:
@@ -185,17 +185,17 @@ class Builder(Protocol):
         ...
 
     def needs_time(self, name: str) -> bool:
-        """Does an operator behind go by the event time of its rows?"""
+        """Whether an operator behind needs the event time of its rows."""
         ...
 
     def repairs(self, name: str) -> bool:
-        """May its rows come later than they should?"""
+        """Whether skipped pairs of this operator are repaired."""
         ...
 
     def port(
         self, node: Node, stored: Sequence[tuple[str, Column, T.DataType]], code: Column, keyless: Column
     ) -> PortInput:
-        """Let the rows of a node enter as columns of the shared layout, with a key code."""
+        """Add a port: rows of a node enter as columns of the shared layout, with a key code."""
         ...
 
     def tap(
@@ -205,5 +205,5 @@ class Builder(Protocol):
         without: str | None = None,
         only: Collection[str] | None = None,
     ) -> Tap | None:
-        """Let the rows of a node enter as they are; None where another operator feeds it."""
+        """Add a tap: rows of a node enter without a key; None if another operator feeds it."""
         ...

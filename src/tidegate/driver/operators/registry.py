@@ -1,4 +1,4 @@
-"""Which builder makes the operator of a node: the one place where kinds of operators are listed."""
+"""The builder of each kind of operator: the only list of kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.driver.operators.match import build_match
 from tidegate.driver.operators.protocol import Builder, Operator
 from tidegate.driver.operators.window import WindowOperator, build_window
 
-#: From node, name and compiler to the operator.
+#: Builds an operator from node, name and compiler.
 Build = Callable[[Any, str, Builder], Operator]
 
 
@@ -25,7 +25,7 @@ _BUILDERS: dict[type[OperatorNode], Build] = {Join: build_join, Match: build_mat
 
 
 def register(node: type[OperatorNode], build: Build) -> None:
-    """Let flows hold nodes of another kind."""
+    """Add a kind of operator."""
     _BUILDERS[node] = build
 
 

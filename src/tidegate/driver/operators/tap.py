@@ -1,4 +1,4 @@
-"""Where rows of a source enter: taps that pass by all joins, and the inputs of joins."""
+"""How rows of a source enter: taps, which pass by all joins, and the inputs of operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.driver.compile.ports import Port
 
 @dataclass(frozen=True)
 class Tap:
-    """Rows of a source on their way past all joins: on-time rows of a node, or refused rows."""
+    """Rows of a source that pass by all joins: on-time rows of a node, or refused rows."""
 
     node: Node
     port: Port
@@ -23,11 +23,10 @@ class Tap:
 
 @dataclass(frozen=True)
 class PortInput:
-    """One input of an operator: its port, and what projects a frame of its rows onto the shared layout."""
+    """One input of an operator: its port, and the projection of its rows onto the shared layout."""
 
     node: Node
     port: Port
-    #: From a frame of the node's rows to rows in the shared layout.
     project: Callable[[DataFrame], DataFrame]
 
     @property

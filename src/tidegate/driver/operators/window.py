@@ -1,6 +1,4 @@
-"""Window aggregates behind the operator protocol: partials by Spark, one shuffle by instance, then the
-kernels.
-"""
+"""The window operator: partial aggregation in Spark, one shuffle by instance, then the kernels."""
 
 from __future__ import annotations
 
@@ -54,13 +52,13 @@ class WindowOperator(Operator):
         plain: bool = False,
     ):
         super().__init__(layout.operator, node, schema)
-        #: Where its rows enter; None where another operator feeds it.
+        #: The tap of its rows; None if another operator feeds it.
         self.layout, self.tap, self.taken = layout, tap, taken
-        #: Are keys equal just where their hashes are, so that tasks may tell groups apart by themselves? And
-        #: can they make every partial?
+        #: Whether tasks can aggregate rows themselves: equal hashes mean equal keys, and every partial exists
+        #: for a single row.
         self.plain = plain
 
-    # -- what the compiler asks ----------------------------------------------------------------------
+    # -- called by the compiler -----------------------------------------------------------------------
 
     @property
     def streams(self) -> tuple[str | None, ...]:
@@ -70,17 +68,16 @@ class WindowOperator(Operator):
         return window_fingerprint(self.layout, self.taken, self.schema)
 
     def traits(self, time_from: Sequence[str]) -> OperatorTraits:
-        # Windows wait in the state, and time sets them free, as it does unmatched rows. There is no other
-        # side.
+        # The watermark releases stored windows, as it releases unmatched rows. There is no other side.
         (name,) = time_from
         return OperatorTraits(self.name, (name, name), self._lifetime(), (True, False), (True, False))
 
     def _lifetime(self) -> Lifetime | RowsLifetime:
-        """How long partials are needed."""
+        """The lifetime of partials."""
         return Lifetime(self.layout.time_spec)
 
     def balanced(self) -> Balanced:
-        # A group's panes lie together: whole partitions move, and no key is split.
+        # The panes of a group stay together: whole partitions move, and no key is split.
         return Balanced(keyed=True, scatters=False)
 
     def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
@@ -92,7 +89,7 @@ class WindowOperator(Operator):
     def drop_node(self, sources: Sequence[str]) -> network.Node:
         return network.DropWindowNode(self.name, sources[0], self.node.spec, self.node.by)
 
-    # -- what a batch asks ---------------------------------------------------------------------------
+    # -- called by a batch ----------------------------------------------------------------------------
 
     def work(self, order: BatchOrder, feeding: Sequence[str]) -> WindowWork:
         plan, name = order.plan, self.name
@@ -113,7 +110,7 @@ class WindowOperator(Operator):
         )
 
     def frame(self, rows: PassInput, work: WindowWork) -> DataFrame:
-        """Partials by Spark, one shuffle by instance number, then the kernels."""
+        """Partial aggregation, one shuffle by instance number, then the kernels."""
         taken = self._entering(rows)
         if taken is not None and counts_dropped(work):
             rows.counted[self.name] = count_name(self.name)
@@ -126,11 +123,11 @@ class WindowOperator(Operator):
         return placed.mapInArrow(by_instance(self._tasks(), work, TaskContext.get), schema)
 
     def _tasks(self) -> Callable[[WindowWork, int, str], Task]:
-        """What makes a task, from work order, instance and attempt."""
+        """The constructor of a task from work order, instance and attempt."""
         return WindowInstance
 
     def _entering(self, rows: PassInput) -> DataFrame | None:
-        """The rows that the window gets; None in a pass that brings none."""
+        """The input rows; None in a pass without any."""
         if self.tap is None:
             return rows.upstream(self.node.parent)
         return rows.entering(self.tap, usable_only=False)
@@ -139,7 +136,7 @@ class WindowOperator(Operator):
 def build_window(
     node: Window, name: str, builder: Builder, kind: type[WindowOperator] = WindowOperator
 ) -> WindowOperator:
-    """Check a window aggregate and take its aggregates apart into partials."""
+    """Check a window aggregate and decompose its aggregates into partials."""
     frame = builder.frame(node.parent)
     check_by(node, frame)
     taken = taken_apart(frame, node.aggregates, approximate=node.approximate)
@@ -160,6 +157,6 @@ def build_window(
         node.approximate,
         taken.carried,
     )
-    # Rows of windows of rows are never added up, so there is nothing to choose.
+    # Rows of windows of rows are never aggregated before the shuffle.
     plain = not node.spec.counts_rows and plain_keys(node, frame) and taken.may_go_by_row
     return kind(node, layout, tap, taken, schema, plain)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidegate.cli.demo.city import City, Tick, rush_at, ticks
+from tidegate.cli.demo.city import City, Tick, burst_at, ticks
 from tidegate.errors import FlowError
 
-QUIET = City(orders_per_second=200, tracks_per_second=600, cells=100, rush_factor=1.0)
+QUIET = City(orders_per_second=200, tracks_per_second=600, cells=100, burst_factor=1.0)
 
 
 def column(drawn: list[Tick], stream: str, name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -60,7 +60,7 @@ def test_ids_count_up_from_zero_across_ticks(stream: str, key: str) -> None:
 
 
 def test_popularity_falls_off_as_zipf_from_the_centre() -> None:
-    city = City(cells=400, zipf=1.0, orders_per_second=50_000, rush_factor=1.0)
+    city = City(cells=400, zipf=1.0, orders_per_second=50_000, burst_factor=1.0)
     visits = np.sort(np.bincount(column(list(ticks(city, 4)), "orders", "cell"), minlength=400))[::-1]
     shares = visits / visits.sum()
     harmonic = (1 / np.arange(1, 401)).sum()
@@ -76,12 +76,12 @@ def test_the_busiest_cell_is_in_the_middle_of_the_grid() -> None:
 
 
 def test_a_rush_multiplies_both_rates_while_it_lasts() -> None:
-    city = replace(QUIET, rush_factor=5.0, rush_first_seconds=2, rush_seconds=2, rush_every_seconds=10)
+    city = replace(QUIET, burst_factor=5.0, burst_first_seconds=2, burst_seconds=2, burst_every_seconds=10)
     sizes = np.array([len(tick.orders["ts"]) for tick in ticks(city, 14)])
-    rushing = np.array([rush_at(city, s) == 5.0 for s in range(14)])
-    assert np.flatnonzero(rushing).tolist() == [2, 3, 12, 13]
-    assert sizes[rushing].min() > 800
-    assert sizes[~rushing].max() < 300
+    bursting = np.array([burst_at(city, s) == 5.0 for s in range(14)])
+    assert np.flatnonzero(bursting).tolist() == [2, 3, 12, 13]
+    assert sizes[bursting].min() > 800
+    assert sizes[~bursting].max() < 300
 
 
 def test_a_city_without_orders_still_has_tracks() -> None:

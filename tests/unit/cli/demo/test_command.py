@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.cli.demo import command
 from tidegate.cli.demo.arrivals import prepare
-from tidegate.cli.demo.city import rush_at
+from tidegate.cli.demo.city import burst_at
 from tidegate.cli.demo.judge import latency_of
 from tidegate.cli.main import main
 
@@ -35,11 +35,11 @@ def test_a_busier_city_has_more_cells() -> None:
 
 
 def test_there_is_one_rush_and_its_ends_are_told() -> None:
-    city = command.city_of(400, seed=1, rush=4, seconds=60)
-    rushing = [second for second in range(60) if rush_at(city, second) == 4]
-    assert rushing == list(range(18, 27))
-    told = {second: said for second in range(60) if (said := command.said_of(city, second))}
-    assert told == {18: "a rush: 4 times the rows", 27: "the rush is over"}
+    city = command.city_of(400, seed=1, burst=4, seconds=60)
+    bursting = [second for second in range(60) if burst_at(city, second) == 4]
+    assert bursting == list(range(18, 27))
+    lines = {second: said for second in range(60) if (said := command.said_of(city, second))}
+    assert lines == {18: "a rush: 4 times the rows", 27: "the rush is over"}
 
 
 def test_the_defaults_fit_a_minute_and_a_half() -> None:
@@ -49,14 +49,14 @@ def test_the_defaults_fit_a_minute_and_a_half() -> None:
 
 
 def test_latency_is_told_apart_for_the_rush(tmp_path: Path) -> None:
-    city = command.city_of(100, seed=1, rush=4, seconds=10)
+    city = command.city_of(100, seed=1, burst=4, seconds=10)
     prepared = prepare(city, 10, tmp_path)
     moments = [100.0 + second for second in range(10)]
     commits = [
-        (moment + (1.5 if rush_at(city, second) > 1 else 0.5), int(prepared.tick_rows[second]))
+        (moment + (1.5 if burst_at(city, second) > 1 else 0.5), int(prepared.tick_rows[second]))
         for second, moment in enumerate(moments)
     ]
     latency = latency_of(prepared, city, commits, moments, 2.0)
-    assert (latency.p95, latency.in_rush) == (1.5, 1.5)
+    assert (latency.p95, latency.in_burst) == (1.5, 1.5)
     calm = latency_of(prepared, city, commits[:2], moments, 2.0)
-    assert (calm.p95, calm.in_rush) == (0.5, None)
+    assert (calm.p95, calm.in_burst) == (0.5, None)

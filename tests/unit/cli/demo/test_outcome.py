@@ -11,7 +11,7 @@ from tidegate.observe.tally import Moved, Tally
 
 EXACT = Verdict(pairs=5, pairs_exact=5, false_pairs=0, repeated=0)
 WHOLE = WindowVerdict(windows=8, missing=0, longest_gap=0, wrong=0)
-LATENCY = Latency(goal=2.0, p95=1.234, in_rush=None)
+LATENCY = Latency(goal=2.0, p95=1.234, in_burst=None)
 
 
 def printed(outcome: Outcome) -> dict[str, str]:

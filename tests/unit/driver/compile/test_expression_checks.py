@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from tidegate.driver.compile.expression_checks import understood
+from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.errors import FlowError
 
 
@@ -17,7 +17,7 @@ from tidegate.errors import FlowError
     ],
 )
 def test_the_line_that_matters_is_told_without_columns_of_our_own(error: PySparkException, got: str) -> None:
-    with pytest.raises(FlowError) as caught, understood("It does not fit", do="Mend it"):
+    with pytest.raises(FlowError) as caught, spark_errors_as("It does not fit", do="Mend it"):
         raise error
     said = str(caught.value)
     assert said.startswith("It does not fit. Got: ")
@@ -29,5 +29,5 @@ def test_the_line_that_matters_is_told_without_columns_of_our_own(error: PySpark
 
 
 def test_other_errors_are_left_as_they_are() -> None:
-    with pytest.raises(ZeroDivisionError), understood("It does not fit"):
+    with pytest.raises(ZeroDivisionError), spark_errors_as("It does not fit"):
         raise ZeroDivisionError

@@ -32,16 +32,16 @@ def test_a_task_counts_its_rows_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) 
     times[-1] = BEGINNING_US  # A heartbeat, not a row.
     sent = pa.RecordBatch.from_pydict({"tag": tags, "time": times, "code": codes})
     batches = [sent.slice(at, 10) for at in range(0, codes.size, 10)]
-    told = []
+    reports = []
     for rows in (1_000, 20, 1):
         monkeypatch.setattr(key_scan, "CHUNK_ROWS", rows)
         (report,) = KeyScan(frozenset({0, 1}), PARTITIONS)(iter(batches))
-        told.append(_added_up([json.loads(report.column(0)[0].as_py())], {0, 1}, PARTITIONS))
-    for seen in told:
+        reports.append(_added_up([json.loads(report.column(0)[0].as_py())], {0, 1}, PARTITIONS))
+    for seen in reports:
         assert {tag: sum(one.partitions) for tag, one in seen.items()} == {0: 18, 1: 18}
         assert (
             [one.keys for one in seen.values()]
-            == [one.keys for one in told[0].values()]
+            == [one.keys for one in reports[0].values()]
             == [{0: 10}, {0: 10}]
         )
 
@@ -58,12 +58,12 @@ def test_keys_that_are_a_little_uneven_are_put_evenly_before_any_row_is_stored(s
     popular = np.arange(1, KEYS + 1, dtype=np.float64) ** -0.5
     weights: NDArray[np.float64] = popular / popular.sum()
     codes = mixed(np.arange(KEYS).astype(np.uint64), seed)
-    told = []
+    reports = []
     for _task in range(2):
         sides = [codes[random.choice(KEYS, ROWS // 2, p=weights)] for _side in range(2)]
         times = np.linspace(0, SECOND, ROWS // 2).astype(np.int64)
-        told.append({str(tag): counted(side, times) for tag, side in enumerate(sides)})
-    seen = _added_up(told, {0, 1}, PARTITIONS)
+        reports.append({str(tag): counted(side, times) for tag, side in enumerate(sides)})
+    seen = _added_up(reports, {0, 1}, PARTITIONS)
     auto = Auto()
     hashed = auto.first(PARTITIONS, INSTANCES)
     load = load_ahead((seen[0], seen[1]), Within(REACH_SECONDS * SECOND, REACH_SECONDS * SECOND))
