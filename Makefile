@@ -48,11 +48,12 @@ bench: java $(INSTALLED) ## speed of the join next to Spark's own, in one run
 reproduce: $(INSTALLED) ## the selective join paper's figures again, with plots: no Java needed
 	@$(BIN)/python -m tidegate reproduce selective-join $(ARGS)
 
-lint: $(INSTALLED) ## ruff, mypy (strict) and the import contracts
+lint: $(INSTALLED) ## ruff, mypy (strict), the import contracts and the structure of the tree
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/house.py
 
 format: $(INSTALLED) ## let ruff put the code in order
 	$(BIN)/ruff check --fix .

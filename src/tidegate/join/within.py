@@ -23,11 +23,12 @@ stop there and never wrap.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tidegate.errors import FlowError
+from tidegate.model.json_values import Json
 from tidegate.model.times import BEGINNING_US, END_US, LEFT
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Within:
         """How far a left row may lie before a right one, and a right row before a left one."""
         return self.left_us, self.right_us
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {"kind": "within", **asdict(self)}
 
     def _window_us(self, side: int) -> int:
@@ -131,7 +132,7 @@ class Tumbling:
     def reaches_us(self) -> tuple[int, int]:
         return self.size_us, self.size_us
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {"kind": "tumbling", **asdict(self)}
 
 
@@ -157,7 +158,7 @@ class Unbounded:
     def reaches_us(self) -> tuple[int, int]:
         return END_US, END_US
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {"kind": "unbounded"}
 
 

@@ -9,5 +9,6 @@ debts.py        skipped pairs, and their repair
 graph.py        the flow as names and traits
 samples.py      rows that passed a sifter as samples
 times.py        the ends of event time, and the sides of a join
+json_values.py  names for JSON objects without a class of their own
 codec.py        all of these as JSON and back, with the format version of checkpoints
 """

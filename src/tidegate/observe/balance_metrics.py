@@ -10,10 +10,10 @@ batch and open pieces that never moved.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
@@ -24,7 +24,7 @@ from tidegate.route.fastjoin.imbalance import imbalance
 from tidegate.route.ls_stream.deviation import deviation
 
 
-def balance_metrics(before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
+def balance_metrics(before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> Metrics:
     """Per join: the imbalance of the batch, the size of the routing tables, and what the plan moved."""
     return {
         name: _of_join(name, before, plan, [report for report in reports if report.operator == name])
@@ -32,7 +32,7 @@ def balance_metrics(before: Manifest, plan: Plan, reports: Sequence[TaskReport])
     }
 
 
-def _of_join(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
+def _of_join(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> Metrics:
     routing = plan.routing[name]
     seconds, compared = np.zeros(routing.instances), np.zeros(routing.instances)
     for report in reports:
@@ -54,7 +54,7 @@ def _of_join(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskRepo
     }
 
 
-def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any] | None:
+def moved(name: str, before: Manifest, plan: Plan, reports: Sequence[TaskReport]) -> Metrics | None:
     """What changed its owner with this plan; None if nothing could."""
     old, new = before.routing[name], plan.routing[name]
     if old.version == new.version:

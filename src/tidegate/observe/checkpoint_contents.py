@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tidegate.model.codec import from_plain, to_plain
+from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
@@ -20,7 +21,7 @@ from tidegate.model.times import BEGINNING_US, SIDES
 from tidegate.observe.receipt_tables import totals
 from tidegate.observe.units import iso
 
-Row = dict[str, Any]
+Row = Metrics
 
 
 def sifter_rows(manifest: Manifest | None) -> list[Row]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from tidegate.model.json_values import Metrics
 from tidegate.model.plan import Plan
 from tidegate.observe import units
 from tidegate.observe.checkpoint_contents import (
@@ -51,12 +52,12 @@ def print_contents(console: Console, contents: Contents) -> None:
     _table(console, "Receipts in all", [_receipt_line(row) for row in totals(contents.receipts)], left=3)
 
 
-def _stream_line(row: Mapping[str, Any]) -> dict[str, Any]:
+def _stream_line(row: Mapping[str, Any]) -> Metrics:
     times = {name: units.date_and_time(row[name]) for name in ("seen", "watermark", "heard")}
     return {"stream": row["stream"], **times}
 
 
-def _segment_line(row: Mapping[str, Any]) -> dict[str, Any]:
+def _segment_line(row: Mapping[str, Any]) -> Metrics:
     return {
         "operator": row["operator"],
         "side": row["side"],
@@ -71,7 +72,7 @@ def _segment_line(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sifter_line(row: Mapping[str, Any]) -> dict[str, Any]:
+def _sifter_line(row: Mapping[str, Any]) -> Metrics:
     made = f"after batch {row['made_after_batch']}: {row['why']}" if row["why"] else "nothing was dropped yet"
     return {
         "match": row["match"],
@@ -85,7 +86,7 @@ def _sifter_line(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _window_line(row: Mapping[str, Any]) -> dict[str, Any]:
+def _window_line(row: Mapping[str, Any]) -> Metrics:
     return {
         "window": row["window"],
         "by": ", ".join(row["by"]) or "-",
@@ -114,7 +115,7 @@ def _kept(row: Mapping[str, Any]) -> str:
     return f"{least:.1%}" if least == most else f"{least:.1%} to {most:.1%}"
 
 
-def _debt_line(row: Mapping[str, Any]) -> dict[str, Any]:
+def _debt_line(row: Mapping[str, Any]) -> Metrics:
     return {
         "operator": row["operator"],
         "batch": str(row["batch"]),
@@ -126,7 +127,7 @@ def _debt_line(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _plan_line(plan: Plan) -> dict[str, Any]:
+def _plan_line(plan: Plan) -> Metrics:
     return {
         "batch": plan.batch,
         "decided": units.date_and_time(units.iso(plan.now_us)),
@@ -136,7 +137,7 @@ def _plan_line(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _batch_line(batch: int, report: Mapping[str, Any]) -> dict[str, Any]:
+def _batch_line(batch: int, report: Mapping[str, Any]) -> Metrics:
     return {
         "batch": batch,
         "took": units.seconds(report["duration_seconds"]),
@@ -150,7 +151,7 @@ def _batch_line(batch: int, report: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _receipt_line(row: Mapping[str, Any]) -> dict[str, Any]:
+def _receipt_line(row: Mapping[str, Any]) -> Metrics:
     low, high = row["recall_low"], row["recall_high"]
     between = f" ({low:.1%} to {high:.1%})" if low is not None and low < high else ""
     return {

@@ -17,6 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from tidegate.model.json_values import Metrics
+
 #: Packages that can change a figure; those that are not installed are omitted.
 PACKAGES = ("tidegate", "pyspark", "pyarrow", "numpy", "numba", "scipy", "duckdb")
 
@@ -42,7 +44,7 @@ class Frame:
     bars: Sequence[Bar] = ()
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Metrics:
         return {
             "command": self.command,
             "versions": dict(self.versions),

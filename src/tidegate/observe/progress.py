@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tidegate.control.actuators.join_shedding import probed_pairs
 from tidegate.model.codec import to_plain
+from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.observe.units import iso
 
-Progress = dict[str, Any]
+Progress = Metrics
 #: The most keys per instance in the progress.
 KEYS_REPORTED = 10
 
@@ -53,7 +53,7 @@ def progress_of(
     }
 
 
-def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
+def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> Metrics:
     """Per join that may skip pairs: what the plan skips, and what was skipped."""
     return {
         name: {
@@ -73,7 +73,7 @@ def shed_of(plan: Plan, reports: Sequence[TaskReport]) -> dict[str, Any]:
     }
 
 
-def _window(reports: Sequence[TaskReport], name: str, window: int) -> dict[str, Any]:
+def _window(reports: Sequence[TaskReport], name: str, window: int) -> Metrics:
     """Pairs of one window: candidates, probed and skipped; the probe ratio is probed / candidates."""
     probes = [report.probes[window] for report in reports if report.operator == name and report.probes]
     candidates, probed = sum(sum(one.candidates) for one in probes), sum(probed_pairs(one) for one in probes)
@@ -114,7 +114,7 @@ def _rows(bounds: Sequence[int]) -> int:
     return sum(bounds[1::2]) - sum(bounds[::2])
 
 
-def _operator(report: TaskReport) -> dict[str, Any]:
+def _operator(report: TaskReport) -> Metrics:
     # The keys that made most of the work are enough for people; balancing has seen them all.
     most = sorted(report.keys, key=lambda key: -key.comparisons)[:KEYS_REPORTED]
     rows, seconds, state = report.rows, report.seconds, report.state
@@ -141,8 +141,8 @@ def _operator(report: TaskReport) -> dict[str, Any]:
     }
 
 
-def _match(report: MatchReport) -> dict[str, Any]:
-    shown: dict[str, Any] = to_plain(replace(report, sample=None))
+def _match(report: MatchReport) -> Metrics:
+    shown: Metrics = to_plain(replace(report, sample=None))
     for name in ("sample", "seen_us", "kept"):
         del shown[name]
     return shown

@@ -26,9 +26,10 @@ from typing import Any
 from tidegate.control.receipts.recall import Estimate, pooled
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT, NO_SAMPLE, OUTPUT, SUBSET
 from tidegate.model.codec import from_plain
+from tidegate.model.json_values import Metrics
 
 Receipt = Mapping[str, Any]
-Row = dict[str, Any]
+Row = Metrics
 
 _ADDED_UP = ("offered", "processed", "shed", "late", "rejected", "filtered", "given_up", "unexplained")
 COLUMNS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from tidegate.control.actuators.sifting import CONTROL
 from tidegate.control.outcome import out_of_reach
 from tidegate.model.debts import Debt
 from tidegate.model.graph import OperatorTraits
+from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, TaskReport
@@ -19,7 +19,7 @@ from tidegate.sift.filter.sifter import Sifter
 
 def sift_metrics(
     plan: Plan, reports: Sequence[MatchReport], offered: Mapping[str, int], after: Manifest
-) -> dict[str, Any]:
+) -> Metrics:
     """By match with a sifter: offered, passed and dropped rows, and the sifter of the next batch."""
     learnt = after.control.get(CONTROL, {}).get("matches", {})
     metrics = {}
@@ -46,7 +46,7 @@ def sift_metrics(
     return metrics
 
 
-def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
+def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> Metrics:
     kept = np.zeros(sifter.regions.count + 1, np.int64)
     for report in reports:
         # A sifter that was made for other queries is not applied and counts nothing by region.
@@ -62,7 +62,7 @@ def _sifter(sifter: Sifter, reports: Sequence[MatchReport]) -> dict[str, Any]:
 
 def debt_metrics(
     plan: Plan, after: Manifest, reports: Sequence[TaskReport], operators: Mapping[str, OperatorTraits]
-) -> dict[str, Any]:
+) -> Metrics:
     """`bytes` are stored beyond their window for repair alone. Comparisons and matches are estimates."""
     is_dead = out_of_reach(plan, operators)
     return {
@@ -80,7 +80,7 @@ def debt_metrics(
     }
 
 
-def one_debt(debt: Debt) -> dict[str, Any]:
+def one_debt(debt: Debt) -> Metrics:
     return {
         "operator": debt.operator,
         "batch": debt.batch,

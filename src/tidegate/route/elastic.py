@@ -7,7 +7,7 @@ fewest instances that are busy for at most `busy` of the budget.
     busy at the present number      0 ────── low ────────── busy ── high ────▶
                                       fewer   │   as many as now  │   more
 
-Guarantee: between `low` and `high` nothing changes. A change must be due in `patience` consecutive batches
+Guarantee: between `low` and `high` nothing changes. A change must be due in `batches` batches in a row
 (one, where the heaviest instance exceeds the budget). The number that a change leads to is busy at most
 `busy`, above `low` and below `high`, so steady work causes one change. The memory is plain JSON.
 """
@@ -38,7 +38,7 @@ class Elastic:
     busy: float = 0.6
     low: float = 0.3
     high: float = 0.8
-    patience: int = 3
+    batches: int = 3
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
@@ -47,9 +47,9 @@ class Elastic:
                 got=f"least {self.least}, most {self.most}",
             )
         # Twice the instances are half as busy: with less distance, a step down would follow a step up.
-        if not (self.seconds > 0 and 0 < 2 * self.low <= self.busy <= self.high <= 1 and self.patience >= 1):
+        if not (self.seconds > 0 and 0 < 2 * self.low <= self.busy <= self.high <= 1 and self.batches >= 1):
             raise FlowError(
-                "Elastic needs a time above zero, 0 < 2 · low <= busy <= high <= 1, and patience >= 1",
+                "Elastic needs a time above zero, 0 < 2 · low <= busy <= high <= 1, and batches >= 1",
                 got=self,
                 why="Numbers closer together would make the number of instances swing",
                 do="The defaults are 0.3, 0.6, 0.8 and 3",
@@ -70,7 +70,7 @@ class Elastic:
         if fits == present or (fits > present) != (busy > self.high):
             return present, {}
         asked = 1 + (int(memory.get("asked", 0)) if memory.get("more") == (fits > present) else 0)
-        if asked >= self.patience or busy > 1:
+        if asked >= self.batches or busy > 1:
             return fits, {}
         return present, {"asked": asked, "more": fits > present}
 

@@ -27,6 +27,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+from tidegate.model.json_values import Snapshot
+
 #: Keys below this part of the weight of their chunk are not sent to the sketch.
 FLOOR = 1 / 16384
 #: Equal to no key: keys are numbers.
@@ -76,7 +78,7 @@ class FrequentKeys:
         order = np.lexsort((codes, -weights))[:most]
         return codes[order], weights[order]
 
-    def to_json(self, least: float, most: int) -> dict[str, Any]:
+    def to_json(self, least: float, most: int) -> Snapshot:
         """The sketch as JSON: at most `most` keys, none lighter than `least`."""
         codes, weights = self.heaviest(0, most + 1)
         sent = min(most, int((weights >= least).sum()))

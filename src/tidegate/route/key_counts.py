@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.model.json_values import Snapshot
 from tidegate.route.frequent_keys import FrequentKeys
 from tidegate.route.hash_routing import partition_of
 
@@ -114,7 +115,7 @@ class SideCount:
         # Keys that were light in every chunk may be heavy in all: a key that is not told has fewer rows.
         return SideSeen(self._partitions, keys, self._span_us, min(self._usual, least))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Snapshot:
         return {
             "partitions": self._partitions.tolist(),
             "keys": self._keys.to_json(_SENT_PART * SHARE * self._keys.total, _SENT_MAX),

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.errors import FlowError
+from tidegate.model.json_values import Json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,7 +81,7 @@ class Regions:
             waiting.append((int(self.children[node, 1]), middle_low, upper))
         return low, high
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {
             "low": self.domain.low.tolist(),
             "high": self.domain.high.tolist(),
@@ -90,7 +91,7 @@ class Regions:
         }
 
     @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> Regions:
+    def from_json(cls, raw: Json) -> Regions:
         return cls(
             Domain(np.array(raw["low"], np.float64), np.array(raw["high"], np.float64)),
             np.array(raw["axis"], np.int32),

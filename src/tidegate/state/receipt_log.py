@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidegate.errors import StateError
+from tidegate.model.json_values import Json
 from tidegate.state.store.paths import batch_of
 from tidegate.state.store.store import Store
 
@@ -41,7 +42,7 @@ class ReceiptLog:
         lines[batch] = json.dumps(receipt, separators=(",", ":"), allow_nan=False)
         self._store.write_atomic(path, ("\n".join(lines[one] for one in sorted(lines)) + "\n").encode())
 
-    def read(self, first: int = 0) -> list[dict[str, Any]]:
+    def read(self, first: int = 0) -> list[Json]:
         """All receipts from this batch on, oldest first."""
         files = sorted(path for path in self._store.list() if batch_of(path) is not None)
         wanted = [path for path in files if (batch_of(path) or 0) + PER_FILE > first]
@@ -52,7 +53,7 @@ class ReceiptLog:
         for path in self._store.list(temporary=True):
             self._store.delete(path)
 
-    def _lines(self, path: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    def _lines(self, path: str) -> Iterator[tuple[int, str, Json]]:
         if not self._store.exists(path):
             return
         for text in self._store.read(path).decode().splitlines():

@@ -27,6 +27,7 @@ from tidegate.control.actuators.policy import Decision, ProbeOrder, Shape, Telem
 from tidegate.errors import FlowError
 from tidegate.join.selective.direction import directed_fractions
 from tidegate.join.selective.time_correlation import TimeCorrelation
+from tidegate.model.json_values import Snapshot
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class AdaptiveShedding:
         left, right = self._learnt
         return directed_fractions(self.rate.fraction, self.windows.lengths_us, (left.value, right.value))
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {"rate": self.rate.snapshot(), "learnt": [learnt.snapshot() for learnt in self._learnt]}
 
     @classmethod

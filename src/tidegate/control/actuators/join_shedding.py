@@ -30,6 +30,7 @@ from tidegate.control.actuators.state_limit import forget, piece_bytes
 from tidegate.control.actuators.work_ahead import newest, rows_a_second, work_ahead
 from tidegate.join.selective.reach import cell_of, shares_by_age
 from tidegate.model.graph import OperatorTraits
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
@@ -152,7 +153,7 @@ def learn(
     operators: Mapping[str, OperatorTraits],
     time: BatchTime,
     given: FromGoal,
-) -> dict[str, Any]:
+) -> Snapshot:
     """What the controllers know after a batch: goes into its manifest."""
     levels = {name: level for name, level in given.levels.items() if name in settings.joins}
     rule = rate_rule(settings.shed, known_of(settings, before, "rate"))

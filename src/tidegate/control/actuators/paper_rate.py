@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidegate.errors import FlowError
+from tidegate.model.json_values import Snapshot
 
 #: Below a thousandth of the windows a join finds next to nothing; more importantly, 0 would be for ever.
 FRACTION_MIN = 0.001
@@ -42,7 +43,7 @@ class RateRule(Protocol):
 
     def adapt(self, load: RateLoad) -> float: ...
 
-    def snapshot(self) -> dict[str, Any]: ...
+    def snapshot(self) -> Snapshot: ...
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class RateAdaptation:
         self._fraction = min(1.0, max(self.settings.fraction_min, raised))
         return self._fraction
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {"fraction": self._fraction}
 
     @classmethod
@@ -104,7 +105,7 @@ class FixedRate:
     def adapt(self, load: RateLoad) -> float:
         return self._fraction
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """Empty: whoever gives r keeps it."""
         return {}
 

@@ -9,8 +9,8 @@ partials are as large as the rows that they are made of (lists), rows always go 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -32,9 +32,7 @@ def by_row(manifest: Manifest, windows: Collection[str], always: Collection[str]
     )
 
 
-def learn(
-    before: Manifest, plan: Plan, reports: Sequence[TaskReport], windows: Collection[str]
-) -> dict[str, Any]:
+def learn(before: Manifest, plan: Plan, reports: Sequence[TaskReport], windows: Collection[str]) -> Snapshot:
     """Rows per partial of each window, as of its last batch that had any."""
     ratio = dict(before.control.get(CONTROL, {}).get("ratio", {}))
     for name in windows:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tidegate.control.actuators.paper_rate import RateLoad, RateRule
+from tidegate.model.json_values import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +107,7 @@ class Policy(Protocol):
 
     def adapt(self, telemetry: Telemetry) -> Decision: ...
 
-    def snapshot(self) -> dict[str, Any]: ...
+    def snapshot(self) -> Snapshot: ...
 
 
 def newest_first(windows: Shape, fractions: tuple[float, float]) -> tuple[ProbeOrder, ProbeOrder]:
@@ -129,7 +130,7 @@ class _ByRate(ABC):
     @abstractmethod
     def decision(self) -> Decision: ...
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {"rate": self.rate.snapshot()}
 
 

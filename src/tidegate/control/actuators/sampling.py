@@ -32,6 +32,7 @@ from tidegate.control.actuators.paper_rate import FRACTION_MIN
 from tidegate.control.planning import input_watermark
 from tidegate.control.receipts.receipts import ESTIMATED, EXACT
 from tidegate.model.graph import OperatorTraits
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -86,7 +87,7 @@ def keep_shares(fraction: float, rows: Reals) -> Reals:
 
 def decide(
     settings: EstimateSettings, manifest: Manifest, operators: Mapping[str, OperatorTraits]
-) -> dict[str, Any]:
+) -> Snapshot:
     """Per approximate window, for the batch after this manifest: π of its strata, and what was left out."""
     known = manifest.control.get(CONTROL, {})
     decided = {}
@@ -125,7 +126,7 @@ def learn(
     reports: Sequence[TaskReport],
     after: Manifest,
     levels: Mapping[str, float],
-) -> dict[str, Any]:
+) -> Snapshot:
     """What is known after a batch: goes into its manifest. `levels`: f of each window, 1 unless said."""
     known = before.control.get(CONTROL, {})
     rows, shares, gone = {}, {}, {}

@@ -31,6 +31,7 @@ from tidegate.control.actuators.paper_rate import RateRule
 from tidegate.control.actuators.policy import Decision, ProbeOrder, Shape, Telemetry
 from tidegate.errors import FlowError
 from tidegate.join.selective.cells import choose_cells
+from tidegate.model.json_values import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -176,7 +177,7 @@ class SelectivePolicy:
         )
         return bool(_is_off(found, promised, _DEVIATIONS, _OFF_BY))
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {
             "rate": self.rate.snapshot(),
             "searching": self._searching,

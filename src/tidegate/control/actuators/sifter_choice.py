@@ -17,12 +17,13 @@ them: the volume that passes, samples included, is z. Without enough samples all
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.api.goal import Shed
 from tidegate.errors import FlowError
+from tidegate.model.json_values import Snapshot
 from tidegate.model.samples import Sampled
 from tidegate.sift.construction import Asked, Constructed, Sample, construct, reconfigure
 from tidegate.sift.domain import domain_of
@@ -78,7 +79,7 @@ class ChosenSifter:
     #: Why it is a new one; empty where it is not.
     why: str = ""
     #: What its regions are worth to the queries, and which of them any asks for; as JSON.
-    regions: dict[str, Any] | None = None
+    regions: Snapshot | None = None
 
 
 def choose(

@@ -27,6 +27,7 @@ from tidegate.control.actuators.join_policies import rate_rule
 from tidegate.control.actuators.paper_rate import batch_load, expected_rows
 from tidegate.control.actuators.sifter_choice import ChoiceSettings, Seen, choose
 from tidegate.model.codec import from_plain, to_plain
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport
@@ -70,7 +71,7 @@ class Offered:
     cold: bool = False
 
 
-def decide(settings: SiftSettings, manifest: Manifest) -> dict[str, Any]:
+def decide(settings: SiftSettings, manifest: Manifest) -> Snapshot:
     """The sifter of each match for the batch after this manifest."""
     known = manifest.control.get(CONTROL, {}).get("matches", {})
     return {
@@ -86,7 +87,7 @@ def learn(
     reports: Sequence[MatchReport],
     offered: Offered,
     levels: Mapping[str, float] | None = None,
-) -> dict[str, Any]:
+) -> Snapshot:
     """What is known after a batch: goes into its manifest.
 
     `levels`: z of each match, as the goal of the query decides it; empty where the paper's rule for joins
@@ -133,7 +134,7 @@ def _learnt(
     stood: Sifter,
     reports: Sequence[MatchReport],
     offered: int,
-) -> dict[str, Any]:
+) -> Snapshot:
     """What is known of one match: its samples, and the sifter for the next batch."""
     name, queries, z, ahead = asked
     axes, samples = len(queries.boxes.axes), settings.choice.samples

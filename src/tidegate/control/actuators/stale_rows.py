@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.model.graph import OperatorTraits
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -60,7 +61,7 @@ def learn(
     operators: Mapping[str, OperatorTraits],
     joins: Collection[str],
     keep_share: float,
-) -> dict[str, Any]:
+) -> Snapshot:
     """What is known after a batch: goes into its manifest, with the part of the rows that fits next."""
     known = before.control.get(CONTROL, {}).get("streams", {})
     streams = {}
@@ -169,7 +170,7 @@ def _learnt(
     newest_us: int,
     moved_us: float | None,
     elapsed_us: int,
-) -> dict[str, Any]:
+) -> Snapshot:
     """Pace and delays of one stream."""
     known = known or {"paces": [], "moves_us": [], "delays_us": []}
     if moved_us is None or elapsed_us <= 0:

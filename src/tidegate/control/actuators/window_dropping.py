@@ -13,8 +13,8 @@ and decides windows that nobody has seen a row of yet, up to a little beyond the
 
 Guarantee: pure functions of what is in the manifest and of the levels. Decisions are in the plan, and a
 decided window is never decided again, so a replay, a late row and every group see the same ones. While
-all levels are 0 no further window is dropped. Outputs are shut off only after `SHUT_AFTER_BATCHES` batches in a row in
-which no p would have been enough.
+all levels are 0 no further window is dropped. Outputs are shut off only after `SHUT_AFTER_BATCHES` batches in
+a row in which no p would have been enough.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from functools import cached_property
 from typing import Any
 
 from tidegate.api.goal import Shed
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
@@ -99,7 +100,7 @@ def windows_per_coin(drop: DropPlacement) -> int:
     return 1 + next(n for n, share in enumerate(freed) if share >= FREED_LEAST * freed[-1])
 
 
-def decide(settings: DropSettings, manifest: Manifest) -> dict[str, Any]:
+def decide(settings: DropSettings, manifest: Manifest) -> Snapshot:
     """Per drop, for the batch after this manifest: what was decided, and the share p it was decided with."""
     known = manifest.control.get(CONTROL, {})
     decided = {}
@@ -159,7 +160,7 @@ def learn(
     plan: Plan,
     after: Manifest,
     levels: Mapping[str, float],
-) -> dict[str, Any]:
+) -> Snapshot:
     """What is known after a batch: goes into its manifest.
 
     `levels`: the share of each drop (`drop_point`), and 1 for each output that is to be shut off.

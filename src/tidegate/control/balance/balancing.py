@@ -24,6 +24,7 @@ from tidegate.control.balance.loads import loads_of
 from tidegate.control.balance.rerouting import check_topology, first_routing, rerouted
 from tidegate.errors import FlowError
 from tidegate.model.codec import from_plain, to_plain
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -153,7 +154,7 @@ def _first_wanted(settings: BalanceSettings, name: str, instances: int) -> tuple
 
 def learn(
     settings: BalanceSettings, plan: Plan, loads: Mapping[str, Sequence[Load]], after: Manifest
-) -> dict[str, Any]:
+) -> Snapshot:
     """What the manifest should remember: where rows should lie from the next batch on."""
     learnt = {}
     for name in settings.joins:
@@ -170,7 +171,7 @@ def learn(
 
 def scaled(
     settings: BalanceSettings, loads: Mapping[str, Sequence[Load]], memory: Mapping[str, Any]
-) -> tuple[int | None, dict[str, Any]]:
+) -> tuple[int | None, Snapshot]:
     """How many instances the next batch should have (None: it is not ours to say), and what is remembered."""
     if settings.balance.scale is None or settings.batch_seconds is None:
         return None, {}
@@ -243,7 +244,7 @@ def _remembered(
 
 def reroute(
     settings: BalanceSettings, manifest: Manifest, instances: int | None, loads: Mapping[str, Sequence[Load]]
-) -> tuple[dict[str, Routing], dict[str, tuple[Cut, ...]], dict[str, Any]]:
+) -> tuple[dict[str, Routing], dict[str, tuple[Cut, ...]], Snapshot]:
     """Routing and cuts of the next batch, and what is remembered from now on.
 
     `instances`: a new number of them, or None. `loads`: what the last batch did, for whoever has to choose

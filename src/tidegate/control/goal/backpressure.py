@@ -28,6 +28,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tidegate.model.json_values import Snapshot
+
 #: Rows that wait are worked off within so many batches.
 _DRAIN = 5
 #: Weight of the last batch in what a file holds and what a second of event time brings.
@@ -220,7 +222,7 @@ class Backpressure:
             name: self._streams[name].pace * max(0.0, until_us - at_us) for name, at_us in ahead_us.items()
         }
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {
             "streams": {name: asdict(one) for name, one in self._streams.items()},
             "fits": None if self._fits is None else asdict(self._fits),

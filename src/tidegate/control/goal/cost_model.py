@@ -30,6 +30,7 @@ import numpy as np
 
 from tidegate.errors import FlowError
 from tidegate.least_squares import held_costs
+from tidegate.model.json_values import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -178,7 +179,7 @@ class CostModel:
             return _NOISE_FIRST if self.settings.to_fixed else 0.0
         return self._usual / max(self._time, 1e-9)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {
             "costs": self.costs.tolist(),
             "products": self._products.tolist(),

@@ -29,6 +29,8 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.model.json_values import Snapshot
+
 #: Batches that the mean is of, and steps from batch to batch that tell what is usual.
 _RATES_KEPT, _STEPS_KEPT = 6, 24
 #: A step of the usual size, in standard deviations of a rate; a rise that is more than chance; and the least
@@ -133,7 +135,7 @@ class Arrivals:
         steps = np.array(self._steps)
         return max(_LEAST, float(np.median(np.abs(steps - np.median(steps)))) / _USUAL)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {
             "rates": self._rates,
             "steps": self._steps,

@@ -8,8 +8,8 @@
                                                                  is not enough
 
 What a batch did and what the next one offers is in `goal_prospects.py`; how many rows that one takes, in
-`backpressure.py`. Processor time is believed for joins alone: most of what windows and matches cost is Spark's work
-in front of their tasks, so their time is what is left.
+`backpressure.py`. Processor time is believed for joins alone: most of what windows and matches cost is
+Spark's work in front of their tasks, so their time is what is left.
 
 Guarantee: pure; what was learnt lies in the manifest (`CONTROL`), what was decided in the levels that the
 controllers take. A query with one mechanism has one offer, and this is then its rate rule.
@@ -37,6 +37,7 @@ from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
 from tidegate.control.goal.work_forecast import WorkForecast, efforts_of
 from tidegate.model.graph import OperatorTraits
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -62,7 +63,7 @@ def learn(
     ran: Ran,
     after: Manifest,
     operators: Mapping[str, OperatorTraits],
-) -> dict[str, Any]:
+) -> Snapshot:
     """What all controllers know after a batch: goes into its manifest."""
     step = Step(settings, before, plan, ran, after, operators)
     known = before.control.get(CONTROL, {})
@@ -79,7 +80,7 @@ def learn(
     if limits:
         goal.expect(decided, min(1.0, coming.backpressure.let_in(limits) / coming.wanted))
     metrics = {"waiting": coming.backpressure.waiting, "wanted": coming.wanted, "limits": limits}
-    learnt: dict[str, Any] = {
+    learnt: Snapshot = {
         CONTROL: {
             "one": goal.snapshot(),
             "arrivals": coming.arrivals.snapshot(),
@@ -153,10 +154,10 @@ def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSee
     )
 
 
-def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Work]) -> dict[str, Any]:
+def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Work]) -> Snapshot:
     """What every mechanism makes of its level."""
     settings, before, plan, ran, after = step.settings, step.before, step.plan, step.ran, step.after
-    learnt: dict[str, Any] = {}
+    learnt: Snapshot = {}
     busy, cold = ran.busy_seconds, ran.cold
     if settings.overload is not None:
         time = join_shedding.BatchTime(busy, cold)
@@ -226,7 +227,7 @@ def _keeps_up(goal: GoalSettings, decided: Decided, coming: Coming) -> float:
     return min(longest, decided.fixed / (1 - each * rate)) if each * rate < 1 else longest
 
 
-def _metrics(settings: KeepSettings, decided: Decided, after: Manifest) -> dict[str, Any]:
+def _metrics(settings: KeepSettings, decided: Decided, after: Manifest) -> Snapshot:
     """For telemetry: what is expected, what is lost, and what cannot be kept."""
     said = warnings(settings.goal, decided)
     if settings.overload is not None and settings.overload.state_bytes is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from tidegate.control.goal.cost_model import CostSettings, Effort
 from tidegate.control.goal.hysteresis import HysteresisSettings
@@ -12,6 +11,7 @@ from tidegate.control.goal.load_model import Took
 from tidegate.control.goal.optimiser import Levels
 from tidegate.control.goal.safety_margin import SafetyMarginSettings
 from tidegate.errors import FlowError, explain
+from tidegate.model.json_values import Snapshot
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Decided:
     predicted: float | None = None
     took: float | None = None
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Snapshot:
         """For telemetry."""
         # Plain values all of them: nothing that `asdict` would have to copy, in every batch.
         return dict(vars(self))

@@ -18,6 +18,7 @@ from math import inf
 from typing import Any
 
 from tidegate.errors import FlowError
+from tidegate.model.json_values import Snapshot
 
 #: Easing that is taken back within so many batches was too early; without that for so many, all is forgiven.
 _TOO_EARLY, _RESET = 25, 60
@@ -94,7 +95,7 @@ class Hysteresis:
         self._regretted = 0
         return True
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         counts = [self._needed, self._spare, self._little, self._regretted, self._since]
         return {"counts": counts, "fitted": self._fitted, "used": self._used}
 

@@ -40,6 +40,7 @@ from tidegate.control.goal.load_model import LoadModel
 from tidegate.control.goal.optimiser import Levels, PlanForecast
 from tidegate.control.goal.safety_margin import SafetyMargin
 from tidegate.control.goal.shed_options import ShedOption
+from tidegate.model.json_values import Snapshot
 
 #: A point that does less than this part of what it could may always come up to it; and by as much as takes
 #: this part of the time: should that be far off, little is at stake.
@@ -226,7 +227,7 @@ class LevelController:
             return 1.0
         return min(1.0, room / max(freshest, 1e-9))
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {
             "model": self.model.snapshot(),
             "headroom": self._margin.snapshot(),

@@ -29,6 +29,7 @@ import numpy as np
 
 from tidegate.control.goal.cost_model import CostModel, CostSettings, Effort
 from tidegate.control.goal.overhead import Overhead
+from tidegate.model.json_values import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +71,7 @@ class _Measured:
         if took.keeping:
             self.keeping.observe(Effort(effort.rows), scale * took.keeping)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {"looking": self.probing.snapshot(), "keeping": self.keeping.snapshot()}
 
     @classmethod
@@ -151,7 +152,7 @@ class LoadModel:
         """Learn from a batch without rows: it is all overhead."""
         self._overhead.observe_empty(busy_seconds)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {
             "models": {name: model.snapshot() for name, model in self._models.items()},
             "others": self._others.snapshot(),

@@ -27,6 +27,8 @@ from math import inf, log2
 from statistics import fmean, median, quantiles
 from typing import Any
 
+from tidegate.model.json_values import Snapshot
+
 #: Fixed overhead is what three of four of these last batches did not exceed, without their rows.
 _KEPT = 8
 #: Batches of a size that are remembered, and for how many batches after the last of them.
@@ -115,7 +117,7 @@ class Overhead:
             0.0, rise / sum(pull * (rows - mean) for pull, rows in zip(pulls, sizes, strict=True))
         )
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {
             "sizes": {str(size): [list(one) for one in some] for size, some in self._sizes.items()},
             "last": [list(one) for one in self._last],

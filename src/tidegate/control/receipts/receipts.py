@@ -51,6 +51,7 @@ from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.codec import to_plain
 from tidegate.model.graph import Lineage, Outlet, Reader
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, TaskReport
@@ -63,7 +64,7 @@ NO_SAMPLE = "no_sample"
 
 #: Runs of missing windows: start of the first and the last one, and how far apart they begin; microseconds.
 MissingWindows = Sequence[tuple[int, int, int]]
-Row = dict[str, Any]
+Row = Snapshot
 
 
 @dataclass(frozen=True)

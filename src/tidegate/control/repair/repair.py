@@ -26,6 +26,7 @@ from typing import Any
 from tidegate.api.goal import WHEN_IDLE
 from tidegate.control.goal.cost_model import CostModel, Effort
 from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
+from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -113,7 +114,7 @@ def learn(
     reports: Sequence[TaskReport],
     ordinary_seconds: float,
     cold: bool,
-) -> dict[str, Any]:
+) -> Snapshot:
     """What is remembered after a batch that took so long, not counting what it made up for."""
     known = before.control.get(CONTROL, {})
     model, comparisons = _model(known), known.get("comparisons", 0)

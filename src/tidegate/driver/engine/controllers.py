@@ -30,6 +30,7 @@ from tidegate.driver.engine.settings import Settings
 from tidegate.driver.frames.drop_frames import Dropping
 from tidegate.driver.frames.sample_frames import Estimating
 from tidegate.model.graph import OperatorTraits
+from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan
 from tidegate.model.skip_plan import Skipping
@@ -153,7 +154,7 @@ class Controllers:
             },
         )
 
-    def _kept(self, done: BatchDone, ran: Ran, times: Timings) -> dict[str, Any]:
+    def _kept(self, done: BatchDone, ran: Ran, times: Timings) -> Metrics:
         """What is learnt for the goal and for repair."""
         goal, repairs = self.settings.goal, self.settings.repair
         assert goal is not None
@@ -165,7 +166,7 @@ class Controllers:
                 )
         return learnt
 
-    def _balanced(self, done: BatchDone, times: Timings) -> dict[str, Any]:
+    def _balanced(self, done: BatchDone, times: Timings) -> Metrics:
         """The balance from the next batch on."""
         settings = self.settings.balance
         self._loads = balancing.measured(settings, done.settled, done.after)
@@ -193,7 +194,7 @@ class Controllers:
         progress["windows"] = self.dropping.metrics(plan, done.before, after)
         progress["estimates"] = self.estimating.metrics(plan, done.settled, done.before, after)
 
-    def receipt(self, done: BatchDone) -> dict[str, Any]:
+    def receipt(self, done: BatchDone) -> Metrics:
         """The receipt of a batch; its state for the next one goes into the manifest."""
         missing = self.dropping.missing(done.plan, done.before, done.after)
         estimated = self.estimating.estimated(done.plan, done.before, done.after)

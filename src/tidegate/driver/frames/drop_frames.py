@@ -12,12 +12,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tidegate.api.nodes import Output
 from tidegate.control.actuators import window_dropping
 from tidegate.control.actuators.window_dropping import DropSettings
 from tidegate.driver.sql_text import data, literal
+from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US, END_US
@@ -87,14 +87,14 @@ class Dropping:
     def __init__(self, settings: DropSettings | None):
         self._settings = settings
 
-    def decide(self, manifest: Manifest) -> dict[str, Any]:
+    def decide(self, manifest: Manifest) -> Metrics:
         """The decisions for the plan after this manifest."""
         return {} if self._settings is None else window_dropping.decide(self._settings, manifest)
 
     def passing(self, plan: Plan) -> Passing:
         return Passing(self._settings, plan)
 
-    def metrics(self, plan: Plan, before: Manifest, after: Manifest) -> dict[str, Any]:
+    def metrics(self, plan: Plan, before: Manifest, after: Manifest) -> Metrics:
         """What is dropped, and which windows are missing with this batch."""
         if self._settings is None:
             return {}

@@ -14,7 +14,6 @@ intervals are too narrow, and the stream needs a column that distinguishes them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -26,6 +25,7 @@ from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import quoted
 from tidegate.driver.sql_text import data, distinguished, literal
 from tidegate.model.graph import OperatorTraits
+from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
@@ -57,13 +57,13 @@ class Estimating:
     def __init__(self, settings: EstimateSettings | None):
         self._settings = settings
 
-    def decide(self, manifest: Manifest, operators: dict[str, OperatorTraits]) -> dict[str, Any]:
+    def decide(self, manifest: Manifest, operators: dict[str, OperatorTraits]) -> Metrics:
         """The decisions for the plan after this manifest."""
         return {} if self._settings is None else sampling.decide(self._settings, manifest, operators)
 
     def metrics(
         self, plan: Plan, reports: Sequence[TaskReport], before: Manifest, after: Manifest
-    ) -> dict[str, Any]:
+    ) -> Metrics:
         """The share of rows that was kept, the probabilities, and whether results are exact."""
         estimated = self.estimated(plan, before, after)
         return {
@@ -83,9 +83,7 @@ class Estimating:
         modes = sampling.mode(self._settings, plan, before, after)
         return {name for name, mode in modes.items() if mode == ESTIMATED}
 
-    def learn(
-        self, before: Manifest, plan: Plan, reports: Sequence[TaskReport], after: Manifest
-    ) -> dict[str, Any]:
+    def learn(self, before: Manifest, plan: Plan, reports: Sequence[TaskReport], after: Manifest) -> Metrics:
         """What sampling learns from a batch, for its manifest; the goal has learnt before."""
         if self._settings is None:
             return {}

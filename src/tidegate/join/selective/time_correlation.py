@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import StateError
+from tidegate.model.json_values import Json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +67,7 @@ class TimeCorrelation:
         self._comparisons[:] = 0
         return self.order
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Json:
         return {
             "matches": self._matches.tolist(),
             "comparisons": self._comparisons.tolist(),

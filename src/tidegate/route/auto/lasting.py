@@ -15,13 +15,15 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+from tidegate.model.json_values import Snapshot
+
 #: Standard deviations that still count as chance.
 _DEVIATIONS = 2.0
 #: Batches in the mean; older ones fade out.
 _BATCHES = 9
 
 
-def observe(memory: Mapping[str, Any], shares: NDArray[np.float64]) -> dict[str, Any]:
+def observe(memory: Mapping[str, Any], shares: NDArray[np.float64]) -> Snapshot:
     """Add a batch: the load of each instance in fair shares. A new number of instances resets the memory."""
     old = np.array(memory.get("mean", ()), np.float64)
     if old.size != shares.size:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.least_squares import held_costs
+from tidegate.model.json_values import Snapshot
 from tidegate.route.auto.work_costs import COUNTED, FIXED
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ _HOLD_LEAST = 1e-4
 _LEAST_SECONDS = 1e-9
 
 
-def learn(
-    memory: Mapping[str, Any], counts: NDArray[np.float64], seconds: NDArray[np.float64]
-) -> dict[str, Any]:
+def learn(memory: Mapping[str, Any], counts: NDArray[np.float64], seconds: NDArray[np.float64]) -> Snapshot:
     """The memory after one more batch: sums of products, and the prices that follow."""
     # Instances without work carry no information about prices.
     if seconds.size == 0 or not seconds.mean() > _LEAST_SECONDS or not (COUNTED @ counts).any():

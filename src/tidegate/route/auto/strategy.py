@@ -83,7 +83,7 @@ class Auto:
     #: A key needs at least this part of a fair share to get a place of its own.
     alone: float = 0.02
     #: Batches for which a key must be cool before it loses its places.
-    patience: int = 3
+    batches: int = 3
 
     def __post_init__(self) -> None:
         good = (
@@ -91,10 +91,10 @@ class Auto:
             and 0 <= self.gain_least < 1
             and min(self.reluctance, self.scattering) >= 0
         )
-        if not (good and self.pieces and all(0 < piece <= 1 for piece in self.pieces) and self.patience >= 1):
+        if not (good and self.pieces and all(0 < piece <= 1 for piece in self.pieces) and self.batches >= 1):
             raise FlowError(
                 "Auto needs levels from 1 on, the least up to its trigger, gain_least in [0, 1),"
-                " reluctance and scattering >= 0, pieces in (0, 1] and a patience of at least one batch",
+                " reluctance and scattering >= 0, pieces in (0, 1] and at least one batch",
                 got=self,
                 do="The defaults suit most joins",
             )
@@ -172,10 +172,10 @@ class Auto:
             for key in [key for key, grid in plan.own.items() if len(grid.places) > 1]:
                 plan.put(key, None)
             level_out(plan, level, self.alone)
-        best = min(plans, key=lambda plan: self._price(plan, stay, self.patience))
-        if self._price(best, stay, self.patience) > (1 - self.gain_least) * self._price(stay, stay):
+        best = min(plans, key=lambda plan: self._price(plan, stay, self.batches))
+        if self._price(best, stay, self.batches) > (1 - self.gain_least) * self._price(stay, stay):
             return stay, 0
-        return (best, 0) if idle + 1 >= self.patience else (stay, idle + 1)
+        return (best, 0) if idle + 1 >= self.batches else (stay, idle + 1)
 
     def _plans(self, stay: BalancePlan, pieces: Sequence[float]) -> list[BalancePlan]:
         plans = []
@@ -219,7 +219,7 @@ class Auto:
             saved = fewer_columns * float(plan.keys.left[key]) + fewer_rows * float(plan.keys.right[key])
             moved = float(plan.keys.rows[key]) * (1 - fewer / len(places) if fewer > 1 else 1)
             worth = moved * moving <= saved or moved <= _NEGLIGIBLE * plan.state_rows
-            if cool[code] >= self.patience and worth:
+            if cool[code] >= self.batches and worth:
                 keep = sorted(places, key=lambda one: (plan.loads[one], one))[:fewer]
                 plan.put(key, SplitGrid(tuple(keep), int(columns[key])) if fewer > 1 else None)
         return cool

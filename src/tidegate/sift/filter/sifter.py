@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.model.json_values import Json
 from tidegate.sift.filter.sifter_checks import check_sifter, foreign
 from tidegate.sift.filter.sifter_wire import MAGIC, Wire, pack, unpack
 from tidegate.sift.queries.axes import Axis
@@ -81,7 +82,7 @@ class Sifter:
         whole = Regions(domain, np.zeros(0, np.int32), np.zeros(0), np.zeros((0, 2), np.int32))
         return cls(axes, whole, np.zeros(1), sample_share=sample_share, name=name)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         domain, tree = self.regions.domain, self.regions
         bounds = zip(self.axes, domain.low.tolist(), domain.high.tolist(), strict=True)
         cuts = zip(tree.axis.tolist(), tree.at.tolist(), tree.children.tolist(), strict=True)

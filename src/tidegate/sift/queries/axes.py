@@ -15,11 +15,12 @@ with NaN and null.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.errors import FlowError
+from tidegate.model.json_values import Json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,11 +52,11 @@ class Axis:
         """The cell of all values that no query names."""
         return len(self.categories)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {"column": self.column, "kind": self.kind, "categories": list(self.categories)}
 
     @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> Axis:
+    def from_json(cls, raw: Json) -> Axis:
         return cls(raw["column"], raw["kind"], tuple(raw["categories"]))
 
 

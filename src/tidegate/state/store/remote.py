@@ -24,6 +24,7 @@ import fsspec
 import pyarrow as pa
 
 from tidegate.errors import StateError
+from tidegate.model.json_values import Json
 from tidegate.state.store.downloads import Downloads, private_directory
 from tidegate.state.store.paths import Names, checked, missing, selected, temporary, written_twice
 
@@ -65,10 +66,10 @@ class RemoteStore:
     def url(self) -> str:
         return self._url
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Json:
         return {"url": self._url, "own": self._own}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Json) -> None:
         directory, limit, file_system = state["own"]
         RemoteStore.__init__(
             self, state["url"], cache_directory=directory, cache_bytes=limit, file_system=file_system
@@ -152,7 +153,7 @@ class RemoteStore:
             self._fs.rm_file(full)
             self._fs.mv(draft, full)
 
-    def _info(self, path: str) -> dict[str, Any]:
+    def _info(self, path: str) -> Json:
         try:
             return dict(self._fs.info(self._full(path)))
         except FileNotFoundError:

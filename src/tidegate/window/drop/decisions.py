@@ -22,6 +22,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+from tidegate.model.json_values import Json
+
 
 @dataclass(frozen=True)
 class Decisions:
@@ -57,7 +59,7 @@ class Decisions:
         left = tuple(run for run in self.dropped if run[1] > low)
         return Decisions(self.slide_us, min(max(self.begin, low), self.end), self.end, left)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {
             "slide_us": self.slide_us,
             "begin": self.begin,

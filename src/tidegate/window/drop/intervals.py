@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidegate.model.json_values import Json
 from tidegate.model.times import BEGINNING_US, END_US
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Intervals:
         some = begin < end
         return Intervals(begin[some], end[some])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {"low": self.low.tolist(), "high": self.high.tolist()}
 
     @classmethod

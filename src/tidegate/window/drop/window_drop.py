@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidegate.errors import FlowError
+from tidegate.model.json_values import Json
 from tidegate.window.drop.decisions import Decisions
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class DropState:
     def forget(self, before_us: int) -> DropState:
         return DropState(self.decisions.forget(before_us), self.gap, self.drop_debt)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {"decisions": self.decisions.to_json(), "gap": self.gap, "owed": self.drop_debt}
 
     @classmethod

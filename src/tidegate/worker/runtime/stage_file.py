@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegate.model.json_values import Json
 from tidegate.worker.runtime.layout import REPORT
 
 #: Longer dictionaries are given up, and every value written; a hundred thousand names take a megabyte or two.
@@ -41,7 +41,7 @@ class StageWriter:
         return True
 
 
-def _encoding(schema: pa.Schema, kept_as: str | None) -> dict[str, Any]:
+def _encoding(schema: pa.Schema, kept_as: str | None) -> Json:
     numbered = [path for field in schema if (path := _numbered(field)) is not None]
     # Without Arrow's schema readers see texts, whether or not they stood as numbers here.
     always = {"store_schema": False, "dictionary_pagesize_limit": DICTIONARY_BYTES}

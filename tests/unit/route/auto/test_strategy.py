@@ -181,7 +181,7 @@ def test_planning_is_quick(partitions: int, keys: int) -> None:
         {"reluctance": -1.0},
         {"pieces": ()},
         {"pieces": (0.5, 1.5)},
-        {"patience": 0},
+        {"batches": 0},
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:

@@ -64,7 +64,8 @@ def auto_partition(
 ) -> Regions:
     """At most this many regions. Hits are not used: boxes and gains determine the worth of rows.
 
-    `gain`: weight times alpha of each query; None: all count equally. `z` and `fairness` are those of the configuration.
+    `gain`: weight times alpha of each query; None: all count equally. `z` and `fairness` are those of the
+    configuration.
     """
     check(domain, sample, boxes, regions)
     whole = whole_axes(boxes)
