@@ -1,4 +1,4 @@
-"""The rows of `tidegate bench windows`: a fixed number per second and batch, random keys."""
+"""The rows of `tidegate bench windows`: a fixed number per batch of one second, random keys."""
 
 from __future__ import annotations
 
