@@ -1,1 +1,1 @@
-"""What measures Tidegate and is not part of it: workloads, simulators, reproductions, benchmarks."""
+"""Measures Tidegate and is not part of it: workloads, simulators, reproductions, benchmarks."""

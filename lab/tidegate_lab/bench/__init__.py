@@ -1,6 +1,6 @@
-"""`tidegate bench join`: contenders, the rounds they take turns in, and what is made of their figures.
+"""Benchmarks behind `tidegate bench`. The parts of `tidegate bench join`:
 
 scenarios ─▶ rounds ─▶ process ─▶ contender ─▶ streaming, floor_job, duckdb_job, or a job elsewhere
-               │                     └─ probe: what is noted while it runs
+               │                     └─ probe: measurements while it runs
                └─▶ summary ─▶ bars, tables
 """

@@ -1,4 +1,4 @@
-"""Bars: figures that the work was asked to reach, made of a measurement and a target, and printed."""
+"""Bars: a measurement with its target, and how they are printed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Draws plots as PNG files: one look for all of them, and colours that colour-blind readers can tell apart.
+"""Draws plots as PNG files, in one style with a palette for colour-blind readers.
 
 The palette is Okabe and Ito's; grey scale prints stay readable because curves also differ in their dashes or
-marks. Nothing here opens a window: the backend only writes files, and it is imported when the first plot is
-drawn, because it takes a while.
+marks. The backend only writes files and opens no window. It is imported when the first plot is drawn, because
+it loads slowly.
 """
 
 from __future__ import annotations

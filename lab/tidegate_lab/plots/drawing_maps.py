@@ -1,7 +1,7 @@
 """Draws maps: areas shaded by a number from 0 to 1, and dots on them.
 
-Shades are greys, so that dots stay the only colour and a print in black and white says the same. A dot of
-size 0 is a small hollow ring: it is there, but counts nothing.
+Shades are greys, so that dots are the only colour and black and white prints stay readable. A dot of size 0
+is drawn as a small hollow ring.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A plot as plain data: panels with curves, axes and marks, and maps. `drawing.py` turns it into a picture.
+"""A plot as plain data: panels with curves, axes and marks, and maps. `drawing.py` draws it.
 
-Whoever measures describes what is to be seen and never touches a drawing library, so experiments can be
-tested by their numbers.
+Experiments describe plots without a drawing library, so they can be tested by their numbers.
 """
 
 from __future__ import annotations

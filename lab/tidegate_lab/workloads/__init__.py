@@ -1,1 +1,1 @@
-"""Workloads and experiments: the made-up data behind the demo and the papers' figures."""
+"""Workloads: the generated data behind the demo and the papers' figures."""

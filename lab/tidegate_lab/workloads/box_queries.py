@@ -1,4 +1,4 @@
-"""Queries that are boxes already: made up by workloads, without SQL."""
+"""Queries that workloads generate directly as boxes, without SQL."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The exact answer of a scripted day, straight from the finished data: results by the tick that makes them.
+"""The exact answer of a scripted day, computed from the finished data: results by tick.
 
-A pair can be found when its later row has come, so its results belong to the later of the two ticks. Rows are
-sorted by (key, time), and for each left row the right rows of its key within the window are compared one by
-one: no state, no batches, nothing that an engine does. Besides their number, results have a checksum, by
-which two answers of the same size can be told apart.
+A pair can be found when its later row has arrived, so it belongs to the later of the two ticks. Rows are
+sorted by (key, time), and each left row is compared with all right rows of its key within the window, without
+state or batches. Results have a count and a checksum, which distinguishes answers of the same size.
 
 Guarantee: two answers with the same counts and checksums of all ticks are the same, but for a chance of
 one in billions.

@@ -1,4 +1,4 @@
-"""The figures that the controller was asked to reach on a scripted day, each with a fixed id."""
+"""The targets of the controller on a scripted day, each with a fixed id."""
 
 from __future__ import annotations
 

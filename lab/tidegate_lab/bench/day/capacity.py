@@ -1,7 +1,7 @@
-"""How much the machine can do, and so how many rows the calm of a day has, if its spike is to be too much.
+"""Measures the machine, to choose the steady rate of a day whose spike is an overload.
 
-A short rush at a guessed rate, under a policy that only cuts: the pairs that it compares in a second are what
-fits. Pairs grow with the square of the rate, so the rate that is wanted follows.
+A short burst at a guessed rate runs under a policy that only sheds; its comparisons per second are the
+capacity. Comparisons grow with the square of the rate, which gives the rate for the day.
 """
 
 from __future__ import annotations

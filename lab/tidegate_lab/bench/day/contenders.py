@@ -1,7 +1,7 @@
-"""Who plays the day: this controller, random drop to the same goal, Spark alone, Spark with a limit of rows.
+"""The contenders of a day: this controller, random drop to the same goal, Spark, Spark with a row limit.
 
-All read the same files, trigger every second and hand their results to the same sink, which counts them by
-the tick that they belong to and is slow when the script says so.
+All read the same files, trigger every second and write to the same sink, which counts results by tick and is
+slow when the script says so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A scripted day as files that arrive: one stream each, several files a tick where there are many rows.
+"""A scripted day as arriving files: one stream each, several files per tick if there are many rows.
 
-A file has no more rows than a tick of calm, so that a limit of files a batch is a limit of rows, as those who
-know only limits have it. All files are written before the first one arrives, and go back when a contender is
-done: the next one gets the very same day.
+A file has at most the rows of a tick of steady load, so that a limit of files per batch works as a limit of
+rows. All files are written before the first one arrives and are put back after each contender, so every
+contender gets the same day.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What became of the results of a day: in time, too late, or never; and how many are missing at any moment.
+"""Classifies the results of a day: on time, overdue or never written; and how many are missing at any moment.
 
-A result belongs to the tick that makes it possible. It is in time when it was committed no later than the
-goal after that tick had come. Loss has two reasons, and an engine that never leaves out anything knows only
-the first: results that come too late, and results that do not come at all.
+A result belongs to the tick of its later row. It is on time if it is committed within the goal after that
+tick arrived. Overdue and missing results both count as loss; an engine that never sheds has only the first.
 """
 
 from __future__ import annotations

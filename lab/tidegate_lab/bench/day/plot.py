@@ -1,4 +1,4 @@
-"""The picture of a scripted day: eight panels over the same time, one curve a contender."""
+"""The plot of a scripted day: eight panels over the same time axis, one curve per contender."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a day under one contender left behind, batch by batch: plain data, whoever ran it.
+"""The record of a day under one contender, batch by batch, as plain data.
 
-Seconds count from the beginning of the day. Latency is what a user feels: from the arrival of a row's file to
-the commit of the batch that took it. Rows that were not taken when the run ended count as if they had been
-taken then: they waited at least so long. The first tick does not count: it came while everything was cold.
+Seconds count from the beginning of the day. Latency is from the arrival of a row's file to the commit of the
+batch that processed it. Rows still unprocessed when the run ends count as processed then, which is a lower
+bound. The first tick does not count, because it includes the warm-up.
 """
 
 from __future__ import annotations

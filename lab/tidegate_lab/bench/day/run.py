@@ -1,4 +1,4 @@
-"""Plays a scripted day: its files arrive by the clock while contenders take them."""
+"""Plays a scripted day: files arrive by the clock while a contender processes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engines tell of their batches, alike to the one who measures."""
+"""Batch metrics of all engines in one form."""
 
 from __future__ import annotations
 

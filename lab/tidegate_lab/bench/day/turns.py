@@ -1,17 +1,16 @@
-"""What a goal costs where nothing has to be left out: two queries of one session take the same rows in turns.
+"""Measures the overhead of a goal under steady load: two queries of a session take turns.
 
-Two runs one after the other say nothing to a few per cent: Java compiles other things, and the machine has
-other hours. And queries side by side wait for each other, because every one has a batch a second even if no
-rows come. So one session runs a query for some seconds of rows, stops it, runs the other one for the same
-rows, and so on, there and back; each goes on from its own checkpoint. Rows come a second at a time, the next
-when the last are taken.
+Two consecutive runs cannot resolve a few per cent: Java compiles differently, and the speed of the machine
+drifts. Concurrent queries delay each other, because each runs a batch per second even without rows. So one
+session runs a query for some seconds of rows, stops it, runs the other for the same rows, and so on in
+alternating order; each continues from its own checkpoint. Each second of rows arrives when the last is done.
 
     with a goal   ▓▓▓▓▓▓            ▓▓▓▓▓▓▓▓▓▓▓▓            ▓▓▓▓▓▓
     without             ▓▓▓▓▓▓▓▓▓▓▓▓            ▓▓▓▓▓▓▓▓▓▓▓▓
 
-The first batches after every start do not count: a run begins cold. Even so the turns of one query scatter by
-a tenth, so what a goal adds is told in parts (`bars.py`): the driver's, timed within these very batches, and
-the tasks', by their processor time for the same rows. The ratio of whole batches is told beside it.
+The first batches after every start do not count. Even so the turns of one query vary by a tenth, so the
+overhead is reported in parts (`bars.py`): driver time, measured within these batches, and task time, as
+processor time for the same rows. The ratio of whole batches is reported as well.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Flink as a contender: its SQL interval join over the same rows, run by an interpreter that has PyFlink.
+"""Flink as a contender: its SQL interval join over the same rows, in an interpreter that has PyFlink.
 
-This file is run as a script by that other interpreter, so it imports nothing of Tidegate. The pip package
-reads no parquet, so the rows are first copied to CSV (not timed). The join runs once to warm the Java
-process, then again against the clock. One file a stream: files read side by side would be out of order.
+That interpreter runs this file as a script, so it imports nothing of Tidegate. The pip package cannot read
+Parquet, so the rows are first copied to CSV (not timed). The join runs once to warm up Java, then again
+timed. There is one file per stream, because files read in parallel would be out of order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Pathway as a contender: its interval join over the same rows, run by an interpreter that has the package.
+"""Pathway as a contender: its interval join over the same rows, in an interpreter that has the package.
 
-This file is run as a script by that other interpreter, so it imports nothing of Tidegate (only the script
-beside it). The rows are first copied to CSV (not timed) and read in static mode, which spares Pathway all
-work of a running stream: it is measured at its best.
+That interpreter runs this file as a script, so it imports nothing of Tidegate (only the script beside it).
+The rows are first copied to CSV (not timed) and read in static mode, which saves Pathway all streaming work:
+this is its best case.
 """
 
 from __future__ import annotations

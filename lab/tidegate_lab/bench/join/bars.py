@@ -1,8 +1,8 @@
-"""The figures that the join was asked to reach, each with a fixed id, as `tidegate bench join` reports them.
+"""The targets of the join, each with a fixed id, as `tidegate bench join` reports them.
 
-A bar is found by what was measured, not by which scenario measured it: one that was not measured in a run is
-left out. A run at another scale (a dry run) reports its bars under ids that end in `.dry_run`, because
-they say nothing about the real ones.
+A bar is identified by what was measured, not by the scenario; bars that a run did not measure are left out. A
+run at another scale (a dry run) reports its bars under ids that end in `.dry_run`, as its figures are not
+comparable.
 """
 
 from __future__ import annotations

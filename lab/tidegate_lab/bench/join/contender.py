@@ -1,8 +1,8 @@
 """The process of one contender of `tidegate bench join`: `python -m tidegate_lab.bench.join.contender TASK`.
 
-All Spark contenders read the same files through the same kind of source (one file of each stream a batch,
-back to back until all are taken), write their pairs as the same kind of files, and go by the same clock:
-Spark's own `triggerExecution`, the whole of a batch from looking for files to committing it.
+All Spark contenders read the same files through the same kind of source (one file of each stream per batch,
+back to back), write their pairs as the same kind of files, and use one clock: Spark's `triggerExecution`,
+which covers a whole batch from listing files to the commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DuckDB as a contender: the finished data joined at once, the speed of an engine that never has to wait.
+"""DuckDB as a contender: joins the finished data at once.
 
-It has no batches, no state and nothing to commit, so its rate is a yardstick rather than a rival; its result
-is the one that the streaming engines are compared with.
+It has no batches, no state and no commits, so its rate is a reference, not a comparison. Its result is the
+one that the streaming engines are checked against.
 """
 
 from __future__ import annotations

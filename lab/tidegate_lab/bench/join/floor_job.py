@@ -1,8 +1,8 @@
-"""The floor of `tidegate bench join`: everything a batch must pay before any kernel has done anything.
+"""The floor of `tidegate bench join`: the cost of a batch before any kernel does work.
 
-Rows are laid out as the engine lays them out (tag, time, code of the key, columns), sent to their instance
-by the engine's own routing, and handed to Python through Arrow with the engine's own settings; the kernel
-counts them. What the engine takes beyond this is the price of the join itself and of its state.
+Rows get the engine's layout (tag, time, key code, columns), are routed by the engine's own routing, and reach
+Python through Arrow with the engine's own settings; the kernel only counts them. The difference to the engine
+is the cost of the join itself and of its state.
 """
 
 from __future__ import annotations

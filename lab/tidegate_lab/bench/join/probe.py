@@ -1,8 +1,8 @@
-"""What is noted while a contender runs: after each batch, and once at its end.
+"""Measurements while a contender runs: after each batch, and once at its end.
 
-Pauses of the garbage collector come from the Java process itself. With `watch`, each batch also notes the
-live heap (after a collection), the sizes of the driver and of the workers, and the bytes that the checkpoint
-holds: too slow for a speed run, and the only honest way to say "flat", since an idle heap grows to its limit.
+Pauses of the garbage collector are read from the Java process. With `watch`, each batch also records the live
+heap (after a collection), the sizes of the driver and of the workers, and the bytes of the checkpoint. That
+is too slow for a speed run, but without a collection an idle heap grows to its limit and shows nothing.
 """
 
 from __future__ import annotations

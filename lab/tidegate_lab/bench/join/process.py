@@ -1,9 +1,8 @@
-"""Runs one contender in a process of its own, watches its memory, and leaves nothing of it behind.
+"""Runs one contender in a separate process, measures its memory, and cleans up after it.
 
-A contender is a small tree of processes (Python, Java, Python workers) that share one session id: memory is
-the sum of their resident sizes, sampled a few times a second, and ending a contender means ending every
-process of that session. Should this process itself be killed, the contender sees its standard input close
-and leaves as well.
+A contender is a small tree of processes (Python, Java, Python workers) with one session id: memory is the sum
+of their resident sizes, sampled a few times a second, and ending a contender ends every process of that
+session. If this process is killed, the contender's standard input closes and the contender exits too.
 """
 
 from __future__ import annotations

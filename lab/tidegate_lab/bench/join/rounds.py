@@ -1,15 +1,15 @@
-"""The runs of `tidegate bench join`: the same data through every engine, in turns, and what came out.
+"""The runs of `tidegate bench join`: the same data through every engine, in turns.
 
-Time on a shared machine drifts, so contenders alternate and are compared within a round:
+Speed on a shared machine drifts, so contenders alternate and are compared within a round:
 
     round 1   tidegate  spark-memory  floor  duckdb          ratio of the round: its own two figures
     round 2   tidegate  spark-memory  floor  duckdb          reported: median of the ratios, and their spread
 
-One contender runs at a time, each in fresh processes, so that each has the machine to itself. All of them
-must give the same pairs; where they do not, there is no figure worth printing and the command fails.
+One contender runs at a time, each in fresh processes. All of them must find the same pairs; otherwise the
+command fails.
 
-A contender that dies is tried again with half the rows a batch, and half of that, until it lives: its
-largest surviving rate is then what it is compared by.
+A contender that dies is tried again with half the rows per batch, and half of that, until it survives; the
+largest rate that it survives is compared.
 """
 
 from __future__ import annotations

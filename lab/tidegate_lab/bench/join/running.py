@@ -1,8 +1,8 @@
-"""Started queries of `tidegate bench join`, alike to the one who measures.
+"""Running queries of `tidegate bench join`, with one interface for all engines.
 
 The time of a batch is Spark's `triggerExecution` for every engine, this one included: its `foreachBatch` runs
-inside an ordinary Spark query, whose progress is read here. Batches that brought no rows (Spark runs one to
-move its watermark, this engine has a heartbeat) are not counted.
+inside an ordinary Spark query, whose progress is read here. Batches without rows (Spark runs one to advance
+its watermark, this engine has a heartbeat) are not counted.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What `tidegate bench join` can run: one pairing as the options say, or the settings of the bars.
+"""The scenarios of `tidegate bench join`: one comparison set by options, or the settings of the bars.
 
-default            the options decide: rows per batch, keys, Zipf, window, row size, engines
-hundred-thousand   100 k rows a batch, 1 M keys, ±10 s: a state of 1.1 M rows
-million            1 M rows a batch, 10 M keys, ±10 s: a state of 11 M rows
+default            set by options: rows per batch, keys, Zipf, window, row size, engines
+hundred-thousand   100 k rows per batch, 1 M keys, ±10 s: a state of 1.1 M rows
+million            1 M rows per batch, 10 M keys, ±10 s: a state of 11 M rows
 wide-rows          the same with rows of 200 bytes
-fixed-cost         a thousand batches of a thousand rows: what a batch costs before it does anything
-long-stream        ten windows long, memory and disk watched after each batch
+fixed-cost         a thousand batches of a thousand rows: the fixed cost of a batch
+long-stream        ten windows long, memory and disk measured after each batch
 long-window        ±10 s against ±100 s at the same rate: once with the same keys (ten times the pairs),
                    once with ten times the keys (the same pairs)
 bars               all of these but the first, one after the other

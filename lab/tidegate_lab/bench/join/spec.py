@@ -1,9 +1,9 @@
-"""What passes between `tidegate bench join` and the processes in which its contenders run.
+"""The messages between `tidegate bench join` and the processes of its contenders.
 
-A contender is told everything in one `Task`, as JSON in a file, and answers in a file of events, one JSON
-object a line, written as they happen: what a contender managed before it died is then still known.
+A contender gets one `Task`, as JSON in a file, and answers in a file of events, one JSON object per line,
+written as they happen, so that the results of a contender that dies are kept.
 
-    {"event": "batch", …}     after each batch: pauses of the garbage collector, memory where it is watched
+    {"event": "batch", …}     after each batch: garbage collector pauses, and memory if watched
     {"event": "done", …}      after the last: per-batch times as the engine itself reports them, totals
     {"event": "absent", …}    the engine's package cannot be imported
 """

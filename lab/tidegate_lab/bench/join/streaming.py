@@ -2,11 +2,11 @@
 
     files ─▶ source ─▶ [ engine: tidegate | stream-stream join | floor ] ─▶ Parquet files
 
-Each engine writes its pairs the way its users would: Spark's own with its file sink, this one with
-`write_to("parquet", …)`. Count and checksum are taken from the files when the clock has stopped.
+Each engine writes its pairs as its users would: Spark with its file sink, this engine with
+`write_to("parquet", …)`. Count and checksum are computed from the files after the timed part.
 
-The floor does what no engine on Spark with Python kernels can avoid: the same scan, the same layout of rows,
-the same shuffle and hand-over through Arrow, and a kernel that only counts.
+The floor (`floor_job.py`) has the same scan, row layout, shuffle and Arrow transfer, and a kernel that only
+counts.
 """
 
 from __future__ import annotations

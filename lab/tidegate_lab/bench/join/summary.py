@@ -1,7 +1,7 @@
-"""Turns the runs of `tidegate bench join` into figures: one plain object a line, raw samples included.
+"""Summarises the runs of `tidegate bench join`: one plain object per line, raw samples included.
 
-Only batches after the warm-up count. A rate is rows over the time of their batches; ratios are taken within
-a round, where both sides saw the same machine, and reported as median, least and most of the rounds.
+Only batches after the warm-up count. A rate is rows over the time of their batches. Ratios are computed
+within a round and reported as median, minimum and maximum over the rounds.
 """
 
 from __future__ import annotations

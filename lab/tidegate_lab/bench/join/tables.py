@@ -1,4 +1,4 @@
-"""The tables that `tidegate bench join` prints; the JSON holds the same figures under their full names."""
+"""The tables that `tidegate bench join` prints; the JSON has the same figures under their full names."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`tidegate bench overload`: a join that suddenly gets several times the work it has time for."""
+"""`tidegate bench overload`: a join under a sudden overload."""

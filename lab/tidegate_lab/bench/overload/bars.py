@@ -1,4 +1,4 @@
-"""The figures that an overloaded join was asked to reach, each with a fixed id."""
+"""The targets of an overloaded join, each with a fixed id."""
 
 from __future__ import annotations
 

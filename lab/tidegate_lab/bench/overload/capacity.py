@@ -1,7 +1,7 @@
-"""How much the machine can do: the rate at which a rush is so many times as much work as there is time for.
+"""Measures the machine, to choose the rate at which a burst exceeds its capacity by a given factor.
 
-A short rush at a guessed rate, under a policy that only cuts: the pairs that it looks at in a second are what
-fits. Pairs in reach grow with the square of the rate, so the rate that is wanted follows.
+A short burst at a guessed rate runs under a policy that only sheds; its comparisons per second are the
+capacity. Candidate pairs grow with the square of the rate, which gives the rate for the benchmark.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The rows of an overloaded join as files that arrive: the selective join paper's workload, in a rush.
+"""The rows of an overloaded join as arriving files: the selective join paper's workload, with a burst.
 
-rows/s  ▲            ┌──────────────────────  rush: several times the work that there is time for
-        │ calm       │                        (the work of a join grows with the square of the rate)
+rows/s  ▲            ┌──────────────────────  burst: several times the work that fits
+        │ steady     │                        (the work of a join grows with the square of the rate)
         └────────────┴─────────────────────▶
 """
 

@@ -1,6 +1,6 @@
-"""One run of an overloaded join on Spark: what each batch did under each policy, and how late its rows were.
+"""One run of an overloaded join on Spark: the work and the latency of each batch under each policy.
 
-Latency is what a user feels: from the arrival of a row's file to the commit of the batch that took it.
+Latency is from the arrival of a row's file to the commit of the batch that processed it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""`tidegate bench sift`: the sifter and the query index, on Spark and by themselves."""
+"""`tidegate bench sift`: the sifter and the query index, on Spark and alone."""

@@ -1,4 +1,4 @@
-"""The figures that sifting and matching were asked to reach on Spark, each with a fixed id."""
+"""The targets of sifting and matching on Spark, each with a fixed id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look-up and decision by themselves: one core, columns in memory, in pieces as they come from a file."""
+"""Times lookup and decision alone: one core, columns in memory, in chunks as read from a file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What `tidegate bench sift` measures on Spark: a scan with and without a sifter, and matching by the engine.
+"""The Spark measurements of `tidegate bench sift`: a scan with and without a sifter, and matching.
 
-Contenders take turns, because a machine's speed changes from minute to minute; each is told by its samples.
+Contenders take turns, because the speed of a machine drifts; the samples of each are reported.
 """
 
 from __future__ import annotations

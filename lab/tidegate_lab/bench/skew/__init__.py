@@ -1,1 +1,1 @@
-"""Skewed streams under every balancing strategy: how even the work is, and what it takes to keep it so."""
+"""Skewed streams under every balancing strategy: how even the work is, and the cost of balancing."""

@@ -1,17 +1,16 @@
-"""The figures that balancing was asked to reach on Spark, each with a fixed id.
+"""The targets of balancing on Spark, each with a fixed id.
 
-Strategies take turns in a round (`run.py`) and are compared within it; of several rounds the median is told.
-Comparisons of the heaviest instance are told beside its time (`counted_over_papers`): they do not depend on
-the machine.
+Strategies take turns in a round (`run.py`) and are compared within it; the median of several rounds is
+reported. Comparisons of the heaviest instance are reported beside its time (`counted_over_papers`), because
+they do not depend on the machine.
 
-On even keys nobody has anything to move: both papers' strategies are hash routing then, and what all three
-do is the same to the last comparison (`counted_over_papers` says so). Of equals none is the better one, only
-the luckier one: by time `auto` is held against their mean there, and may be 2 % slower, as it may be than
-hash. Which of eight even instances comes out as the heaviest is chance as well, so the mean instance is
-compared; how even they are has a bar of its own.
+On even keys nothing has to move: both papers' strategies equal hash routing, and all three make the same
+comparisons (`counted_over_papers` shows it). Time differences are then chance, so `auto` is compared with
+their mean and may be 2 % slower, the same tolerance as against hash. Which of eight even instances is the
+heaviest is chance too, so the mean instance is compared; evenness has a bar of its own.
 
-How much may move was asked for streams whose skew stays as it is. A real city does not: what `auto` moves to
-follow its taxis is told, and has no bar.
+The target for moved rows applies to streams of constant skew. Rows that `auto` moves to follow a real city's
+taxis are reported without a bar.
 """
 
 from __future__ import annotations

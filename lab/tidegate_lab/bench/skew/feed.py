@@ -1,6 +1,6 @@
-"""Skewed streams as files: one pair of files a batch, keys as the routing papers draw them.
+"""Skewed streams as files: one pair of files per batch, keys drawn as in the routing papers.
 
-The number of rows follows from the skew, so that a batch gives about so many pairs.
+The number of rows is chosen by skew, so that batches give about the same number of pairs.
 """
 
 from __future__ import annotations

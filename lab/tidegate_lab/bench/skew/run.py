@@ -1,16 +1,15 @@
-"""One run of a join over skewed streams under one strategy: what each instance had to do in each batch.
+"""One run of a join over skewed streams under one strategy: the work of each instance in each batch.
 
-Instances are real Spark tasks, their processor time is measured. They run on fewer cores than there are
-instances, so the time of a batch on as many one-core machines is not seen but follows: it is that of the
-heaviest instance.
+Instances are real Spark tasks with measured processor time. They run on fewer cores than there are instances,
+so the time of a batch on as many one-core machines is derived: it is that of the heaviest instance.
 
     files that arrived   ▪▪        ▪▪▪▪           ▪▪▪▪▪▪
     hash, …, auto         ─▶ ─▶ ─▶     ◀─ ◀─ ◀─          ─▶ ─▶ ─▶
 
-The same work takes a fifth more or less processor time from one minute to the next, so contenders go through
-a workload together, a few batches at a time. And of eight instances one is disturbed in nearly every batch:
-the longest time of a batch says more of the machine than of the strategy. Disturbance only ever adds, so each
-instance counts with the time that nine of ten of its batches exceed: what it takes when left alone.
+Processor time for the same work varies by a fifth from minute to minute, so contenders go through a workload
+together, a few batches at a time. Of eight instances one is disturbed in nearly every batch, so the longest
+time of a batch reflects the machine more than the strategy. Disturbance only adds time, so each instance
+counts with the 10th percentile of its batch times.
 """
 
 from __future__ import annotations

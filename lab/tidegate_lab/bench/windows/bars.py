@@ -1,4 +1,4 @@
-"""The figures that window aggregates were asked to reach, each with a fixed id."""
+"""The targets of window aggregates, each with a fixed id."""
 
 from __future__ import annotations
 

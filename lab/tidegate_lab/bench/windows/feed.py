@@ -1,4 +1,4 @@
-"""The rows of `tidegate bench windows`: so many a batch, a second of event time in each, keys at random."""
+"""The rows of `tidegate bench windows`: a fixed number per batch of one second, random keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""One contender over the batches of a scenario: seconds of each, and the windows that came out.
+"""One contender over the batches of a scenario: seconds of each batch, and the windows written.
 
-Batches come back to back, as those of a stream that has more to read; both engines tell them themselves, from
-trigger to commit. The first ones, in which Java and Python still load and compile, do not count. Sinks take
-nothing.
+Batches run back to back, as with a backlog; both engines report their own times, from trigger to commit. The
+first batches, in which Java and Python load and compile, do not count. Sinks discard their input.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an instance of a simulated join takes for what it does, in seconds; a batch lasts one second."""
+"""Seconds that an instance of a simulated join takes per unit of work; a batch lasts one second."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What a join instance's work costs, counted: the two papers' models, and that of an indexed kernel.
+"""Cost models of a join instance, in counted work: the two papers' models, and that of an indexed kernel.
 
 - `ComparedWithInstance` (FastJoin, equation 1): a new row is compared with every stored row of each instance
   that it visits. Grows with the square of the rate.
 - `ComparedWithPartition` (Ls-Stream, equations 9 and 10): with those of its own partition only. Squared too.
-- `Indexed`: a row finds its partners by key; a price per row stored and per visit, which grow linearly with
+- `Indexed`: a row finds its matches by key; a cost per row stored and per visit, which grow linearly with
   the rate, and per pair found, which grows with its square.
 
-A key with a place of its own counts as a partition of its own. Work comes in two parts, what grows linearly
-with the input rate and what grows with its square, so that the rate an instance sustains can be solved for.
+A key with a place of its own counts as a partition of its own. Linear and quadratic work are kept apart, so
+that the rate an instance sustains can be solved for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a simulated partitioned join did, batch by batch, and the figures that the papers read off it."""
+"""The trace of a simulated partitioned join, batch by batch, and the figures derived from it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Rows as counts of keys: what arrives in each batch, and what lies in the windows.
+"""Rows as counts of keys: what arrives in each batch, and what the windows contain.
 
-Where rows of a key are alike (they are stored, they probe, they match each other), a batch is nothing but a
-count per key and side. Counting is done once for a stream; every strategy then runs over the same counts.
-Keys are numbered 0 … in ascending order of their codes.
+Rows of a key behave alike (they are stored, they probe, they match each other), so a batch is a count per key
+and side. A stream is counted once, and every strategy runs over the same counts. Keys are numbered 0 … in
+ascending order of their codes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Mean latency of each batch, at any input rate, in closed form: for sweeps over hundreds of runs.
 
 Paper: FastJoin, sections III-D and VI-A: latency is the time from a row's arrival at an instance to the end
-of its comparisons. An instance makes so many comparisons a second; a row is compared with all that is stored
-there.
+of its comparisons. An instance makes a fixed number of comparisons per second; a row is compared with all
+rows stored there.
 
     latency = waiting for work left over   what did not fit into earlier batches, and pauses (a fluid queue)
             + waiting within the batch     ρ·s / 2(1 − ρ): random arrivals, each row takes s (an M/D/1 queue)
@@ -11,10 +11,10 @@ there.
 Algorithm 2: both instances of a migration stop while keys are chosen and their rows are sent. So both begin
 the next batch with a pause.
 
-Row by row, exactly, but only at the rate at which rows came: `row_latency.py`. A test holds the two together.
+`row_latency.py` computes the exact latency of each row, but only at the original rate; a test compares both.
 
-Guarantee: nothing is timed or drawn; the same decisions give the same latencies. An instance that is busy for
-longer than the batch lasts queues without bound, as a real one would.
+Guarantee: nothing is timed or drawn; equal decisions give equal latencies. The queue of an instance that
+is busy for longer than the batch lasts grows without bound.
 """
 
 from __future__ import annotations

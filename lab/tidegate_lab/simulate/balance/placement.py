@@ -1,9 +1,9 @@
-"""Where the rows of an assignment lie, as flat arrays, and how many of them another assignment moves.
+"""Where an assignment stores rows, as flat arrays, and how many of them another assignment moves.
 
-A *unit* is what an assignment places: each partition, then each key with a place of its own. A unit that lies
-on k instances has k entries, each with 1/k of its stored rows. That is what storing each row by a hash gives
-on average; counting the average keeps runs exact and free of luck. In the grid of a key with r rows and c
-columns, an entry is visited by 1/r of the new left rows and sees 1/r of the stored ones; of right rows 1/c.
+A *unit* is what an assignment places: each partition, then each key with a place of its own. A unit on k
+instances has k entries, each with 1/k of its stored rows. That is the mean when rows are stored by a hash;
+using the mean makes runs exact, without random variation. In the grid of a key with r rows and c columns, an
+entry is visited by 1/r of the new left rows and reads 1/r of the stored ones; of right rows 1/c.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""How long rows wait: instances with one core each, a queue in front of each, first come, first served.
+"""Waiting times of rows: instances with one core each, a queue in front of each, first come, first served.
 
-    arrivals     │  │││    │ │           A row starts when it has come, those before it are done and its
-    in service      ████ ███ ██ ··· ███  instance does not pause, and leaves after its own service time.
+    arrivals     │  │││    │ │           A row starts when it has arrived, earlier rows are done and its
+    in service      ████ ███ ██ ··· ███  instance is not paused, and leaves after its own service time.
     pause                       ▒▒▒
 
-A pause is a migration: the instance finishes the row at hand and takes no new one until the end (FastJoin's
-algorithm 2; Ls-Stream's block, move, release). Rows that come meanwhile wait; none is lost.
+A pause is a migration: the instance finishes the present row and starts no other until the end of the pause
+(FastJoin's algorithm 2; Ls-Stream's block, move, release). Rows that arrive meanwhile wait; none is lost.
 
-Sojourn time is from arrival to the end of service. Per time step, rows count in the step in which they come,
-so that a queue shows where it is caused, and every row counts once.
+Sojourn time is from arrival to the end of service. Per time step, rows count in the step of their arrival, so
+that a queue shows where it is caused, and every row counts once.
 
-Guarantee: exact for the rows given (no steps, no averages), and the same rows give the same times. Randomness
-is in the arrivals alone, by the caller's generator.
+Guarantee: exact for the rows given (no steps, no averages), and the same rows give the same times. Only the
+arrivals are random, by the caller's generator.
 """
 
 from __future__ import annotations

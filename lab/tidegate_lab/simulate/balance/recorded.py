@@ -1,8 +1,8 @@
-"""A strategy that writes down what it answered and, if asked to, why: what a trace does not keep.
+"""A strategy wrapper that records decisions and, optionally, their reasons, which a trace does not keep.
 
-Wrapped around any strategy it decides the same. The assignments are what latency row by row needs
-(`row_latency.py`). With `detailed` it also keeps, for each decision, what every instance had stored and seen,
-and which keys then went from where to where: what latency in closed form needs (`mean_latency.py`).
+It decides as the wrapped strategy does. The assignments are the input of `row_latency.py`. With `detailed` it
+also keeps, for each decision, what every instance stored and received, and which keys moved from where to
+where: the input of `mean_latency.py`.
 """
 
 from __future__ import annotations

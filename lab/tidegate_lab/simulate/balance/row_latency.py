@@ -1,18 +1,18 @@
-"""How long each row of a routed join takes: every row with its own visits, in the queues of `queueing.py`.
+"""The latency of each row of a routed join: every row with its own visits, in the queues of `queueing.py`.
 
     simulate(…, Recorded(strategy)) ─▶ an assignment per batch ─▶ row_latencies ─▶ queues
 
-A row comes at a random moment of its batch and visits the instances that hold its key's partition; each
-compares it with stored rows of the other side, of the whole instance or of the partition only, and is busy
-for so long. The row is done when the last of its visits is. Storing is free, as in the papers' cost model.
+A row arrives at a random moment of its batch and visits the instances that store its key's partition. Each
+compares it with stored rows of the other side, of the whole instance or of the partition only, which takes
+service time. The row is done when its last visit is. Storing is free, as in the papers' cost model.
 
-A migration pauses the instances that give rows away, at the begin of the batch that first runs under the new
-assignment, for as long as their rows take to send. A partition or key on several instances counts as
-its first one there.
+A migration pauses the instances that give rows away, at the beginning of the first batch under the new
+assignment, for as long as their rows take to send. A partition or key on several instances counts as its
+first one there.
 
-Exact, and only at the rate at which the rows came; means at any rate: `mean_latency.py`.
+Exact, but only at the original rate; `mean_latency.py` gives means at any rate.
 
-Guarantee: the same arrivals, assignments and seed give the same times; without randomness in service times.
+Guarantee: the same arrivals, assignments and seed give the same times; service times are not random.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     batch b     expire ─▶ probe, store ─▶ count ─▶ Load ─▶ strategy.decide ─▶ migrate ─▶ batch b + 1
 
-Both streams arrive batch by batch as counts of keys (`key_counts.py`). New left rows meet the stored right
-rows and the new ones; new right rows meet the left rows stored before the batch: each pair is found once,
-as in the engine. Where rows lie follows from the assignment (`placement.py`); what work costs is a value
-(`join_costs.py`). Between batches the strategy is told what the engine would tell it.
+Both streams arrive batch by batch as counts of keys (`key_counts.py`). New left rows probe the stored right
+rows and the new ones; new right rows probe the left rows stored before the batch: each pair is found once, as
+in the engine. The assignment determines where rows are stored (`placement.py`); the cost model is a value
+(`join_costs.py`). Between batches the strategy gets the same report as from the engine.
 
 Co-located: one group of instances serves both directions. Biclique: half of the instances store left rows
 and are probed by right ones, the other half the other way round; each group has an assignment of its own.

@@ -1,15 +1,15 @@
-"""How long a row stays in an instance: one server, random arrivals, random service times (M/M/1).
+"""The mean time a row stays in an instance: one server, random arrivals, random service times (M/M/1).
 
-Paper: Ls-Stream, theorem 1, equations 15 to 21. Rows come at rate E and are served at rate μ > E:
+Paper: Ls-Stream, theorem 1, equations 15 to 21. Rows arrive at rate E and are served at rate μ > E:
 
-    pr_k = (E/μ)^k · (1 − E/μ)    probability that k rows are there      (17), (18)
-    L    = E / (μ − E)            rows that are there, on average        (16), (19)
-    AST  = L / E = 1 / (μ − E)    how long a row stays, on average       (15), (20)
+    pr_k = (E/μ)^k · (1 − E/μ)    probability of k rows in the instance  (17), (18)
+    L    = E / (μ − E)            mean number of rows in the instance    (16), (19)
+    AST  = L / E = 1 / (μ − E)    mean time of a row in the instance     (15), (20)
 
-(18) is printed with a sum from 0; from 1 on it gives the result beside it. For μ <= E the queue grows without
-end and there is no average: infinity.
+(18) is printed with a sum from 0; a sum from 1 gives the printed result. For μ <= E the queue grows without
+bound and the mean is infinite.
 
-μ is not measured, it follows from the load: an instance whose capacity is C units of load per unit of time
+μ is not measured but derived from the load: an instance with a capacity of C units of load per unit of time
 is busy for R/C of the time, so E/μ = R/C. That is the "negative relationship" of load and μ that the proof
 of theorem 1 needs and does not give.
 """

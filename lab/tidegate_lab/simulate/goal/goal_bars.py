@@ -1,10 +1,10 @@
-"""How well one goal is kept: on time, at rest, close to the best fixed plan, better than one mechanism alone.
+"""Targets for the goal controller: on time, stable, close to the best fixed plan, better than one mechanism.
 
-Bars (ours): in 50 stories 99 % of the batches that are judged are on time, levels change direction at most
-once in 10 batches while input is steady, and the weighted recall is at least 0.95 of the best fixed plan's
-that is on time as often, found by search with the true costs at hand. In 20 networks under steady overload,
-choosing among all mechanisms together gives at least 1.15 times the weighted recall of the best kind of them
-alone (joins, matches or windows; within a kind, all of its operators are chosen from by the same rule).
+Bars (ours): in 50 stories 99 % of the judged batches are on time, levels change direction at most once in 10
+batches under steady load, and the weighted recall is at least 0.95 of that of the best fixed plan that is on
+time as often (found by search with the true costs). In 20 networks under steady overload, choosing among all
+mechanisms gives at least 1.15 times the weighted recall of the best single kind (joins, matches or windows;
+within a kind, the same rule chooses among all of its operators).
 """
 
 from __future__ import annotations

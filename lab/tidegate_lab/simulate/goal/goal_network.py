@@ -1,16 +1,14 @@
-"""A made-up network of joins, matches and windows: what its operators really cost, and what leaving out
-loses.
+"""A generated network of joins, matches and windows, with true costs and the true loss of shedding.
 
-A controller knows none of it. It is told what operators did and how long that took, and offers (`offers.py`)
-that are off by as much as learnt ones are.
+The controller does not see these. It gets measured work and times, and shed options
+(`control/goal/shed_options.py`) with errors as large as those of learnt ones.
 
-    rows ─┬─▶ join     cells of two windows, a few of them productive              level r
-          ├─▶ match    regions of a data space, wanted more or less                level z
-          └─▶ windows  that slide; at most 𝓑 missing in a row                      level p
+    rows ─┬─▶ join     cells of two windows, a few of them productive              probe ratio r
+          ├─▶ match    regions of a data space, of different value                 admit ratio z
+          └─▶ windows  that slide; at most 𝓑 missing in a row                      drop ratio p
 
-Costs are such that a second of input at a rate of 1 takes a second of work, overhead included; operators
-share it by chance. Rates are multiples of that: at 2 a join has four times the comparisons, once its windows
-are full.
+One second of input at rate 1 takes one second of work, overhead included; operators share it at random. Rates
+are multiples of that: at 2 a join makes four times the comparisons, once its windows are full.
 
 Guarantee: the same seed gives the same network.
 """

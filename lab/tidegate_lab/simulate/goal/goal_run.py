@@ -1,13 +1,12 @@
-"""A network under one goal, batch by batch on a simulated clock: is it on time, does it rest, what is found?
+"""A network under one goal, batch by batch on a simulated clock: punctuality, stability and recall.
 
     trigger    |─────|─────|─────|─────|─────|
-    batches    [▪]   [▪]   [███████████][██]  …       a long batch delays the next one, which is larger for it
+    batches    [▪]   [▪]   [███████████][██]  …       a long batch delays the next one, which grows
 
-A batch takes all rows that came since the one before began. True costs, noise and outliers make its time; the
-controller sees counts and times alone. A row is on time when the wait for its batch and the batch together
-are within the latency; the oldest row of each batch decides. Where the controller says that only the freshest
-rows fit, the others are left out before anything else: a join lacks them as new and as stored rows, and no
-window is whole.
+A batch processes all rows that arrived since the last one began. Its time is its true cost, with noise
+and outliers; the controller sees only counts and times. A row is on time if the wait for its batch and the
+batch together are within the latency; the oldest row of each batch decides. Stale-row shedding comes before
+anything else: a join lacks these rows as new and as stored rows, and no window is complete.
 
 Guarantee: the same network, story and seed give the same run; all choosers see the same noise.
 """

@@ -1,8 +1,8 @@
-"""Stories for a network under one goal: how much comes when, and what goes wrong with the machine meanwhile.
+"""Stories for a network under one goal: the input rate over time, and disturbances of the machine.
 
     step     ▁▁▁▁█████████▁▁▁▁     swing   ▁▂▄▆█▆▄▂▁▂▄▆█     slow sink      overhead grows, and stays
     bursts   ▁▁██▁▁▁██▁▁▁██▁▁     steady  █████████████     slow instance  an operator becomes slower
-    ramp     ▁▁▂▂▃▃▄▄▅▅▆▆▇▇██                               wrong model    what was learnt before is far off
+    ramp     ▁▁▂▂▃▃▄▄▅▅▆▆▇▇██                               wrong model    learnt costs are far off
 
 Guarantee: the same seed gives the same story.
 """

@@ -1,4 +1,4 @@
-"""Basic windows: where, in a time-sorted side of a join, the rows of each age lie that a row may meet.
+"""Basic windows: the ranges of a time-sorted side of a join that a probing row may match, by age.
 
 Paper: selective join, time correlation adaptation: a window of w seconds has 1 + w / b basic windows.
 
@@ -7,12 +7,12 @@ from the slot of the probing row:
 
     slots     …|    5    |    6    |    7    |    8    |     stored rows, sorted by time
     ages            3         2         1         0          seen from a probing row T in slot 8
-                      [◀──────────── w ──────────── T        what lies outside the window is cut off
+                      [◀──────────── w ──────────── T        rows outside the window are cut off
 
-Age 0 is filled up to T only and the highest age is cut at T − w, so together they hold one slot's worth.
+Age 0 is filled up to T only and the highest age is cut at T − w, so together they cover one slot.
 Where we differ: the paper lets rows expire a whole basic window at a time, so its windows are up to b too
-long; here the window is exact for every row, as the join condition demands, and a slot of 0 means "no basic
-windows", one range for the whole window.
+long; here the window is exact for every row, as the join condition demands. A slot of 0 means no basic
+windows: one range for the whole window.
 """
 
 from __future__ import annotations

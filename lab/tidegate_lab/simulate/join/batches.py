@@ -1,12 +1,12 @@
-"""A join that runs batch by batch under a simulated clock: does a rate rule settle, and does it rest?
+"""A join that runs batch by batch under a simulated clock: tests whether a rate rule settles.
 
     trigger    |─────|─────|─────|─────|─────|
     rate       ▁▁▁▁▁▁▁▁███████████████████████        a step
-    batches    [▪]   [▪]   [███████████][██]  …       a long batch delays the next one, which is larger for it
+    batches    [▪]   [▪]   [███████████][██]  …       a long batch delays the next one, which grows
 
-A batch takes all rows that arrived since the one before began, and as long as its true costs say, times a
-little noise. Rows of both streams come at the same rate; windows fill and empty as the rate changes. A plan
-does not know the future: it expects rows at the rate of the last batch, for as long as they have had to come.
+A batch processes all rows that arrived since the start of the one before; its duration is its true cost with
+a little noise. Both streams have the same rate; windows fill and empty as the rate changes. A plan expects
+the next rows at the rate of the last batch.
 
 Guarantee: the same settings and seed give the same batches.
 """

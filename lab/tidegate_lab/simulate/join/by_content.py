@@ -1,15 +1,15 @@
-"""Choosing by content against the best choice by time alone: equal counted cost, estimates included.
+"""Compares the choice by content with the best choice by time alone, at equal counted cost with estimation.
 
-Beyond the selective join paper. Both may spend a fraction r of what comparing everything would take:
+Beyond the selective join paper. Both may spend a fraction r of the cost of comparing everything:
 
-    by time      one who knows the true matches per comparison of every cell of both windows
-                 (`clairvoyant.py`) takes the best cells, the last in part; every row takes the same
-    by content   a batch of rows of both streams, as long as a slot, shares its budget among (row, slot)
-                 cells by estimated value, less what estimating costs: the code that tasks on Spark run
+    by time      the best cells of both windows by their true matches per comparison (`clairvoyant.py`), the
+                 last in part; the same for every row
+    by content   a batch of rows of both streams, as long as a slot, divides its budget among (row, slot)
+                 cells by estimated value, less the cost of estimation: the code that tasks on Spark run
                  (`join/selective/content_choice.py`)
 
-The statistics of a slot are those of the rows that are stored when its batch is probed: the batch stores its
-rows first, so the newest slot is known as well as the others. Nothing is learnt from matches.
+The statistics of a slot cover the rows stored when its batch probes: the batch stores its rows first, so the
+newest slot is included. Nothing is learnt from matches.
 """
 
 from __future__ import annotations

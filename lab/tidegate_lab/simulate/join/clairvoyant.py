@@ -1,7 +1,7 @@
-"""The choice of cells by someone who knows: the yardstick for every policy that has to learn.
+"""The choice of cells with full knowledge: the reference for every policy that has to learn.
 
-All rows are first joined fully, with time enough, and every comparison is counted by window and age. The
-clairvoyant then chooses cells by these true values, explores nothing and pays for nothing but the cells.
+First all rows are joined, and every comparison is counted by window and age. The clairvoyant policy then
+chooses cells by these true values, without exploration or other cost.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""One batch of a join that skips work, with the truth beside it: are estimates of the recall right?
+"""One batch of a join that skips work, with the exact result: tests whether recall estimates are right.
 
-New rows of two streams meet stored rows of the other one by key, over windows of ten basic windows, through
-the same choice of looks and the same probe that the engine uses. Popular keys change with time, and one
-stream runs ahead of the other, so that some basic windows hold most of the pairs (the selective join
-paper's workload).
+New rows of two streams probe stored rows of the other by key, over windows of ten basic windows, with the
+same probe ranges and the same probe as the engine. Popular keys change with time, and one stream runs ahead
+of the other, so that some basic windows contain most of the pairs (the selective join paper's workload).
 
-Guarantee: a function of scenario and seed. The rows of a scenario differ from seed to seed, and so does who
-explores.
+Guarantee: a function of scenario and seed. Rows and the choice of exploring rows differ by seed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""A condition whose matches are known beforehand: for simulating joins on values that are dear to compare.
+"""A condition whose matches are known beforehand: for simulating joins on values that are costly to compare.
 
 Which rows match does not change from run to run, only which of them are compared. So all pairs are found
-once, with an index and time enough, and a simulated comparison only looks them up. It costs as much as any
-other: the simulated machine counts comparisons, not what it takes to simulate them.
+once, with an index, and a simulated comparison only looks them up. It counts as much as any other comparison.
 
-A row's join value is one word that says who it is: twice its place in its stream, plus 1 on the right side.
+A row's join value is one word that identifies it: twice its position in its stream, plus 1 on the right side.
 
 Guarantee: exactly the known pairs of the ranges given.
 """

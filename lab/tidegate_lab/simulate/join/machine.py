@@ -1,8 +1,6 @@
-"""The simulated machine: what it can do in a second, and what it counted since the last decision.
+"""The simulated machine with its counts since the last decision, and the inputs of a simulated join.
 
-The selective join paper's workload as inputs of a simulated join.
-
-Inputs of a simulated join, and the rows of one input that it has stored.
+An input has arriving rows, here the selective join paper's workload, and the rows that the join has stored.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Partial processing: the selective join paper's first step, rate adaptation without anything learnt.
+"""Partial processing: the selective join paper's first step, rate adaptation without learning.
 
-Paper: selective join, section 4.1. The newest part of each window is processed, as much of it as r says.
+Paper: selective join, section 4.1. Only the newest part of each window is processed, a share of r.
 """
 
 from __future__ import annotations

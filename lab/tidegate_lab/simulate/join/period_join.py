@@ -2,21 +2,20 @@
 
 Paper: selective join, experiments: the size of basic windows (figure 9).
 
-What a probing row costs is what its `Matcher` counts: comparisons without an index, list entries read with
-one. With an index every basic window has inverted lists of its own, and a row looks up the lists of its items
-in each basic window that it is compared with:
+The cost of a probing row is counted by its `Matcher`: comparisons without an index, list entries read with
+one. With an index every basic window has inverted lists of its own, and a row reads the lists of its items in
+each basic window that it probes:
 
     cost of a row = Σ entries read + look-up · (items of the row) · (basic windows touched)
 
-Lists sorted by time can be read in part. Lists sorted by identifier cannot, so there a basic window is taken
-whole or not at all, which is all the difference it makes: `remainder` says what becomes of a basic window for
-which the budget is too small.
+Lists sorted by time can be read in part. Lists sorted by identifier cannot, so a basic window is read as
+a whole or not at all: `remainder` says what happens to a basic window that exceeds the budget.
 
-In a period (5 s) rows are probed in the order of their arrival until its time is used up. Those that are left
-are lost, as from a full buffer, but stay stored: selective processing stores every row.
+In a period (5 s) rows probe in order of arrival until its time is used up. The others never probe, as if lost
+from a full buffer, but stay stored: selective processing stores every row.
 
-Where this differs from `stream_join.py`: rows go through in whole periods, so that windows of 200 s with
-100,000 rows can be simulated; there are no input buffers.
+Unlike `stream_join.py` this runs in whole periods without input buffers, so windows of 200 s with 100,000
+rows can be simulated.
 
 Guarantee: cost is counted, never timed; the same rows, settings and seed give the same periods.
 """

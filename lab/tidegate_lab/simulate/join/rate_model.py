@@ -1,13 +1,13 @@
-"""Model-based rate adaptation: r is computed from learnt costs, not felt for.
+"""Model-based rate adaptation: computes r from learnt costs instead of by trial.
 
-Beyond the selective join paper (section 4.1, algorithm 1), whose rule multiplies r by what went wrong: it
-mistakes a backlog for lasting overload, takes several periods to come back up by 20 % steps, and never rests.
+Beyond the selective join paper (section 4.1, algorithm 1), whose rule multiplies r by the last error: it
+mistakes a backlog for lasting overload, takes several periods to recover in 20 % steps, and never settles.
 
-This is `control/goal/level_controller.py` for a query that is one join: what r there is time for is what one
-offer alone must give. Every period teaches what rows, comparisons and outputs cost; the rows and comparisons
-of the next are known or expected, and how matches fall with r is learnt as well (`yield_curve.py`).
+This is `control/goal/level_controller.py` for a query of one join, with a single shed option. Every period
+updates the costs of rows, comparisons and outputs; the rows and comparisons of the next period are known or
+forecast, and the change of matches with r is learnt (`yield_curve.py`).
 
-Guarantee: 0 < r <= 1; all that `level_controller.py` says of levels holds for r.
+Guarantee: 0 < r <= 1; the guarantees of `level_controller.py` for levels hold for r.
 """
 
 from __future__ import annotations

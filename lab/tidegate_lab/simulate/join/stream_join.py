@@ -1,17 +1,17 @@
-"""A windowed join of two streams under a simulated clock: comparisons per second are all the time there is.
+"""A windowed join of two streams under a simulated clock with a fixed number of comparisons per second.
 
-Paper: selective join, windowed join and experiments. The stages and policies know nothing of simulation.
+Paper: selective join, windowed join and experiments. The stages and policies are independent of simulation.
 
-    clock     |──── tick ────|──── tick ────|        Every tick brings arrivals and so many comparisons.
-    capacity   ████████████▌   ████████              Rows are fetched oldest first while they last; the
-    buffers    ▪▪▪▪▪▪▪▪▪▪      ▪▪                    rest waits; what the buffers cannot hold is lost.
+    clock     |──── tick ────|──── tick ────|        Every tick adds arrivals and a budget of comparisons.
+    capacity   ████████████▌   ████████              Rows are fetched oldest first within the budget; the
+    buffers    ▪▪▪▪▪▪▪▪▪▪      ▪▪                    rest waits; rows that overflow the buffers are lost.
 
 A fetched row is stored, then compared with the chosen part of the opposite window: rows that came before it.
-So each pair is looked at once, by its later row, however ticks fall. A policy sees what happened in a period
+So each pair is compared once, by its later row, wherever ticks begin. A policy sees the counts of a period
 and decides the next one.
 
-Guarantee: cost is counted, never timed; the same rows, settings and seed give the same trace. What is found
-is a subset of the exact join.
+Guarantee: cost is counted, never timed; the same rows, settings and seed give the same trace. The result is a
+subset of the exact join.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a simulated run did, tick by tick, and rates over any stretch of it."""
+"""The trace of a simulated run, tick by tick, and rates over any part of it."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""How many matches a comparison finds when a fraction r of the windows is processed: the best parts go first.
+"""Models the matches per comparison when a fraction r of the windows is processed, the best parts first.
 
-A policy that takes the most productive parts first finds more per comparison the less it processes. Whoever
-asks what a larger r would cost must know that the matches, which cost time too, grow more slowly than r:
+A policy that takes the most productive parts first finds more per comparison the smaller r is. So matches,
+which cost time too, grow more slowly than r:
 
-    matches per comparison at r  =  what was found last · (r / r then) ^ (bend − 1)
+    matches per comparison at r  =  last measured · (r / r then) ^ (bend − 1)
 
-The bend is learnt when r changes: 1 where all parts are alike, below it where the best go first.
+The bend is learnt when r changes: 1 if all parts are equally productive, below 1 otherwise.
 
-Guarantee: a function of what was observed, in order; `snapshot` → `restore` gives the same answers.
+Guarantee: a function of the observations in order; `snapshot` → `restore` gives the same answers.
 """
 
 from __future__ import annotations

@@ -4,15 +4,14 @@ Paper: window drop, section 2.3: a 𝓑 bounds the loss of an output, p ≤ 𝓑
 may be enough within all bounds; then the most costly queries whose bounds cannot be met are shut off as a
 whole.
 
-One p holds for all drops of a network, each limited by its own bound: every output gives up the same share
-as long as it can. The work of a node falls with the rows that reach it: `window/drop/drop_cost.py`, for the
-logical window of the arrow that they come by.
+One p holds for all drops of a network, each limited by its own bound. The work of a node falls with the rows
+that reach it: `window/drop/drop_cost.py`, for the logical window of the arrow that they come by.
 
-Where we differ: a running query weighs these drops against everything else that it can leave out
-(`control/goal/shed_options.py`). This is the paper's own rule, as a yardstick.
+Where we differ: a running query weighs these drops against all other shed options
+(`control/goal/shed_options.py`). This is the paper's own rule, as a reference.
 
 Guarantee: the least such p, and the fewest outputs shut off: the one with the most work of its own first,
-and none once the rest fits. Outputs of which nothing may be missing are never shut off.
+and none once the rest fits. Outputs that allow no gap are never shut off.
 """
 
 from __future__ import annotations

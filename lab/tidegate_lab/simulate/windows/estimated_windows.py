@@ -1,7 +1,7 @@
-"""How often intervals of estimated aggregates hold the truth: made-up windows, sampled again and again.
+"""Measures how often intervals of estimated aggregates contain the true value, on repeatedly sampled windows.
 
-Every run is a window of one group. Its rows come in some batches, each with a probability π of its own; what
-is kept becomes partials as Spark makes them, which the engine's own kernels merge and finish.
+Every run is a window of one group. Its rows arrive in several batches, each with its own probability π; kept
+rows become partials as Spark makes them, which the engine's own kernels merge and finish.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""A network of windows, run plainly: what its outputs are, with all rows or with some left out on the way.
+"""A network of windows, evaluated directly: its outputs with all rows, or with some dropped on the way.
 
-The exact answer against which every way of shedding is held: rows are Python values, windows are filled by
-looking at every window of every row, joins compare every pair. Slow, and short enough to be believed.
+This is the exact answer for tests of every way of shedding: rows are Python values, windows are filled by
+testing every window for every row, joins compare every pair. It is slow, but simple enough to verify by
+reading.
 
-With `kept` (`window/drop/kept_arrows.py`) the same evaluator is the engine's way of dropping windows:
-decisions are looked up by time on every arrow, and no row carries one.
+With `kept` (`window/drop/kept_arrows.py`) the same evaluator drops windows as the engine does: decisions are
+looked up by time on every arrow, and no row carries one.
 
-A row that arrives behind the watermark is late, and left out before anything else (`on_time`), whatever is
-shed. The random drop is the paper's baseline: behind the windows it gives a subset of the exact answer, in
-front of them it does not (section 2.4).
+A row that arrives behind the watermark is late and dropped first (`on_time`), whatever is shed. The random
+drop is the paper's baseline: after the windows it gives a subset of the exact answer, before them it does not
+(section 2.4).
 """
 
 from __future__ import annotations

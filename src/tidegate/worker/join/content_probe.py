@@ -1,17 +1,18 @@
-"""Lets the new rows of an instance choose by content what they look at; `join/selective/content_choice.py`
-decides.
+"""Chooses, by the items a new row contains, which basic windows it probes.
 
-    new runs ──┐   sizes: stored rows in reach, by row and basic window
-               ├─▶ items: how often each occurs in a basic window ─▶ choice ─▶ looks
-    runs of ───┘   (lengths of lists, kept with what was prepared of a run)
+`join/selective/content_choice.py` decides; this module prepares its input and applies the choice.
+
+    new runs ──┐   sizes: candidate pairs by row and basic window
+               ├─▶ items: how often each occurs in a basic window ─▶ choice ─▶ probes
+    runs of ───┘   (lengths of lists, cached with the prepared run)
     the other side
 
-All pieces of a basic window that the instance holds count as one. Rows that explore take no part: they look
-as the plan says, whatever they carry, or what they find would say nothing about the others.
+All pieces of a basic window that the instance stores count as one. Exploring rows are excluded: they probe
+as the plan says, whatever they contain. Otherwise their matches would not be representative.
 
-Guarantee: a function of the plan, the rows of the batch and the stored runs, which a replay has again. Where
-rows lie does play a role, other than with `reach.py`: the choice is the instance's. So what was not looked at
-cannot be named later by time and identity, and joins whose skipped work is repaired do not choose by content.
+Guarantee: the choice is a function of the plan, the rows of the batch and the stored runs, so a replay
+repeats it. Unlike in `join/selective/reach.py` it depends on the instance that makes it. Skipped work can
+therefore not be described later by time and identity, so joins with repair do not choose by content.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from tidegate.worker.join.set_predicates import BySets, SetView
 from tidegate.worker.join.work import ProbeCounter
 from tidegate.worker.runtime.runs import RowRun
 
-#: The runs that a probing run may look at.
+#: The runs that a probing run may probe.
 Opposite = Callable[[ProbingRows], Iterable[RowRun]]
 
 
 class ChosenCells:
-    """What every new row looks at in this batch; see the module docstring."""
+    """The basic windows that every new row probes in this batch; see the module docstring."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class ChosenCells:
     ) -> None:
         assert isinstance(meeting.judge, BySets), "only sets know what a comparison is worth"
         self._counts, self._meeting, self._judge = counts, meeting, meeting.judge
-        #: By run of new rows: its rows as if nobody explored.
+        #: By run of new rows: its rows as if none explored.
         self._rows = {id(one.run): replace(one.rows, unit_hashes=None, exploring=None) for one in probings}
         columns: list[dict[int, int]] = []
         directions = []
@@ -59,14 +60,14 @@ class ChosenCells:
             directions.append(self._direction(probing, others, columns[-1]))
         choice = choose_by_content(self._judge.on.condition, directions, fraction, stored_rows)
         self.charged = choice.charged
-        #: By run of new rows: the column of each basic window, and by row and column whether to look.
+        #: By run of new rows: the column of each basic window, and by row and column whether to probe.
         self._of = {
             id(probing.run): (mine, mask)
             for probing, mine, mask in zip(probings, columns, choice.probes, strict=True)
         }
 
     def probes(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
-        """The looks of new rows at one run."""
+        """The probes of new rows into one run."""
         columns, mask = self._of[id(probing.run)]
         chosen = mask[:, columns[self._slot(other)]]
         for probe in self._whole(probing, other):
@@ -76,13 +77,13 @@ class ChosenCells:
                 yield ProbeRange(rows, probe.low[kept], probe.high[kept], probe.age, False)
 
     def _whole(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
-        """Everything that rows have in reach of a run."""
+        """The probe of all candidates in a run."""
         ages = self._counts[other.side].ages
         stored = other.first_us, other.last_us
         return probe_ranges(ages, (1.0,) * ages.count, self._rows[id(probing.run)], stored)
 
     def _slot(self, other: RowRun) -> int:
-        """The basic window that a run counts to: of one that spans several, the first."""
+        """The basic window of a run; the first, if the run spans several."""
         return other.first_us // self._counts[other.side].ages.slot_us
 
     def _direction(
@@ -96,7 +97,7 @@ class ChosenCells:
             _count(stored, column, sets, self._judge.view(other, self._meeting.places(other)))
             for probe in self._whole(probing, other):
                 for ranges in self._meeting.candidates(probing.run, probe, other):
-                    # Mostly all of a run is in reach of all rows.
+                    # Usually every row of a run is a candidate of all new rows.
                     rows = ranges.rows if len(ranges.rows) < sizes.shape[1] else slice(None)
                     sizes[column, rows] += ranges.count.astype(np.int32)
                     if not probing.forgets:
@@ -108,7 +109,7 @@ class ChosenCells:
 
 
 def _count(stored: StoredItems, column: int, probing: SetColumn, view: SetView) -> None:
-    """Add a run to what is known of its basic window."""
+    """Add the items of a run to the counts of its basic window."""
     codes = probing.codes_in(view.column)
     known = np.flatnonzero(codes >= 0)
     stored.counts[known, column] += view.item_counts[codes[known]]

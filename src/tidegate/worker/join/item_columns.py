@@ -1,8 +1,8 @@
-"""Arrow columns of sets as the pair finders want them: dense codes, each run with a dictionary of its own.
+"""Converts Arrow columns of sets into dense codes, with a separate dictionary for each run.
 
-A run of stored rows numbers its distinct items in ascending order. Probing rows are put in these terms when
-they probe it: only their distinct items are looked up, however many rows carry them, and what the run does
-not know is left out. No dictionary is shared between runs, so none must be kept, merged or moved.
+A stored run numbers its distinct items in ascending order. Probing rows are translated into these codes when
+they probe the run: only their distinct items are searched for, and items that the run lacks are left out. No
+dictionary is shared between runs, so none must be kept, merged or moved.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tidegate.worker.runtime.runs import one_array
 
 @dataclass(frozen=True, eq=False)
 class SetColumn:
-    """The sets of some rows, and what their codes stand for."""
+    """The sets of some rows, and the items that their codes stand for."""
 
     dictionary: pa.Array
     sets: ItemSets
 
     def in_terms_of(self, other: SetColumn, rows: NDArray[np.int64]) -> ItemSets:
         """Some of these sets in the codes of another column; items it does not have are left out."""
-        # Most runs hold every item there is, and often few rows ask: neither is worth the work of all.
+        # Shortcuts: most runs contain every item, and often only a few rows probe.
         sets = self.sets if len(rows) == len(self.sets) else self.sets.take(rows)
         if self.dictionary.equals(other.dictionary):
             return sets
-        # Both dictionaries ascend, so codes that ascend within a row still do.
+        # Both dictionaries ascend, so codes still ascend within a row.
         codes: NDArray[np.int64] = self.codes_in(other)[sets.items]
         kept = codes >= 0
         running = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)))
@@ -40,7 +40,7 @@ class SetColumn:
         return ItemSets.in_order(bounds, codes[kept], weights, universe, sets.sizes)
 
     def codes_in(self, other: SetColumn) -> NDArray[np.int64]:
-        """Per code of this column the code of the same item in another; -1 where it is not there."""
+        """Per code of this column the code of the same item in another column; -1 if it is missing."""
         if self.dictionary.equals(other.dictionary):
             return np.arange(len(self.dictionary), dtype=np.int64)
         known = pc.index_in(self.dictionary, value_set=other.dictionary).fill_null(-1)
@@ -49,10 +49,10 @@ class SetColumn:
 
 
 def set_column(array: pa.Array, weighted: bool) -> SetColumn:
-    """Sets out of an array of lists, or weighted sets out of maps or lists of (item, weight)."""
+    """Sets from an array of lists, or weighted sets from maps or lists of (item, weight)."""
     array = one_array(array)
     valid = np.flatnonzero(np.asarray(array.is_valid()))
-    # Taking a copy drops null rows and slices: offsets and values then fit each other.
+    # The copy drops null rows and slices, so offsets and values are consistent.
     plain = array.take(pa.array(valid))
     offsets = plain.offsets.to_numpy().astype(np.int64)
     used = slice(int(offsets[0]), int(offsets[-1]))
@@ -70,7 +70,7 @@ def set_column(array: pa.Array, weighted: bool) -> SetColumn:
 
 
 def _values(plain: pa.Array, weighted: bool) -> tuple[pa.Array, pa.Array | None]:
-    """All items one after the other, and their weights."""
+    """All items in one array, and their weights."""
     if pa.types.is_map(plain.type):
         return plain.keys, plain.items
     if weighted:

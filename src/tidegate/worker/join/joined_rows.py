@@ -1,4 +1,4 @@
-"""Joined rows as Arrow batches: columns gathered from runs by position, nothing decided here."""
+"""Builds Arrow batches of joined rows by gathering columns from runs by position. Decides nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PairReferences:
     left: Positions
     right_run: RowRun
     right: Positions
-    #: The part of a window that they were found in; see `cell_number`.
+    #: The part of a window in which they were found; see `cell_number`.
     cell: int = 0
 
     def __len__(self) -> int:
@@ -40,7 +40,7 @@ class Assembler:
     def __init__(self, layout: JoinLayout, staged: bool = False):
         self._columns = layout.output
         self.schema = pa.ipc.read_schema(pa.py_buffer(layout.schema))
-        #: Staged results go another way than the report.
+        #: Staged results do not return through Spark; the report does.
         self._made = self.schema.remove(self.schema.get_field_index(REPORT)) if staged else self.schema
 
     def pairs(
@@ -48,7 +48,7 @@ class Assembler:
     ) -> pa.RecordBatch:
         """Joined rows for these pairs; `extra` fills the columns between the output and the report.
 
-        `repaired`: the batch that they should have come in.
+        `repaired`: the batch that skipped these pairs.
         """
         lefts = _grouped([(p.left_run, p.left) for p in parts])
         rights = _grouped([(p.right_run, p.right) for p in parts])
@@ -65,7 +65,7 @@ class Assembler:
         return self._batch([*arrays, *extra])
 
     def unmatched(self, run: RowRun, rows: Positions, repaired: int | None = None) -> pa.RecordBatch:
-        """Rows of one side on their own, the other side's columns null."""
+        """Rows of one side alone, the other side's columns null."""
         groups = [(run, rows)]
         arrays = []
         for column in self._columns:
@@ -99,12 +99,12 @@ def _same(batch: int | None, count: int) -> pa.Array:
 
 
 def cells_of(parts: Sequence[PairReferences]) -> pa.Array:
-    """Where each pair was found, as result rows carry it."""
+    """The cell number of each pair, as a column of the result."""
     return pa.array(np.repeat([part.cell for part in parts], [len(part) for part in parts]).astype(np.int32))
 
 
 def same_keys(parts: PairReferences, verify: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
-    """Do the real keys agree? Spark's equality: NaN equals NaN, and -0.0 equals 0.0."""
+    """Whether the real keys agree, by Spark's equality: NaN equals NaN, and -0.0 equals 0.0."""
     keep = np.ones(len(parts), dtype=np.bool_)
     for left_name, right_name in verify:
         left = _gather([(parts.left_run, parts.left)], left_name, None)
@@ -117,7 +117,7 @@ def same_keys(parts: PairReferences, verify: Sequence[tuple[str, str]]) -> NDArr
 
 
 def _grouped(parts: list[tuple[RowRun, Positions]]) -> list[tuple[RowRun, Positions]]:
-    """Neighbouring parts of one run made one, so that a column is gathered in few calls."""
+    """Adjacent parts of the same run concatenated, so that a column is gathered in few calls."""
     grouped: list[tuple[RowRun, list[Positions]]] = []
     for run, rows in parts:
         if grouped and grouped[-1][0] is run:
@@ -142,5 +142,5 @@ def _gather(groups: list[tuple[RowRun, Positions]], name: str, wanted: pa.DataTy
         return column if wanted is None else column.view(wanted)
     taken = [pc.take(run.column(name), pa.array(rows), boundscheck=False) for run, rows in groups]
     column = taken[0] if len(taken) == 1 else pa.concat_arrays([one_array(t) for t in taken])
-    # Stored arrays keep the type they came in; a time zone or key type may be declared otherwise.
+    # Stored arrays keep the type they arrived with; the declared time zone or key type may differ.
     return column if wanted is None or column.type == wanted else column.cast(wanted)

@@ -1,10 +1,9 @@
-"""Which keys made the work of an instance: those that came often or were compared often, and those that have
-a place of their own.
+"""Reports the keys that cause most of an instance's work, and the keys that have a place of their own.
 
-Which keys that are is said by a sketch of constant size (`route/frequent_keys.py`): keys with SHARE of the
-instance's rows and comparisons are not missed, a few that are lighter may be told as well, and at most
-KEYS_MAX are, so a report stays small whatever the number of keys. What those few did is then counted exactly:
-rows are sorted by code, so a key is a range of rows, and counting takes no hashing.
+A sketch of constant size (`route/frequent_keys.py`) finds them. It misses no key with at least SHARE of the
+instance's rows and comparisons and may include a few lighter ones. At most KEYS_MAX keys are reported, so a
+report stays small. The work of these keys is then counted exactly: rows are sorted by code, so a key is a
+range of rows and counting needs no hashing.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from tidegate.route.targets import STORE
 from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.runs import NewRun, StoredRun
 
-#: A key with less of the work of an instance (its rows and comparisons together) is not worth a word.
+#: Smallest share of an instance's work (rows and comparisons together) at which a key is reported.
 SHARE = 2e-3
 KEYS_MAX = 256
-#: The sketch errs by less than half of SHARE.
+#: The error of the sketch is less than half of SHARE.
 _LG_SIZE = 12
 
 
 def key_loads(
     work: JoinWork, instance: int, stored: Sequence[StoredRun], new: Sequence[NewRun]
 ) -> tuple[KeyLoad, ...]:
-    """The keys that matter, by code; none where nobody asks."""
+    """The heavy keys by code; none unless the work order asks for them."""
     if not work.watch_keys:
         return ()
     rows, pairs = sum(len(run.codes) for run in new), sum(int(run.pairs.sum()) for run in new)
@@ -66,7 +65,7 @@ def key_loads(
 
 
 def _heaviest(runs: Sequence[NewRun], work: int) -> NDArray[np.uint64]:
-    """Codes of the keys that may have a share of so many rows and pairs, the heaviest first."""
+    """Codes of the keys that may have SHARE of these rows and pairs, the heaviest first."""
     keys = FrequentKeys(_LG_SIZE)
     for run in runs:
         starts = np.flatnonzero(np.diff(run.codes, prepend=~run.codes[:1]))

@@ -1,7 +1,7 @@
-"""How rows of one run meet rows of another: ranges that key and time nominate, pairs that the judge picks.
+"""Matches the rows of two runs: key and time give candidate ranges, the join predicate selects the pairs.
 
-Nothing here knows which rows are new and which are stored: `finding.py` lets new rows meet what they may look
-at, `paying.py` lets stored rows meet what they owe.
+The matcher does not distinguish new rows from stored ones. `pair_finder.py` uses it for new rows, `repair.py`
+for stored rows whose pairs were skipped.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from tidegate.worker.runtime.runs import RowRun, StoredRun
 
 
 class Matcher:
-    """What the runs of one join have in common, with what was prepared of them; see the module docstring."""
+    """State shared by the runs of one join, with what was prepared for them; see the module docstring."""
 
     def __init__(self, work: JoinWork, by_time: dict[int, Places] | None = None) -> None:
         self._layout, self.judge = work.layout, judge_of(work)
         self._by_time = {} if by_time is None else by_time
-        #: Looks of rows at stored runs that certainly do not have their key: not even searched for.
+        #: Probes that a key filter avoided because the stored run cannot contain the key.
         self.spared = 0
 
     @property
     def judges(self) -> bool:
-        """May a candidate turn out to be no pair?"""
+        """Whether the join predicate may reject a candidate."""
         return bool(self._layout.verify) or self._layout.condition is not None
 
     def candidates(self, run: RowRun, probe: ProbeRange, other: RowRun) -> Iterator[kernel.Ranges]:
-        """Per row of the look the rows of the other run that key and time allow."""
+        """Per probing row the rows of the other run that agree in key and time."""
         if self._layout.spread:
             yield by_time(self.places(other), probe.rows, probe.low, probe.high)
             return
         codes, probe = self._with_key(run, probe, other)
         for start, stop in other.slices:
-            # Only rows whose codes lie in the slice: where slices are many and small, looking at all new rows
-            # for each of them would cost more than the pairs.
+            # Only rows whose codes lie in the slice: with many small slices, searching for all new rows
+            # in each of them would cost more than finding the pairs.
             first = int(np.searchsorted(codes, other.codes[start])) if start else 0
             behind = int(np.searchsorted(codes, other.codes[stop - 1], side="right"))
             if first == behind:
@@ -59,7 +59,7 @@ class Matcher:
     def _with_key(
         self, run: RowRun, probe: ProbeRange, other: RowRun
     ) -> tuple[NDArray[np.uint64], ProbeRange]:
-        """The codes of the rows that look, without those whose key is not there."""
+        """The codes of the probing rows, without those whose key the other run lacks."""
         codes = run.codes if probe.rows is None else run.codes[probe.rows]
         if not isinstance(other, StoredRun) or not worth_asking(len(codes), other.in_sight):
             return codes, probe
@@ -69,13 +69,13 @@ class Matcher:
         return codes[known], replace(probe, rows=rows, low=probe.low[known], high=probe.high[known])
 
     def prepare(self, run: RowRun, other: RowRun) -> None:
-        """Make what is made once of two runs, however many of their pairs are looked at."""
+        """Prepare once what all probes between these two runs share."""
         self.judge.prepare(run, other, self.places(other) if self._layout.spread else None)
 
     def pairs(
         self, run: RowRun, other: RowRun, ranges: kernel.Ranges, at_most: int
     ) -> Iterator[PairReferences]:
-        """The pairs among candidates, keys verified, so many at once."""
+        """The pairs among candidates, keys verified, at most `at_most` at a time."""
         places = self.places(other) if self._layout.spread else None
         for mine, theirs in self.judge.pairs(run, other, places, ranges, at_most):
             found = (
@@ -86,13 +86,13 @@ class Matcher:
             yield found.only(same_keys(found, self._layout.verify)) if self._layout.verify else found
 
     def size(self, probe: ProbeRange, other: RowRun, middle: tuple[float, float] | None = None) -> float:
-        """How many pairs a look takes in: exactly, where rows are sorted by time.
+        """The number of candidate pairs of a probe: exact if rows are sorted by time, else an estimate.
 
-        `middle`: the range of a row on average, where that is known already.
+        `middle`: the mean range of a row, if already computed.
         """
         if self._layout.spread:
             return by_time(self.places(other), probe.rows, probe.low, probe.high).total
-        # Counting them would cost a probe; as if rows lay evenly in time.
+        # Counting would cost a probe, so assume that rows are spread evenly in time.
         if probe.exploring:
             seen = np.minimum(probe.high, other.last_us) - np.maximum(probe.low, other.first_us) + 1.0
             return _part(other, float(np.maximum(seen, 0.0).sum()))
@@ -102,19 +102,19 @@ class Matcher:
         return _part(other, probe.low.size * max(0.0, high - low + 1))
 
     def places(self, run: RowRun) -> Places:
-        """The rows of a run by time, sorted once a batch."""
+        """The rows of a run by time, sorted once per batch."""
         if id(run) not in self._by_time:
             self._by_time[id(run)] = places_of(run)
         return self._by_time[id(run)]
 
 
 def _part(other: RowRun, seen_us: float) -> float:
-    """How many rows of a run lie in so many microseconds of it."""
+    """How many rows of a run lie in this many microseconds of it, if they are spread evenly."""
     return other.in_sight * seen_us / (other.last_us - other.first_us + 1)
 
 
 def chunks(found: Iterator[PairReferences], at_least: int) -> Iterator[list[PairReferences]]:
-    """Pairs in lists of about so many."""
+    """Pairs in lists of at least this many."""
     waiting: list[PairReferences] = []
     size = 0
     for pairs in found:

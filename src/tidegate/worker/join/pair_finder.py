@@ -1,9 +1,9 @@
 """Finds the pairs of one instance in one batch: new rows against stored ones, and new against new.
 
-Every pair is found exactly once: by the later of its two rows when they came in different batches, and in
-the batch itself by the left row. Without a key every instance sees all new rows (`foreign` are those that
-another one stores): each compares them with what it stores itself. Pairs are handed on in bounded chunks, so
-a hot key cannot exhaust memory.
+Every pair is found exactly once: by the later row if the two came in different batches, and by the left row
+within a batch. A join without a key sends all new rows to every instance, which compares them with the rows
+that it stores itself (`foreign` rows are stored elsewhere). Pairs are yielded in bounded chunks, so a hot key
+cannot exhaust memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun
 if TYPE_CHECKING:
     from tidegate.worker.join.content_probe import ChosenCells
 
-#: Pairs handed to Spark at once. Larger: fewer crossings; smaller: less memory when a hot key explodes.
+#: Pairs returned to Spark at once. Larger: fewer crossings; smaller: less memory with a hot key.
 PAIRS_PER_CHUNK = 1 << 18
 
 
@@ -54,13 +54,13 @@ class Finder:
         counts: JoinCounts,
         together: bool = False,
     ) -> None:
-        """`together`: new rows of a side look around at once, whatever else is done with them."""
+        """`together`: all new rows of a side probe as one run, whatever slots they lie in."""
         self._work, self._layout, self._meeting = work, work.layout, Matcher(work)
         self._stored, self._new, self._counts = stored, new, counts
         #: New rows that probe, and those on the build side.
         self._probe_runs = [run for run in new if run.role & PROBE and not run.keyless]
         self._build_runs = [run for run in new if run.role & (STORE | MEET) and not run.keyless]
-        #: Basic windows of runs, and what groups of the new rows at hand found there.
+        #: Basic windows of runs, and the matches there by group of the present new rows.
         self._in_slots: list[tuple[int, NDArray[Any]]] = []
         self._together = Together()
         if together:
@@ -101,7 +101,7 @@ class Finder:
         )
 
     def _sampled(self, probing: ProbingRows) -> ProbingRows:
-        """With the groups of the rows that are a sample: those that explore, or that look at the history."""
+        """The probing rows, with the groups of sampled rows: those that explore or probe the full history."""
         skipping, rows, window = self._work.skipping, probing.rows, 1 - probing.run.side
         if skipping is None or rows.unit_hashes is None:
             return probing
@@ -116,11 +116,11 @@ class Finder:
         return replace(probing, groups=groups)
 
     def _chosen(self, probings: Sequence[ProbingRows]) -> ChosenCells | None:
-        """What rows choose by content, where the plan lets them."""
+        """The basic windows that rows choose by content, if the plan allows it."""
         skipping = self._work.skipping
         if skipping is None or skipping.content is None:
             return None
-        # Only here, as with the judge: most joins do without its compiled loops.
+        # Imported here because most joins do not need its compiled loops.
         from tidegate.worker.join.content_probe import ChosenCells
 
         counts, rows = self._counts.probes, sum(len(run.codes) for run in self._new if run.role & STORE)
@@ -133,7 +133,7 @@ class Finder:
     def _meet(
         self, probing: ProbingRows, other: RowRun, probed: Iterable[ProbeRange]
     ) -> Iterator[PairReferences]:
-        """Pairs of new rows with the rows of one run, as far as they look."""
+        """Pairs of new rows with the rows of one run, within the given probes."""
         for probe in probed:
             for ranges in self._meeting.candidates(probing.run, probe, other):
                 if self._layout.spread:
@@ -148,8 +148,8 @@ class Finder:
     def _at_all_ages(
         self, probing: ProbingRows, other: RowRun, ranges: kernel.Ranges
     ) -> Iterator[PairReferences]:
-        """Pairs that one look finds, told apart by age when they are found."""
-        # Without a judge all that was nominated is found; counting rows is less than counting pairs.
+        """Pairs of one probe over all ages, counted by age after they are found."""
+        # If every candidate is a pair, counting rows is cheaper than counting pairs.
         counted = not self._meeting.judges and self._in_one_slot(other)
         if counted:
             self._count_rows(probing, other, ranges.rows, ranges.count)
@@ -159,7 +159,7 @@ class Finder:
             yield pairs
 
     def _probes(self, probing: ProbingRows, other: RowRun) -> Iterator[ProbeRange]:
-        """What the plan lets rows look at, and how much they would have in reach."""
+        """The probes that the plan allows; counts the candidate pairs without skipping."""
         skipping, rows = self._work.skipping, probing.rows
         if skipping is None:
             yield ProbeRange(None, rows.low, rows.high, 0, False)
@@ -170,7 +170,7 @@ class Finder:
         if self._sees_all(probing):
             yield ProbeRange(None, rows.low, rows.high, ALL_AGES, False, uncut=True)
             return
-        # Rows that choose by content have counted what they have in reach.
+        # The content-aware probe has already counted its candidate pairs.
         if skipping.content is None or probing.forgets:
             for probe in probe_ranges(ages, (1.0,) * ages.count, probing.unhindered, stored):
                 size = self._size(probing, probe, other)
@@ -186,13 +186,13 @@ class Finder:
             yield probe
 
     def _sees_all(self, probing: ProbingRows) -> bool:
-        """Is all that is in reach looked at, at once, and counted by age?"""
+        """Whether all candidates are probed at once and counted by age afterwards."""
         counts = self._work.skipping is not None and bool(probing.slot_us)
         at_once = not (self._layout.spread or self._layout.cells)
         return counts and at_once and probing.rows is probing.unhindered
 
     def _count_in_reach(self, probing: ProbingRows, others: Sequence[RowRun]) -> None:
-        """What rows have in reach of these runs, and look at."""
+        """Count the candidate pairs with these runs, all of which are probed."""
         counts = self._counts.probes[1 - probing.run.side]
         stored = [Stored(other.first_us, other.last_us, other.in_sight) for other in others]
         pairs = candidate_pairs(counts.ages, probing.by_slot, stored)
@@ -200,7 +200,7 @@ class Finder:
         counts.seen[0] += pairs
 
     def _count_by_age(self, probing: ProbingRows, other: RowRun, pairs: PairReferences) -> None:
-        """Pairs that a look at all ages found, by the basic windows that they lie in."""
+        """Count the pairs of a probe over all ages by their basic windows."""
         left = probing.run.side == LEFT
         mine, theirs = (pairs.left, pairs.right) if left else (pairs.right, pairs.left)
         if self._in_one_slot(other):
@@ -214,13 +214,13 @@ class Finder:
     def _count_rows(
         self, probing: ProbingRows, other: RowRun, rows: NDArray[np.int64], matches: NDArray[np.int64] | None
     ) -> None:
-        """New rows that found something in a run of one basic window, and how much each of them did."""
+        """Record the new rows that matched in a run of one basic window, and how often each did."""
         groups, slot_us = probing.by_slot, self._counts.probes[other.side].ages.slot_us
         found = np.bincount(groups.which[rows], matches, groups.own.size)
         self._in_slots.append((other.first_us // slot_us, found))
 
     def _tell_slots(self, probing: ProbingRows) -> None:
-        """What was found in runs of one basic window, by age: of all runs at once, because they are many."""
+        """Add the matches in runs of one basic window to the counts by age, for all runs at once."""
         if not self._in_slots:
             return
         counts = self._counts.probes[1 - probing.run.side]
@@ -250,11 +250,10 @@ class Finder:
             counts.count_sampled(probe.age, probing.groups[mine])
 
     def _opposite(self, probing: ProbingRows) -> Iterator[RowRun]:
-        """Runs of the other side that may hold a partner.
+        """Runs of the other side that may contain a match.
 
-        New rows meet new ones only from the left, and only where the right row is stored: once. (In a semi
-        join the left row looks at one instance only, and right rows meet it there, wherever they are
-        stored.)
+        New rows probe new rows only from the left, and only where the right row is stored: once. (In a semi
+        join the left row probes on one instance only, so there it probes all right rows, wherever stored.)
         """
         run, (low, high) = probing.run, probing.rows.extent
         others: list[RowRun] = [*self._stored]
@@ -289,7 +288,7 @@ class Finder:
                 yield found
 
     def _timed(self, pairs: Iterator[PairReferences]) -> Iterator[PairReferences]:
-        """The same pairs; the time of finding them is theirs, and not that of the rows."""
+        """The same pairs; the time of finding them counts as probing."""
         while True:
             self._counts.turn_to(PROBING)
             found = next(pairs, None)

@@ -12,7 +12,7 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The rows of a run that belong to this instance, by time: place → row."""
+    """The rows of a run that belong to this instance, sorted by time: place → row."""
 
     rows: Positions
     times: NDArray[np.int64]

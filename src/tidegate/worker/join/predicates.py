@@ -1,10 +1,10 @@
-"""Which candidates are pairs: ranges of stored rows in, matching rows out.
+"""Join predicates: select the pairs from ranges of candidate rows.
 
-Finding has two parts. Key and time nominate, per new row, a range of places in a run of stored rows; what
-else the join demands picks the pairs out of these ranges:
+Key and time give, per new row, a range of places in a stored run. The predicate selects the pairs from these
+ranges:
 
-    equality alone     all of them are (real keys are compared where codes may collide)
-    sets               bitsets or inverted lists of the stored run (judging_sets.py)
+    equality alone     every candidate is a pair (real keys are compared if codes may collide)
+    sets               bitsets or inverted lists of the stored run (set_predicates.py)
     a function         all candidates, in chunks, as columns of the two sides
 
 Without a key to sort by, the places of a run are its rows by time (`Places`).
@@ -27,12 +27,12 @@ from tidegate.worker.join.positions import Places, Positions
 from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.runs import RowRun
 
-#: Candidates that a user's function is given at once: enough to be vectorised, few enough to fit anywhere.
+#: Candidates per call of a user's function: enough to vectorise, few enough to fit into memory.
 CANDIDATES_PER_CALL = 1 << 16
 
 
 def places_of(run: RowRun) -> Places:
-    """All rows of the run's slices in the order of their times."""
+    """All rows of the run's slices, sorted by time."""
     mine = np.concatenate([np.arange(start, stop) for start, stop in run.slices] or [np.zeros(0, np.int64)])
     times = run.times[mine]
     order = np.argsort(times, kind="stable")
@@ -40,19 +40,19 @@ def places_of(run: RowRun) -> Places:
 
 
 class Judge(Protocol):
-    """Picks the pairs out of ranges of candidates."""
+    """A join predicate: selects the pairs from ranges of candidates."""
 
     def prepare(self, run: RowRun, other: RowRun, places: Places | None) -> None:
-        """Make what is made once of two runs, however many of their pairs are looked at."""
+        """Prepare once what all probes between these two runs share."""
 
     def pairs(
         self, run: RowRun, other: RowRun, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
-        """Rows of both runs that match, in chunks; ranges are rows of `other`, or its places."""
+        """Matching rows of both runs, in chunks; `ranges` are rows of `other`, or its places."""
 
 
 class EveryPair:
-    """All candidates are pairs."""
+    """Every candidate is a pair."""
 
     def prepare(self, run: RowRun, other: RowRun, places: Places | None) -> None:
         pass
@@ -67,7 +67,7 @@ class EveryPair:
 
 
 class ByFunction:
-    """Pairs that a user's function calls such."""
+    """Pairs for which a user's function returns true."""
 
     def __init__(self, on: OnPairs, batch: int) -> None:
         self._on, self._batch = on, batch
@@ -85,7 +85,7 @@ class ByFunction:
                 yield mine[good], theirs[good]
 
     def _columns(self, run: RowRun, rows: Positions, side: int) -> Any:
-        """What the function is given of one side."""
+        """The columns of one side that the function receives."""
         import pandas as pd
 
         names = [pair[side] for pair in self._on.columns]
@@ -118,7 +118,7 @@ class ByFunction:
 
 
 def _without_missing(answer: NDArray[Any]) -> NDArray[Any]:
-    """A missing answer (None, NA, NaN) is no match, as in SQL; what else is no truth value stays as it is."""
+    """A missing result (None, NA, NaN) is no match, as in SQL; other values stay unchanged."""
     import pandas as pd
 
     answers = np.where(pd.isna(answer), False, answer)
@@ -126,13 +126,13 @@ def _without_missing(answer: NDArray[Any]) -> NDArray[Any]:
 
 
 def judge_of(work: JoinWork) -> Judge:
-    """Who picks the pairs of this join."""
+    """The join predicate of this join."""
     on = work.layout.condition
     if on is None:
         return EveryPair()
     if isinstance(on, OnPairs):
         return ByFunction(on, work.state.batch)
-    # Only here: its compiled loops take a while to load, and most joins do without them.
+    # Imported here: its compiled loops load slowly, and most joins do not need them.
     from tidegate.worker.join.set_predicates import BySets
 
     return BySets(on, work)
@@ -141,10 +141,10 @@ def judge_of(work: JoinWork) -> Judge:
 def by_time(
     places: Places, rows: Sequence[int] | Positions | None, low: Positions, high: Positions
 ) -> Ranges:
-    """The places between two times, per new row; rows that have none are left out."""
+    """The places between two times, per new row; rows without any are left out."""
     stored = len(places.times)
     if stored and low.max() <= places.times[0] and places.times[-1] <= high.min():
-        # All of the run is in everybody's reach, as most runs are: there is nothing to search for.
+        # Usually the whole run is a candidate of every row, and no search is needed.
         everyone = np.arange(len(low)) if rows is None else np.asarray(rows)
         return Ranges(everyone, np.zeros(len(low), np.int64), np.full(len(low), stored, np.int64))
     first = np.searchsorted(places.times, low, side="left").astype(np.int64)

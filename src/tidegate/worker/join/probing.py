@@ -1,10 +1,8 @@
-"""New rows that look for partners, with all that the plan says about them.
+"""New rows that probe, with what the plan says about them.
 
-New rows of one side made one run, so that they look at each stored run once: whatever slots they lie in,
-and whatever else is done with them.
-
-A look has a price, however few rows take part in it: with a key split over eight instances a task made 740 of
-them where 140 runs were stored.
+The new rows of one side are combined into one run, so that each stored run is probed once, whatever slots
+the new rows lie in. Every probe has a fixed cost, however few rows take part: with a key split over eight
+instances and 140 stored runs, a task made 740 probes.
 """
 
 from __future__ import annotations
@@ -22,13 +20,13 @@ from tidegate.worker.runtime.runs import NewRun
 
 
 class Together:
-    """Runs of one batch, made one for each side; the same runs are made one only once."""
+    """Combines the runs of one batch into one per side; the same runs are combined only once."""
 
     def __init__(self) -> None:
         self._joined: list[_Joined] = []
 
     def of_sides(self, runs: Sequence[NewRun]) -> list[NewRun]:
-        """At most one run for each side, made of these."""
+        """At most one run per side, made of these."""
         whole: list[NewRun] = []
         for side in (LEFT, RIGHT):
             members = [run for run in runs if run.side == side]
@@ -43,13 +41,13 @@ class Together:
         return self._joined[-1].run
 
     def tell_pairs(self) -> None:
-        """Let the runs know what their rows were compared with."""
+        """Copy the comparison counts of combined runs back to the runs they are made of."""
         for joined in self._joined:
             joined.tell_pairs()
 
 
 class _Joined:
-    """Runs of one side made one."""
+    """Runs of one side combined into one."""
 
     def __init__(self, members: list[NewRun]) -> None:
         self.members = members
@@ -65,25 +63,25 @@ class _Joined:
 
 @dataclass(frozen=True)
 class ProbingRows:
-    """New rows that look for partners, and which partitions they belong to."""
+    """New rows that probe, and the partitions they belong to."""
 
     run: NewRun
     rows: NewRows
-    #: The same rows as if nothing were left out.
+    #: The same rows as if nothing were skipped.
     unhindered: NewRows
     owned: NDArray[np.int64]
     bounds: NDArray[np.int64]
-    #: How long a basic window of the other side is, where somebody counts by these.
+    #: Length of a basic window of the other side, if counts are kept by basic window.
     slot_us: int = 0
-    #: Per row its group, where some rows are a sample of all; groups of the others mean nothing.
+    #: Group per row, if some rows are a sample; the groups of other rows have no meaning.
     groups: NDArray[np.int64] | None = None
 
     @cached_property
     def by_slot(self) -> NewRowGroups:
-        """All rows as if nothing were left out, by basic window."""
+        """All rows by basic window, as if nothing were skipped."""
         return NewRowGroups.of(self.unhindered, self.slot_us)
 
     @property
     def forgets(self) -> bool:
-        """Is less in reach of the rows than there would be had nothing been given up?"""
+        """Whether the rows have fewer candidates because part of the state was given up."""
         return self.rows.low is not self.unhindered.low

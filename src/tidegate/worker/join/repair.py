@@ -1,14 +1,14 @@
-"""Makes up for what earlier batches left out: stored rows of those batches meet what they did not look at.
+"""Repairs debts: finds the pairs that earlier batches skipped, among stored rows.
 
     debt of batch 7    left rows of batch 7  ──▶ right rows of batches … 7     (the left row finds its batch)
                        right rows of batch 7 ──▶ left rows of batches … 6
 
-A pair that is owed is found where its left row is stored *now*: each stored row is in one partition, each
-partition belongs to one instance, so once. The right rows of its key may lie elsewhere (split keys, the
-biclique, joins without a key); their files are read from here. So nothing is shuffled, and it does not matter
-what was merged, moved or split since the batch that owes.
+A skipped pair is found on the instance that stores its left row *now*. Each stored row is in one partition
+and each partition belongs to one instance, so the pair is found once. The right rows of its key may be stored
+elsewhere (split keys, the biclique, joins without a key); their files are read from here. So nothing is
+shuffled, and it does not matter what was merged, moved or split since the batch with the debt.
 
-Rows that came after the batch are not met: they have met, or owe, these pairs themselves.
+Rows that arrived after that batch are not probed: they found these pairs, or recorded them in their own debt.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from tidegate.worker.runtime.layout import BATCH
 from tidegate.worker.runtime.owned_state import OwnedState, partly_here
 from tidegate.worker.runtime.runs import RowRun, StoredRun, as_numpy
 
-#: Where a result row of an inner join was found, if it is one that is made up for: in no cell of this batch.
+#: The cell of a repaired result row: none of this batch.
 NO_CELL = -1
 
 
 class PickedRun(RowRun):
-    """The rows of a stored run that came in one batch."""
+    """The rows of a stored run that arrived in one batch."""
 
     def __init__(self, stored: StoredRun, at: NDArray[np.int64]) -> None:
         times = stored.times[at]
@@ -60,14 +60,14 @@ class PickedRun(RowRun):
 
 
 class Payer:
-    """The owed pairs of one instance in one batch; see the module docstring."""
+    """The repair of one instance in one batch; see the module docstring."""
 
     def __init__(
         self, work: JoinWork, instance: int, held: OwnedState, cache: SegmentCache, counts: JoinCounts
     ) -> None:
         self._work, self._layout, self._counts = work, work.layout, counts
         self._left = [
-            # Rows that are lent to this instance are paid for where they lie.
+            # Pairs of rows that are lent to this instance are repaired where the rows are stored.
             run if run.own == run.slices else StoredRun(run.piece, run.own, cache)
             for run in held.stored
             if run.side == LEFT and run.own and not run.keyless
@@ -79,7 +79,7 @@ class Payer:
         self._by_time: dict[int, Places] = {}
 
     def _sees_right(self, instance: int, held: OwnedState, cache: SegmentCache) -> OwnedState:
-        """All right rows that left rows of this instance may pair with."""
+        """The state with all right rows that may match left rows of this instance."""
         routing = self._work.state.routing
         right, nothing = routing.right, frozenset[int]()
         if self._layout.spread or routing.apart is not None:
@@ -89,9 +89,9 @@ class Payer:
         return held
 
     def chunks(self) -> Iterator[tuple[int, list[PairReferences]]]:
-        """Pairs in bounded lists, each with the batch that they belong to."""
+        """Pairs in bounded lists, each with the batch that skipped them."""
         for debt, payment in self._work.repairs:
-            # What a judge prepared of picked rows goes with them; rows by time serve all debts.
+            # What a predicate prepared for picked rows is dropped with them; rows by time serve all debts.
             meeting = Matcher(self._work, self._by_time)
             for parts in chunks(self._pairs(debt, payment, meeting), pair_finder.PAIRS_PER_CHUNK):
                 yield debt.batch, parts
@@ -100,7 +100,7 @@ class Payer:
         for side, mine, others in ((LEFT, self._left, self._right), (RIGHT, self._right, self._left)):
             window = 1 - side
             cells = {cell.age: cell for cell in payment.cells if cell.window == window}
-            # A pair of one batch is the left row's to find.
+            # A pair within one batch is found by its left row.
             until = debt.batch if side == LEFT else debt.batch - 1
             partners = [run for run in others if _reaches(run, debt, until)]
             if not cells or not partners:
@@ -118,7 +118,7 @@ class Payer:
         until: int,
         meeting: Matcher,
     ) -> Iterator[PairReferences]:
-        """Owed pairs of the rows of one run that came in the batch."""
+        """Skipped pairs of the rows of one run that arrived in the batch with the debt."""
         window = 1 - run.side
         low, high = self._layout.within.partner_range(run.side, run.times)
         rows = NewRows(run.times, low, high, run.first_us, run.last_us)
@@ -137,7 +137,7 @@ class Payer:
                     continue
                 cell = cells[probe.age]
                 for part in skipped_ranges.chosen(probe, drawn, cell.since, cell.until):
-                    # No row that was there by then is newer than this; those that came later mostly are.
+                    # No row that had arrived by then is newer than this; most later rows are.
                     clipped = replace(part, high=np.minimum(part.high, debt.spans[window][1]))
                     for left in nonempty(clipped):
                         yield from self._met(run, left, other, until, meeting)
@@ -158,7 +158,7 @@ class Payer:
 
 
 def _reaches(run: StoredRun, debt: Debt, until: int) -> bool:
-    """May a run hold rows that were there by then and that the debt needs?"""
+    """Whether a run may contain rows that the debt needs and that had arrived by batch `until`."""
     first, last = debt.spans[run.side]
     return run.piece.first_batch <= until and run.first_us <= last and run.last_us >= first
 
@@ -178,7 +178,7 @@ def _batches(run: StoredRun) -> NDArray[np.int32]:
 
 
 def _in_stored_rows(found: PairReferences, run: PickedRun, other: StoredRun, until: int) -> PairReferences:
-    """The pairs in terms of stored rows alone, without partners that came later."""
+    """The pairs as positions of stored rows, without rows that arrived later than `until`."""
     if run.side == LEFT:
         pairs = PairReferences(run.stored, run.at[found.left], other, found.right, NO_CELL)
         partners = found.right

@@ -1,4 +1,4 @@
-"""The second step of a join with a residual condition: judged pairs come back, unmatched rows settle."""
+"""The second step of a join with a residual condition: evaluated pairs return, unmatched rows are settled."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tidegate.worker.runtime.worker_cache import worker_cache
 
 
 def find_candidates(work: JoinWork, finding: JoinWork, context: Context) -> ArrowFunction:
-    """The first step: candidate pairs go on to Spark, the report goes to the second step through a file."""
+    """The first step: candidate pairs go to Spark, the report goes to the second step through a file."""
 
     def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         received = list(batches)
@@ -54,11 +54,11 @@ def find_candidates(work: JoinWork, finding: JoinWork, context: Context) -> Arro
 
 
 def settle_judged(work: JoinWork, context: Context) -> ArrowFunction:
-    """The second step: judged pairs set bits and come out, and what the watermark frees is settled."""
+    """The second step: pairs that pass set matched bits and are emitted; then rows are settled."""
 
     def settle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         handover = Handover(work, _attempt(context()))
-        # The first rows, or their end, mean that the first step has begun, and has said who it is.
+        # Once the first batch or the end is read, the first step has written its instance number.
         rows = chain(list(islice(batches, 1)), batches)
         settling = SettleInstance(work, int(handover.heard("instance")), attempt())
         yield from settling.run(rows, lambda: handover.heard("report"))
@@ -67,12 +67,12 @@ def settle_judged(work: JoinWork, context: Context) -> ArrowFunction:
 
 
 def _attempt(task: SparkTask | None) -> int:
-    """What both steps know and no other attempt of the task does."""
+    """A name that both steps of this attempt share and no other attempt has."""
     return 0 if task is None else task.taskAttemptId()
 
 
 class Handover:
-    """Words from the first step of a task to the second; each is read once, and gone."""
+    """Messages from the first step of a task to the second; each is read once and deleted."""
 
     def __init__(self, work: JoinWork, attempt: int):
         self._store = open_store(work.state.store_url)
@@ -88,7 +88,7 @@ class Handover:
 
 
 class SettleInstance:
-    """The second step: takes judged pairs, marks them, emits them, settles. See the module docstring."""
+    """The second step: receives evaluated pairs, sets bits, emits, settles."""
 
     def __init__(self, work: JoinWork, instance: int, attempt: str):
         self.work, self.layout, self.instance = work, work.layout, instance
@@ -104,13 +104,13 @@ class SettleInstance:
         self.new: list[StoredRun] = []
         #: The pieces of these.
         self.written: Sequence[Piece] = ()
-        #: No row has copies where a residual condition decides who matched.
+        #: Rows have no copies in joins with a residual condition, so there are no marks.
         self.borrowed: list[NewRun] = []
-        #: Per side and new run: positions that matched, until the report says where the run lies.
+        #: Per side and new run: positions that matched, until the report names the piece of the run.
         self._waiting: dict[tuple[int, int], list[NDArray[np.int64]]] = {}
 
     def run(self, batches: Iterator[pa.RecordBatch], report: Callable[[], str]) -> Iterator[pa.RecordBatch]:
-        """All result batches, the report last; `report` of the first step is asked for behind its pairs."""
+        """All result batches, the report last; `report` is called after all pairs are read."""
         settling = Settling(self)
         emitted, cpu_seconds = 0, 0.0
         for batch in batches:

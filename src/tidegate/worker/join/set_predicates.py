@@ -1,4 +1,4 @@
-"""Pairs whose sets are similar enough: stored runs are prepared once, and probed by every later batch."""
+"""Join predicate for similar sets: stored runs are prepared once and probed by every later batch."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class BySets:
         self, run: RowRun, other: RowRun, places: Places | None, ranges: Ranges, at_most: int
     ) -> Iterator[tuple[Positions, Positions]]:
         view = self.view(other, places)
-        # Rows are named once each and ascend, so as many as the run has are all of it, in its order.
+        # Rows are distinct and ascend, so if there are as many as in the run, they are the whole run.
         probing = self.column(run).in_terms_of(view.column, ranges.rows)
         for rows, found in view.prepared.find(probing, ranges.first, ranges.first + ranges.count, at_most):
             yield ranges.rows[rows], found if places is None else places.rows[found]
 
     def column(self, run: RowRun) -> SetColumn:
-        """The sets of new rows, made once for all runs that they probe."""
+        """The sets of new rows, converted once for all runs that they probe."""
         if id(run) not in self._probing:
             self._probing[id(run)] = self._sets(run)
         return self._probing[id(run)]
 
     def view(self, other: RowRun, places: Places | None) -> SetView:
-        """What was prepared of stored rows: kept by the worker for the batches that follow."""
+        """The prepared sets of stored rows, cached by the worker for later batches."""
         stored = isinstance(other, StoredRun)
         name = (other.piece.name, tuple(other.slices)) if isinstance(other, StoredRun) else (id(other), ())
         view = self._views.get(name)
@@ -81,7 +81,7 @@ class BySets:
 
 @dataclass(frozen=True, eq=False)
 class SetView:
-    """The sets of one run of stored rows, ready to be probed."""
+    """The sets of one stored run, prepared for probes."""
 
     column: SetColumn
     prepared: PreparedSets
@@ -92,16 +92,16 @@ class SetView:
 
     @property
     def lists(self) -> bool:
-        """Are pairs found by inverted lists?"""
+        """Whether pairs are found by inverted lists."""
         return isinstance(self.prepared, PreparedLists)
 
     @cached_property
     def item_counts(self) -> NDArray[np.int64]:
-        """Per item: the rows that contain it."""
+        """Per item: the number of rows that contain it."""
         return np.bincount(self.column.sets.items, minlength=self.column.sets.universe).astype(np.int64)
 
     @cached_property
     def item_weights(self) -> NDArray[np.float64]:
-        """Per item: the weights of all rows added up."""
+        """Per item: the sum of its weights over all rows."""
         sets = self.column.sets
         return np.bincount(sets.items, sets.weights, minlength=sets.universe).astype(np.float64)

@@ -1,12 +1,12 @@
-"""What becomes of rows once their pairs are known: matched bits, lonely rows, merged pieces.
+"""Settles rows once their pairs are known: matched bits, unmatched rows, merged pieces.
 
-    row of a tracked side ──▶ a pair marks its bit ──▶ the watermark passes its last possible partner
-                                                        ├─ bit set:   nothing more to say (semi: said before)
-                                                        └─ bit clear: emitted alone, once
+    row of a tracked side ──▶ a pair sets its bit ──▶ the watermark passes its last possible match
+                                                       ├─ bit set:   nothing to emit (semi: emitted before)
+                                                       └─ bit clear: emitted as an unmatched row, once
 
-A row leaves in exactly one batch: the first whose `settle_us` lies above its last partner's time, which is
-the batch with  dead_before(settled_us) <= time < dead_before(settle_us).  No pair of that batch can change
-its bit, because every row that is not late lies above the watermark.
+A row is settled in exactly one batch: the first whose `settle_us` lies above the time of its last possible
+match, which is the batch with  dead_before(settled_us) <= time < dead_before(settle_us).  No pair of that
+batch can change its bit, because every row that is not late lies above the watermark.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Settling:
         self._rewritten: list[Piece] = []
 
     def mark(self, pairs: PairReferences) -> None:
-        """Remember that these rows have found a partner."""
+        """Record that these rows have matched."""
         for side, run, rows in (
             (0, pairs.left_run, pairs.left),
             (1, pairs.right_run, pairs.right),
@@ -82,7 +82,7 @@ class Settling:
         set_bits(run.bits, rows)
 
     def leaving(self) -> Iterator[tuple[RowRun, NDArray[np.int64]]]:
-        """Rows to emit on their own: lonely ones that are settled now, and semi-join rows just matched."""
+        """Rows to emit alone: unmatched ones that are settled now, and semi-join rows just matched."""
         semi = self.layout.how == "left_semi"
         for run in [*self.task.stored, *self.task.new, *(self.task.borrowed if semi else ())]:
             if semi and run.side == LEFT:
@@ -95,7 +95,7 @@ class Settling:
                 yield run, rows
 
     def newly_matched(self, pairs: PairReferences) -> NDArray[np.int64]:
-        """Left rows of these pairs that have found no partner before; from now on they have."""
+        """Left rows of these pairs that had not matched before; sets their bits."""
         run, rows = pairs.left_run, np.unique(pairs.left)
         fresh: NDArray[np.int64] = rows[np.unpackbits(run.bits, bitorder="little")[rows] == 0]
         self.set(run, fresh)
@@ -114,7 +114,7 @@ class Settling:
         return due
 
     def write(self) -> None:
-        """Write the matched bits that changed, and merge what the plan wants merged."""
+        """Write the matched bits that changed, and merge the pieces that the plan names."""
         if not self.task.keeps_state or self.task.work.state.flush:
             return
         merging = self._merge_groups()
@@ -127,7 +127,7 @@ class Settling:
         self._rewritten += [self._write_marks(run) for run in marks]
 
     def _write_marks(self, run: RowRun) -> Piece:
-        """Store who found a partner here and is stored elsewhere."""
+        """Store marks for rows that matched here and are stored elsewhere."""
         batches = np.full(len(run.codes), self.task.work.state.batch, np.int32)
         labelled = by_base(run.codes, self.layout.partitions)
         return write_run(run, self.task.writer, self.layout.operator, batches, 0, labelled, marks=True)
@@ -155,14 +155,14 @@ class Settling:
         return [group for group in groups if group]
 
     def _must_stay(self, run: StoredRun) -> bool:
-        """May others be writing bits of this very piece?"""
+        """Whether other instances may be writing bits of this piece."""
         if not self.layout.tracked[run.side] or run.piece.marks:
             return False
         lending = self.task.held.lending[run.side]
         return not lending.isdisjoint(run.piece.partitions) and not all_known(run)
 
     def _merge(self, group: Sequence[StoredRun]) -> Piece | None:
-        """One piece out of several, less the rows that nobody needs any more."""
+        """Write several pieces as one, without the rows that are no longer needed."""
         side = group[0].side
         alive = self.task.work.alive_from_us(side)
         rows = [_alive(run, alive) for run in group]
@@ -195,7 +195,7 @@ class Settling:
 
 
 def _marked_instead(run: StoredRun | NewRun) -> bool:
-    """Is all of a run lent, so that marks say which of its rows have matched?"""
+    """Whether all of a run is lent, so that marks record which of its rows have matched."""
     return isinstance(run, StoredRun) and not run.own and all_known(run)
 
 
@@ -221,7 +221,7 @@ def _concat_sorted(
     group: Sequence[StoredRun], rows: Sequence[NDArray[np.int64]], order: NDArray[np.int64]
 ) -> pa.RecordBatch:
     parts = [run.rows.take(pa.array(r)) for run, r in zip(group, rows, strict=True)]
-    # Rows stored before rows had copies lack the identity that later ones have.
+    # Rows stored before the key was split lack the identity that later rows have.
     table = pa.concat_tables([pa.Table.from_batches([part]) for part in parts], promote_options="default")
     taken = table.take(pa.array(order))
     arrays = [one_array(column) for column in taken.columns]

@@ -2,12 +2,12 @@
 
     rows ─▶ accept ─▶ new runs ─▶ store
                          │
-                         ├─▶ probe stored runs of the other side ─▶ pairs ─▶ settle (settle_task.py) ─▶ out
+                         ├─▶ probe stored runs of the other side ─▶ pairs ─▶ settle (settle.py) ─▶ out
                          └─▶ probe new runs of the other side    ─▶ pairs ─┘
-    stored runs ─▶ pairs that earlier batches owe (paying.py) ─────────────────────────────────────▶ out
+    stored runs ─▶ pairs that earlier batches skipped (repair.py) ──────────────────────────────▶ out
 
-`finding.py` says how each pair is found exactly once. Nothing here imports Spark: the class runs on any
-iterator of Arrow batches, which is how it is tested.
+`pair_finder.py` finds each pair exactly once. Nothing here imports Spark: the class runs on any iterator of
+Arrow batches, which is how it is tested.
 """
 
 from __future__ import annotations
@@ -69,24 +69,24 @@ class JoinInstance:
         self.held = OwnedState(work, instance, self.cache)
         self.stored = self.held.stored
         self.new: list[NewRun] = []
-        #: The pieces that these were stored as.
+        #: The pieces in which these were stored.
         self.written: list[Piece] = []
-        #: New rows that another instance stores, and that look for partners here.
+        #: New rows that another instance stores and that probe here.
         self.borrowed: list[NewRun] = []
         self._read_before = self.cache.bytes_read
 
     @property
     def _probe_together(self) -> bool:
-        """May all new rows of a side look around at once, whatever slots they lie in?
+        """Whether all new rows of a side may probe as one run, whatever slots they lie in.
 
-        Then there is one look at every stored run, and not one from each slot. Rows that must remember who
-        matched do so piece by piece, and where parts are left out, each slot has its own.
+        Then each stored run is probed once, not once per slot. This is not possible if matched bits are
+        tracked, because they are kept by piece, or if parts are skipped, because each slot skips its own.
         """
         skipping = self.work.skipping
         apart = any(self.layout.tracked) or self.layout.spread or self.layout.cells
         return not apart and (skipping is None or skips_nothing(skipping))
 
-    # The rows of a flushed batch are needed by nobody later, unless the residual step must look them up.
+    # No later batch needs the rows of a flushed batch, but the residual step may have to read them.
     @property
     def keeps_state(self) -> bool:
         return not self.work.state.flush or self.layout.residual
@@ -113,7 +113,7 @@ class JoinInstance:
         yield self.assembler.report(report_text(self.report(settling)))
 
     def _stage(self, results: Iterator[pa.RecordBatch], settling: Settling) -> pa.RecordBatch:
-        """Write the results where sinks will read them; only the report goes back through Spark."""
+        """Write the results where sinks read them; only the report returns through Spark."""
         stage = StageWriter(f"{self.work.stage_root}/{self._staged}", self.work.kept_as)
         for result in results:
             stage.write(result)
@@ -143,7 +143,7 @@ class JoinInstance:
         settling.write()
 
     def _repaired(self, settling: Settling) -> Iterator[pa.RecordBatch]:
-        """What earlier batches owe, with the batch that it belongs to."""
+        """Results that earlier batches skipped, with the batch that skipped them."""
         self.counts.turn_to(REPAIRING)
         read_before = self.cache.bytes_read
         payer = Payer(self.work, self.instance, self.held, self.cache, self.counts)
@@ -158,7 +158,7 @@ class JoinInstance:
                     self.counts.emitted += len(rows)
                     yield self.assembler.unmatched(part.left_run, rows, batch)
         self.counts.turn_to(KEEPING)
-        # What the batch itself read says what its rows cost.
+        # Reads for repair do not count as reads of the batch itself.
         self._read_before += self.cache.bytes_read - read_before
 
     def _candidates(self) -> Iterator[pa.RecordBatch]:
@@ -169,7 +169,7 @@ class JoinInstance:
             self.counts.turn_to(KEEPING)
 
     def _accept(self, received: list[pa.RecordBatch]) -> None:
-        """Count, drop what is late or has no time, sort the rest into runs."""
+        """Count rows, drop those that are late or have no time, sort the rest into runs."""
         if not received or not sum(batch.num_rows for batch in received):
             return
         table = pa.Table.from_batches(received)
@@ -177,14 +177,14 @@ class JoinInstance:
         codes = codes.view(np.uint64)
         roles = self._roles(table, codes)
         for role in np.unique(roles).tolist():
-            # Every row is counted once: by the instance that stores it.
+            # The instance that stores a row counts it, so every row is counted once.
             stores = role & STORE
             counts = self.counts if stores else JoinCounts(self.layout)
             runs = self._runs(table, tags, times, codes, roles == role, role, counts)
             (self.new if stores else self.borrowed).extend(runs)
 
     def _roles(self, table: pa.Table, codes: NDArray[np.uint64]) -> NDArray[np.int8]:
-        """What is to be done with each row here."""
+        """What this instance does with each row."""
         if ROLE in table.column_names:
             return _column(table, ROLE)
         if not self.layout.spread:
@@ -202,7 +202,7 @@ class JoinInstance:
         role: int,
         counts: JoinCounts,
     ) -> list[NewRun]:
-        """Some of the rows, without those that cannot be used, sorted into runs."""
+        """The usable rows among these, sorted into runs."""
         runs: list[NewRun] = []
         for side in (LEFT, RIGHT):
             usable = self._usable(side, tags, times, among, counts)
@@ -212,10 +212,10 @@ class JoinInstance:
                 chosen = np.flatnonzero(usable & (keyless == without_key))
                 if without_key:
                     counts.keyless[side] += len(chosen)
-                    # A row with a null key never matches, so only a side that shows lonely rows keeps it.
+                    # A row with a null key never matches, so only a side that emits unmatched rows keeps it.
                     if not self.layout.preserved[side] or not role & STORE:
                         continue
-                # Slots are for storing: rows that are only borrowed may as well look around together.
+                # Slots matter for storing only, so borrowed rows probe as one run.
                 together = self._probe_together or not role & STORE
                 slot_us = 0 if together else self.layout.within.slot_us(side)
                 layout = self.layout.sides[side]
@@ -252,11 +252,11 @@ class JoinInstance:
         times: NDArray[np.int64],
         counts: JoinCounts,
     ) -> NDArray[np.bool_]:
-        """Without the rows that the plan does not let in.
+        """The rows without those that the plan drops.
 
-        Stale rows go here, not before the shuffle: tasks count rows and find their newest time at no cost, by
-        which time moves on even where all rows are stale. And what a task spares is what the load model knows
-        of rows: it takes what they cost before for overhead, which then stays the same, stale rows or not.
+        Stale rows are dropped here, not before the shuffle. Tasks count rows and find their newest time at no
+        cost, so the watermark advances even if all rows are stale. And the load model attributes the saved
+        time to rows: their cost before the task counts as overhead, which does not change with stale rows.
         """
         skipping, needed = self.work.skipping, self.work.needed[side]
         if skipping is not None and skipping.fresh_us[side] > BEGINNING_US:
@@ -284,7 +284,7 @@ class JoinInstance:
             self.written.append(run.piece)
 
     def _to_store(self) -> list[NewRun]:
-        """New rows by slot, whatever is done with them in this batch."""
+        """New rows by slot, whatever this batch does with them."""
         if not self._probe_together:
             return self.new
         sides = [[run for run in self.new if run.side == side] for side in (LEFT, RIGHT)]
@@ -352,7 +352,7 @@ class JoinInstance:
 
 
 class References:
-    """Numbers for runs: stored ones by their place in the manifest, new ones from -1 downwards."""
+    """Numbers for runs: stored ones by their index in the manifest, new ones from -1 downwards."""
 
     def __init__(self, task: JoinInstance):
         self._numbers = {id(run): number for number, run in task.held.by_number.items()}

@@ -1,6 +1,6 @@
-"""Arrow columns as coordinates (`sift/queries/axes.py`), as `match_columns.coordinate_sql` has it for Spark.
+"""Converts Arrow columns to coordinates (`sift/queries/axes.py`).
 
-NaN stays NaN; a null has no coordinate.
+Must agree with `coordinate_sql` in `driver/compile/match_columns.py`. NaN stays NaN; null has no coordinate.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tidegate.sift.queries.axes import Axis
 
 
 def coordinates_of(column: pa.Array, axis: Axis) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """The coordinates of a column, and where it is null (None: nowhere)."""
+    """The coordinates of a column, and a mask of its nulls (None: no nulls)."""
     null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     if axis.kind == "category":
         texts = pc.if_else(column, "true", "false") if pa.types.is_boolean(column.type) else column
         cells = pc.index_in(texts, value_set=pa.array(axis.categories, texts.type))
         numbers = pc.fill_null(cells, axis.other).cast(pa.float64())
     else:
-        # Whole numbers beyond 2^53 are rounded; queries name no such numbers, so no comparison changes.
+        # Integers beyond 2^53 are rounded; queries contain no such numbers, so comparisons are unaffected.
         numbers = pc.fill_null(pc.cast(column, pa.float64(), safe=False), 0.0)
     return numbers.to_numpy(zero_copy_only=False), null

@@ -1,10 +1,10 @@
-"""One task of a match in one batch: rows in, a row out for every query that each satisfies, then one report.
+"""One task of a match in one batch: rows in, a row out for every query that a row satisfies, then one report.
 
-Nothing is stored, so there is no shuffle and no instance: each task takes the rows that it is given. Results
+Nothing is stored, so there is no shuffle and no instance: each task processes the rows it receives. Results
 that only wait for sinks are staged as rows with lists of queries, which sinks read as a row for every pair
-(staging.py). Lateness is judged here, as by the tasks of joins: Spark cannot judge by a changing clock
-without compiling anew. Nothing here imports Spark: the class runs on any iterator of Arrow batches, which is
-how it is tested.
+(`driver/io/staging.py`). Late rows are dropped here, as in joins, because in Spark a changing watermark
+would mean a new compilation every batch. Nothing here imports Spark: the class runs on any iterator of Arrow
+batches, which is how it is tested.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from tidegate.worker.runtime.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME,
 from tidegate.worker.runtime.memory import keep_freed_memory
 from tidegate.worker.runtime.stage_file import StageWriter
 
-#: Samples of an Arrow batch that are told; the controller keeps a thousand in all.
+#: Samples reported per Arrow batch; the controller keeps a thousand in total.
 SAMPLES_REPORTED = 2000
-#: So many rows are looked up at a time, because more of them share cells of the index; fewer, if large.
+#: Rows per lookup. With more rows, more of them share cells of the index; fewer if rows are large.
 BLOCK_ROWS, BLOCK_BYTES = 262_144, 256 << 20
 
 
 @dataclass(frozen=True)
 class Queries:
-    """What a worker needs to know of the queries; sent to it once."""
+    """The queries as a worker needs them; sent to it once."""
 
     index: QueryIndex
     #: Their names, as an Arrow array.
@@ -49,7 +49,7 @@ class Queries:
 
 
 class Sent(Protocol):
-    """A value that reached the worker: a Spark broadcast, or in tests anything with a `value`."""
+    """A value sent to the worker: a Spark broadcast, or in tests anything with a `value`."""
 
     @property
     def value(self) -> Queries: ...
@@ -57,24 +57,24 @@ class Sent(Protocol):
 
 @dataclass(frozen=True)
 class MatchWork:
-    """Everything that the tasks of a match need to know in one batch."""
+    """The work order of one batch for the tasks of a match."""
 
     layout: MatchLayout
     queries: Sent
     batch: int
-    #: Rows below are late, rows above too far ahead; they hold for streams alone.
+    #: Rows below are late, rows above too far ahead; only used if a stream feeds the match.
     late_before_us: int = BEGINNING_US
     newest_us: int = END_US
-    #: What stood in front of the tasks; None: nothing was dropped.
+    #: The sifter in front of the tasks; None: nothing was dropped.
     sifter: Sifter | None = None
     seed: int = 0
-    #: Where results wait for the sinks; None where they go back through Spark.
+    #: Where results are staged for the sinks; None: they return through Spark.
     stage_root: str | None = None
     kept_as: str | None = None
 
     @property
     def lists_queries(self) -> bool:
-        """Are results staged as rows with lists of queries, for whoever reads them back to unfold?"""
+        """Whether results are staged as rows with lists of queries, which readers unfold."""
         return self.stage_root is not None and self.kept_as is None
 
 
@@ -142,17 +142,17 @@ class MatchTask:
             self._note(rows, [_with_nan(*column) for column in columns], hits, self._lookup)
 
     def _sifted(self, rows: pa.RecordBatch, lookup: Lookup) -> pa.RecordBatch:
-        """The rows that pass, where Spark left the decision to the tasks."""
+        """The rows that pass the sifter, if the tasks and not Spark apply it."""
         assert self.work.sifter is not None
         columns = [coordinates_of(rows.column(axis.column), axis) for axis in self.layout.axes]
         regions = lookup.regions([_with_nan(*column) for column in columns])
         passes = keep_by_hash(regions, rows.column(HASH).to_numpy(), scaled(self.work.sifter))
-        # As if they had been dropped where sifters usually stand, in front of the task.
+        # Counted as if a sifter in front of the task had dropped them.
         self._counts.received -= int(np.count_nonzero(~passes))
         return rows.filter(pa.array(passes))
 
     def _accepted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that are on time; all are counted."""
+        """The rows that are not late; all rows are counted."""
         self._counts.received += batch.num_rows
         if self.layout.stream is None or not batch.num_rows:
             return batch
@@ -175,13 +175,13 @@ class MatchTask:
         hits: NDArray[np.int32],
         lookup: Lookup,
     ) -> None:
-        """What the controller wants to know: rows by region, and the samples with their hits."""
+        """Record for the controller: rows by region, and samples with their hits."""
         sampled = rows.column(SAMPLE).to_numpy(zero_copy_only=False)
         regions = lookup.regions(coordinates)
         self._counts.kept += np.bincount(regions[~sampled], minlength=len(self._counts.kept))
         chosen = np.flatnonzero(sampled)
         self._counts.sampled += len(chosen)
-        # Evenly over the batch, where there are more than anybody wants.
+        # If there are too many, take samples evenly over the batch.
         reported = chosen[:: max(1, -(-len(chosen) // SAMPLES_REPORTED))]
         points = np.stack([axis[reported] for axis in coordinates], axis=1)
         self._counts.samples.append(Sampled(points, hits[reported]))
@@ -189,28 +189,28 @@ class MatchTask:
     def _paired(self, rows: pa.RecordBatch, piece: Matches) -> pa.RecordBatch:
         """A row for every pair."""
         named = self._named(piece.query)
-        # Files that stay have the names once and numbers in their place; Spark wants the names themselves.
+        # Files that stay are dictionary-encoded; Spark needs the plain names.
         queries = named if self.work.stage_root is not None else named.dictionary_decode()
         return self._assembled(rows, pa.array(piece.row), queries)
 
     def _listed(self, rows: pa.RecordBatch, piece: Matches) -> pa.RecordBatch:
-        """Every row that has queries, once, with all their names: a fraction of the bytes of all pairs."""
+        """Every row with matches once, with all names of its queries: far fewer bytes than all pairs."""
         holds = piece.hits > 0
         first = np.append(piece.offsets[:-1][holds], piece.offsets[-1:])
         queries = pa.ListArray.from_arrays(pa.array(first), self._named(piece.query))
         return self._assembled(rows, pa.array(piece.first + np.flatnonzero(holds)), queries)
 
     def _named(self, query: NDArray[np.int32]) -> pa.DictionaryArray:
-        """The names of queries: numbers that stand for names, which are written once for many pairs."""
+        """The names of queries, dictionary-encoded: each name is written once for many pairs."""
         names = self._queries.names
         if len(query) >= len(names):
             return pa.DictionaryArray.from_arrays(pa.array(query), names)
-        # The names go into every piece: beside few pairs only those that they use.
+        # The dictionary goes into every piece; for few pairs include only the names in use.
         used, number = np.unique(query, return_inverse=True)
         return pa.DictionaryArray.from_arrays(pa.array(number, pa.int32()), names.take(pa.array(used)))
 
     def _assembled(self, rows: pa.RecordBatch, taken: pa.Array, queries: pa.Array) -> pa.RecordBatch:
-        """These rows, as the output has them, beside their queries."""
+        """These rows with the columns of the output, and their queries."""
         columns = [
             queries
             if field.name == QUERY_ID
@@ -264,15 +264,15 @@ def in_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def scaled(sifter: Sifter) -> NDArray[np.float64]:
-    """Thresholds for the one number that also tells samples: these lie above, and the others below 1 − σ."""
+    """Thresholds for the number that also marks samples: samples lie above 1 − σ, other rows below."""
     return sifter.thresholds * (1 - sifter.sample_share)
 
 
 def _with_nan(numbers: NDArray[np.float64], null: NDArray[np.bool_] | None) -> NDArray[np.float64]:
-    """Coordinates for regions, which know no difference between a null and a NaN."""
+    """Coordinates for regions, which do not distinguish null from NaN."""
     return numbers if null is None else np.where(null, np.nan, numbers)
 
 
 def match_task(work: MatchWork, task: int, attempt: str) -> MatchTask:
-    """The task of one partition of Spark, with a place for what it stages."""
+    """The task of one Spark partition, with a path for its staged results."""
     return MatchTask(work, stage_path(work.layout.operator, work.batch, task, attempt))

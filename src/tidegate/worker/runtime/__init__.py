@@ -1,11 +1,11 @@
-"""What all tasks share. Rows enter a worker in `task_runner.py`.
+"""Parts that all tasks share. Rows enter a worker in `task_runner.py`.
 
 task_runner.py     the function that Spark calls with Arrow batches; the protocols of work orders and tasks
 layout.py          the columns of rows, in the shuffle and in the state
 runs.py            sorted rows of one side: new, or stored by an earlier batch
-owned_state.py     the stored rows of one instance; state_order.py: what a batch asks of them
+owned_state.py     the stored rows of one instance; state_order.py: the state part of a work order
 marks.py           rows that matched on an instance that does not store them
-worker_cache.py    what a worker process keeps between batches; memory.py: freed memory
+worker_cache.py    what a worker process keeps between batches; memory.py: keeps freed memory
 stage_file.py      results as one Parquet file per task
 key_scan.py        counts the keys of the first batch
 """

@@ -1,4 +1,4 @@
-"""Counts the keys of the first batch, in the tasks."""
+"""Counts the keys of the first batch, in the tasks (the initial skew scan)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from tidegate.model.times import BEGINNING_US
 from tidegate.route.key_counts import SideCount
 from tidegate.worker.runtime.layout import REPORT
 
-#: Rows that are counted together. A task has any number of such chunks: a backlog of days need not fit into
-#: its memory.
+#: Rows per chunk. Chunks bound the memory of a task, even with a backlog of days.
 CHUNK_ROWS = 250_000
 
 
@@ -35,7 +34,7 @@ class KeyScan:
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[NDArray[np.int64]]]:
-    """Tags, times and codes of a task's rows, so many at a time."""
+    """Tags, times and codes of a task's rows, in bounded chunks."""
     taken: list[list[NDArray[np.int64]]] = []
     for batch in batches:
         taken.append([np.asarray(batch.column(i)) for i in range(3)])

@@ -1,10 +1,10 @@
-"""How the rows of a join travel and are stored: plain descriptions, made once when a query starts.
+"""Row layouts of joins, windows and matches: built once when a query starts.
 
 All inputs of a query share one wide row, so that one scan and one shuffle carry them:
 
     tag    which port the row belongs to (twice its number, plus one for a row with a null key)
-    time   event time in microseconds; BEGINNING_US for a row whose time cannot be used
-    code   64-bit code of the key (XXH64); of a null key, any number that spreads rows
+    time   event time in microseconds; BEGINNING_US for a row without a usable time
+    code   64-bit code of the key (XXH64); for a null key, any number that spreads rows
     l0, l1, …   lanes: one per column type and occurrence, shared by all ports
 
 A stored row has `code`, `time`, `batch` and the columns of its side. The event-time column itself is not
@@ -25,37 +25,37 @@ from tidegate.window.aggregate.udaf import Udaf
 from tidegate.window.spec import RowsSpec, WindowSpec
 
 TAG, TIME, CODE, BATCH = "_tidegate_tag", "_tidegate_time", "_tidegate_code", "_tidegate_batch"
-#: Tag of the rows, one per instance, that tell a task which instance it is: their code is the number. Where
-#: several joins or passes meet in a union, Spark's task number will not do: tasks are numbered through.
+#: Tag of marker rows, one per instance, whose code is the number of the instance. In a union of several joins
+#: or passes Spark numbers tasks consecutively, so its task number cannot be used.
 MARKER = -2
-#: Which instance a copy of a row is for, where each gets one; it does not reach the tasks.
+#: Target instance of a copy of a row; dropped before rows reach the tasks.
 INSTANCE = "_tidegate_instance"
-#: What the instance does with its copy of a row (route/targets.py), where rows have several copies.
+#: Role of the instance for its copy of a row (route/targets.py), if rows have several copies.
 ROLE = "_tidegate_role"
-#: Hash of all columns of a row: tells it from others with the same key and time, where copies of it must be
-#: recognised or rows must have one order. Stored with the row.
+#: Identity: hash of all columns of a row. Distinguishes rows of the same key and time if copies must be
+#: recognised or rows need a fixed order. Stored with the row.
 ROW = "_tidegate_row"
 #: The visible column that a match adds.
 QUERY_ID = "query_id"
-#: The visible column that a join adds where left out work is made up for: the batch that the row should have
-#: come in, null in rows that came in time.
+#: The visible column that a join with repair adds: the batch that skipped the row, null in rows that were
+#: not skipped.
 REPAIRED = "repaired_batch"
 #: Carries one task report per operator and instance beside the result rows, null in every other row.
 REPORT = "_tidegate_report"
-#: Between the two steps of a join with a residual condition: where a pair's rows lie, and the verdict.
+#: Between the two steps of a join with a residual condition: positions of a pair's rows, and the result.
 LEFT_RUN, LEFT_ROW = "_tidegate_left_run", "_tidegate_left_row"
 RIGHT_RUN, RIGHT_ROW = "_tidegate_right_run", "_tidegate_right_row"
 OK = "_tidegate_ok"
-#: Which part of which window a pair was found in, where pairs differ in what they are worth.
+#: The part of the window in which a pair was found, if pairs differ in value.
 CELL = "_tidegate_cell"
-#: True in rows that pass the sifter whatever it says, so that the server sees what data is really like.
+#: True in sample rows, which pass every sifter so that the controller sees an unbiased sample.
 SAMPLE = "_tidegate_sample"
-#: The hash that decides about a row, where the sifter is too large for Spark and the tasks decide.
+#: The hash for hash sampling, if the sifter is too large for Spark and the tasks apply it.
 HASH = "_tidegate_hash"
-#: Of pane partials: a second code of the group, its pane, how many rows there are behind it, the newest time.
+#: Of pane partials: a second code of the group, the pane, the number of rows, their newest time.
 CHECK, PANE = "_tidegate_check", "_tidegate_pane"
 ROWS, SEEN = "_tidegate_rows", "_tidegate_seen"
-#: Of approximate windows: how likely a row of this group is kept, and how many rows each kept one stands for.
+#: Of approximate windows: the probability that a row of this group is kept, and the weight of a kept row.
 SHARE, WEIGHT = "_tidegate_share", "_tidegate_weight"
 
 
@@ -65,18 +65,18 @@ class SideLayout:
 
     #: Rows of this side carry `tag`, or `tag + 1` when their key is null.
     tag: int
-    #: Name of the source stream, or None where another operator feeds this side.
+    #: Name of the source stream, or None if another operator feeds this side.
     stream: str | None
-    #: Stored columns and the lane each one travels in.
+    #: Stored columns and their lanes.
     columns: tuple[str, ...]
     lanes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """One column of the joined row: taken from the left row, or the right, or (keys) whichever is there.
+    """One column of the joined row: from the left row, the right row, or (keys) whichever exists.
 
-    `left` and `right` name stored columns; TIME stands for the event time. REPAIRED is taken from neither.
+    `left` and `right` name stored columns; TIME stands for the event time. REPAIRED comes from neither.
     """
 
     name: str
@@ -86,51 +86,51 @@ class OutputColumn:
 
 @dataclass(frozen=True)
 class MatchLayout:
-    """Everything about a match that does not change from batch to batch."""
+    """The parts of a match that are the same in every batch."""
 
     operator: str
     #: Name of the source stream, or None where another operator feeds it.
     stream: str | None
-    #: The columns that queries name, as axes of the space they live in.
+    #: The columns that queries use, as axes of the data space.
     axes: tuple[Axis, ...]
     #: Arrow schema of the output, serialised: the row's columns, QUERY_ID, perhaps TIME, and REPORT last.
     schema: bytes
-    #: The column of the row that is its event time, which travels as TIME alone; None where there is none.
+    #: The event-time column, which is sent as TIME only; None if there is none.
     time: str | None = None
 
 
 @dataclass(frozen=True)
 class WindowResult:
-    """One result column: its formula, and the partial columns that it takes."""
+    """One result column: its formula, and the partial columns it reads."""
 
     name: str
     final: str
     columns: tuple[str, ...]
-    #: Which quantiles, where the formula is about those.
+    #: The quantiles, if the formula computes any.
     percentages: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class UdafLayout:
-    """A user-defined aggregate; only workers ever see its functions pickled."""
+    """A user-defined aggregate; only workers unpickle its functions."""
 
     udaf: Udaf
     #: Arrow schema of a state, serialised: a column per field.
     state: bytes
-    #: The same as a checkpoint remembers it.
+    #: The same as recorded in checkpoints.
     declared: str
 
 
 @dataclass(frozen=True)
 class WindowLayout:
-    """Everything about a window aggregate that does not change from batch to batch."""
+    """The parts of a window aggregate that are the same in every batch."""
 
     operator: str
     #: Name of the source stream, or None where another operator feeds it.
     stream: str | None
     spec: WindowSpec | RowsSpec
     by: tuple[str, ...]
-    #: Parts of aggregates, each with its columns; those that aggregates share are there once.
+    #: Partials with their columns; aggregates share equal partials.
     parts: tuple[tuple[AggregatePart, tuple[str, ...]], ...]
     results: tuple[WindowResult, ...]
     partitions: int
@@ -138,16 +138,16 @@ class WindowLayout:
     schema: bytes
     #: User-defined aggregates, by the names of their results.
     udafs: Mapping[str, UdafLayout] = field(default_factory=dict)
-    #: Rows may be sampled: results have intervals.
+    #: Approximate: rows may be sampled, and results have intervals.
     approximate: bool = False
-    #: Of single rows, by partial: the column that it travels as, or the number that it is in every row. Those
-    #: that are not named travel as themselves.
+    #: For single rows, by partial: the column to read it from, or its constant value. Other partials are sent
+    #: as columns of their own.
     carried: Mapping[str, str | int] = field(default_factory=dict)
     how: str = "window"
 
     @property
     def time_spec(self) -> WindowSpec:
-        """Its windows of time, where it has such."""
+        """Its time windows, if it has such."""
         return cast(WindowSpec, self.spec)
 
     @property
@@ -156,18 +156,18 @@ class WindowLayout:
 
     @property
     def makes_states(self) -> bool:
-        """Do rows become states of a user-defined aggregate before they are stored?"""
+        """Whether rows become states of a user-defined aggregate before they are stored."""
         return any(part.merge is Merge.STATES for part, _ in self.parts)
 
     @property
     def sides(self) -> tuple[SideLayout, SideLayout]:
-        """As of a join, whose other side nothing feeds."""
+        """As in a join whose other side has no input."""
         return SideLayout(0, self.stream, (), ()), SideLayout(0, None, (), ())
 
 
 @dataclass(frozen=True)
 class JoinLayout:
-    """Everything about a join that does not change from batch to batch."""
+    """The parts of a join that are the same in every batch."""
 
     operator: str
     how: str
@@ -175,16 +175,16 @@ class JoinLayout:
     partitions: int
     left: SideLayout
     right: SideLayout
-    #: Stored columns to compare on every candidate pair; empty where the code alone tells keys apart.
+    #: Stored columns to compare on every candidate pair; empty if codes cannot collide.
     verify: tuple[tuple[str, str], ...]
     output: tuple[OutputColumn, ...]
     #: Arrow schema of the output, serialised; its last column is REPORT.
     schema: bytes
-    #: True: a residual condition is still to be judged, so pairs go out with their references.
+    #: True: Spark still has to evaluate a residual condition, so pairs carry references to their rows.
     residual: bool = False
-    #: What pairs must meet besides equal keys and close times.
+    #: Condition on pairs besides equal keys and close times.
     condition: Condition | None = None
-    #: There is no key: rows lie anywhere, and new rows look for partners at every instance.
+    #: There is no key: any instance may store a row, and new rows probe on every instance.
     spread: bool = False
     #: Result rows carry CELL.
     cells: bool = False
@@ -195,12 +195,12 @@ class JoinLayout:
 
     @property
     def preserved(self) -> tuple[bool, bool]:
-        """Per side: does a lonely row come out?"""
+        """Per side: whether unmatched rows are emitted."""
         return (self.how in ("left", "full", "left_anti"), self.how in ("right", "full"))
 
     @property
     def tracked(self) -> tuple[bool, bool]:
-        """Per side: must the state remember which rows have matched?"""
+        """Per side: whether the state tracks which rows have matched."""
         left, right = self.preserved
         return (left or self.how == "left_semi", right)
 

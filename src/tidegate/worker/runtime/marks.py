@@ -1,18 +1,19 @@
-"""Marks: rows that found a partner at an instance that does not store them.
+"""Marks: rows that matched on an instance that does not store them.
 
-Where a key is split, or the two sides lie apart, a new row looks for partners at instances that only borrow
-it, and stored rows of a grid are lent to others, which find them. If that happens and the join must remember
-who matched, the borrower writes down the row's identity:
+If a key is split, or the two sides are stored on separate instances, a new row also probes on instances that
+only borrow it, and stored rows of a grid are lent to other instances. If such a row matches there and the
+join tracks matches, the borrowing instance writes the identity of the row:
 
     code, time, row (a hash of all its columns)
 
-and from the next batch on whoever stores the row takes it as matched. That is early enough: no row is
-settled in the batch in which a partner can still come (settle_task.py). Rows that agree in all columns have
-the same partners, so it is right that they share an identity. Marks are stored as pieces, by base partition
-and slot, and expire with the rows they speak of.
+From the next batch on the instance that stores the row treats it as matched. That is early enough: no row is
+settled in a batch in which it can still match (worker/join/settle.py). Rows that agree in all columns have
+the same matches, so they may share an identity. Marks are stored as pieces, by base partition and slot, and
+expire with their rows.
 
-Rows that were stored before any had copies have no identity. If they are lent, who sees them writes matched
-bits, which speak of the place of a row in its piece; so such a piece is not merged while it is lent.
+Rows stored before their key was split have no identity. If they are lent, the borrowing instance writes
+matched bits instead, which refer to the position of a row in its piece, so such a piece is not merged while
+it is lent.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from tidegate.join.probe.matched_bits import positions
 from tidegate.worker.runtime.layout import ROW, JoinLayout
 from tidegate.worker.runtime.runs import NewRun, RowRun, StoredRun, by_slot
 
-#: Candidates compared at once.
+#: Candidates per comparison.
 _CHUNK = 1 << 18
 
 
 class Marks:
-    """All marks that an instance has to know of."""
+    """All marks that concern an instance."""
 
     def __init__(self, runs: Sequence[StoredRun]) -> None:
         self._runs = runs
@@ -57,14 +58,14 @@ def _same_rows(marks: StoredRun, run: StoredRun, identities: pa.Array) -> Iterat
             pairs = kernel.ProbedPairs(ranges)
             for begin in range(0, ranges.total, _CHUNK):
                 mark, row = pairs.chunk(begin, begin + _CHUNK)
-                # A row stored before rows were scattered has no identity, and no mark.
+                # A row stored before its key was split has no identity, and no mark.
                 mine = identities.take(pa.array(row)).fill_null(0).to_numpy(zero_copy_only=False)
                 theirs = wanted.take(pa.array(mark + from_mark)).to_numpy(zero_copy_only=False)
                 yield row[mine == theirs]
 
 
 def marks_of(run: RowRun, matched: NDArray[np.int64], slot_us: int) -> Iterator[RowRun]:
-    """The identities of a run's rows that found a partner, slot by slot."""
+    """The identities of a run's rows that matched, slot by slot."""
     for slot, part in by_slot(run.times[matched], slot_us) if len(matched) else ():
         rows = matched[part]
         marks = NewRun(run.side, False, slot, 0, 0, ())
@@ -75,14 +76,14 @@ def marks_of(run: RowRun, matched: NDArray[np.int64], slot_us: int) -> Iterator[
 
 
 def borrowed(runs: Sequence[NewRun], layout: JoinLayout) -> Iterator[RowRun]:
-    """Marks to write, from the new rows that an instance only borrowed."""
+    """Marks to write for new rows that this instance only borrowed."""
     for run in runs:
         if layout.tracked[run.side] and run.touched:
             yield from marks_of(run, positions(run.bits), layout.within.slot_us(run.side))
 
 
 def lent(runs: Sequence[StoredRun], layout: JoinLayout) -> Iterator[RowRun]:
-    """Marks to write, from stored rows that were lent to an instance."""
+    """Marks to write for stored rows that were lent to this instance."""
     for run in runs:
         if layout.tracked[run.side] and run.touched and ROW in run.rows.schema.names:
             rows = lent_rows(run)
@@ -91,7 +92,7 @@ def lent(runs: Sequence[StoredRun], layout: JoinLayout) -> Iterator[RowRun]:
 
 
 def lent_rows(run: StoredRun) -> NDArray[np.int64]:
-    """Rows that others store and that found their first partner here."""
+    """Rows that other instances store and that had their first match here."""
     if run.own == run.slices:
         return np.zeros(0, np.int64)
     fresh = positions(run.bits & ~run.stored_bits)
@@ -102,5 +103,5 @@ def lent_rows(run: StoredRun) -> NDArray[np.int64]:
 
 
 def all_known(run: StoredRun) -> bool:
-    """Does every row have an identity?"""
+    """Whether every row has an identity."""
     return ROW in run.rows.schema.names and run.rows.column(ROW).null_count == 0

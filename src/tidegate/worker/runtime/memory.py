@@ -1,8 +1,8 @@
-"""Keeps freed memory in a worker process instead of giving it back to the system between arrays.
+"""Keeps freed memory in a worker process instead of returning it to the system after each array.
 
-Kernels make and drop arrays of a few megabytes by the hundred. By default the C library maps and unmaps each
-of them, and the first touch of every fresh page costs a fault: on small machines up to half of a kernel's
-time.
+Kernels allocate and free hundreds of arrays of a few megabytes. By default the C library maps and unmaps each
+of them, and the first access to every fresh page causes a page fault: on small machines up to half of a
+kernel's time.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from functools import cache
 
 # Parameters of mallopt, from malloc.h.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
-#: Larger blocks are still mapped one by one; the C library allows no more than this.
+#: Larger blocks are still mapped separately; this is the maximum that the C library allows.
 MMAP_THRESHOLD_BYTES = 32 << 20
-#: How much freed memory a worker may keep. Lower: more faults; higher: memory that others cannot have.
+#: Freed memory that a worker may keep. Lower: more faults; higher: less memory for other processes.
 KEPT_BYTES = 256 << 20
 
 
 @cache
 def keep_freed_memory() -> bool:
-    """Once per process; False where the C library has no such knobs."""
+    """Call once per process; returns False if the C library lacks these parameters."""
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

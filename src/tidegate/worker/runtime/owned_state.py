@@ -1,11 +1,10 @@
-"""What one instance holds of the stored rows: which ranges of which pieces it looks at, which are its own.
+"""The stored rows of one instance: the ranges of pieces that it probes, and those that it owns.
 
-Nearly always both are the ranges of its partitions, and nothing has to be opened to know them. There are
-two exceptions. Where the plan cuts a key out of a partition, the rows of the key are searched for and the
-piece is listed anew (every instance that is concerned finds the same ranges, so any of them may report it).
-And rows of a key that stands in a grid are *lent*: seen by all instances of their row or column
-(`model/routing.py`), as files are everybody's to read. Where owed work is made up for, a left row sees all
-right rows of its key.
+Usually both are the ranges of its partitions, which are known without opening a piece. There are three
+exceptions. If the plan moves a key out of a partition, the rows of the key are searched for and the piece is
+listed with new ranges (all instances compute the same ranges, so any of them may report it). Rows of a key in
+a grid are *lent*: all instances of their grid row or column read them (`model/routing.py`). And in a repair
+(`worker/join/repair.py`) a left row probes all right rows of its key.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tidegate.worker.runtime.state_order import StateOrder
 
 
 class Layout(Protocol):
-    """What of an operator matters here."""
+    """The parts of an operator layout that are needed here."""
 
     @property
     def how(self) -> str: ...
@@ -37,7 +36,7 @@ class Layout(Protocol):
 
 
 class OwningWork(Protocol):
-    """What of a work order matters here: a join's or a window's."""
+    """The parts of a join's or a window's work order that are needed here."""
 
     @property
     def layout(self) -> Layout: ...
@@ -55,22 +54,22 @@ class OwnedState:
         cache: SegmentCache,
         lent: Sequence[frozenset[int]] | None = None,
     ) -> None:
-        """`lent`: per side, partitions to look at besides its own; None: as the join itself needs them."""
+        """`lent`: per side, partitions to probe besides its own; None: as the join itself needs them."""
         self._work, self._cache = work, cache
         self.owned = tuple(placement.owned_by(instance) for placement in work.state.routing.sides)
         lent = _lent(work, instance) if lent is None else lent
-        #: Per side: partitions that several instances see.
+        #: Per side: partitions that several instances probe.
         self.lending = tuple(
             placement.lending(side) for side, placement in enumerate(work.state.routing.sides)
         )
-        #: Per side: partitions to look at. The very same set as `owned` where there are no others.
+        #: Per side: partitions to probe. The same object as `owned` if there are no others.
         self._seen = tuple(
             own if others <= own else own | others for own, others in zip(self.owned, lent, strict=True)
         )
-        #: Piece name → its ranges, where the plan cut it.
+        #: Piece name → its ranges, if the plan cut it.
         self.recut: dict[str, tuple[tuple[int, int, int], ...]] = {}
         self.recut_seconds = 0.0
-        #: Runs of identities of rows that matched elsewhere; looked at by whoever holds such rows.
+        #: Runs of marks: identities of rows that matched on other instances.
         self.marks: list[StoredRun] = list(self._mark_runs(instance))
         known = Marks(self.marks) if self.marks else None
         #: Runs of rows, by the number of their piece in the manifest.
@@ -93,7 +92,7 @@ class OwnedState:
                 yield number, StoredRun(piece, slices, self._cache, own, marks)
 
     def _as_cut(self, piece: Piece) -> Piece:
-        """The piece with its rows in the partitions that the plan puts them in."""
+        """The piece with its rows in the partitions that the plan assigns."""
         cuts = [
             cut
             for cut in self._work.state.cuts
@@ -102,7 +101,7 @@ class OwnedState:
             and not set(cut.sources).isdisjoint(piece.partitions)
         ]
         concerned = {partition for cut in cuts for partition in (*cut.sources, *cut.targets)}
-        # All cuts of a piece or none: whoever reports it must report the same.
+        # Apply all cuts of a piece or none: every instance must report the same ranges.
         if self._seen[piece.side].isdisjoint(concerned):
             return piece
         started = time.thread_time()
@@ -129,7 +128,7 @@ class OwnedState:
 
 
 def _lent(work: OwningWork, instance: int) -> list[frozenset[int]]:
-    """Per side: what an instance sees of the places that stand in a grid."""
+    """Per side: the partitions of grids that an instance may read."""
     semi = work.layout.how == "left_semi"
     seen = []
     for side, placement in enumerate(work.state.routing.sides):
@@ -140,13 +139,13 @@ def _lent(work: OwningWork, instance: int) -> list[frozenset[int]]:
 
 
 def partly_here(placement: Placement, instance: int) -> frozenset[int]:
-    """All partitions of the places that lie on an instance, be it in part."""
+    """All partitions of the places of which an instance has at least a part."""
     here = [place for place in placement.places if instance in placement.on(place)]
     return frozenset(partition for place in here for partition in place.holds)
 
 
 def _bases_here(placement: Placement, instance: int, partitions: int) -> set[int]:
-    """Base partitions of which an instance may hold rows: marks are listed by these."""
+    """Base partitions of which an instance may own rows; marks are listed by these."""
     bases = {p for p in placement.owned_by(instance) if p < partitions}
     bases |= {p for p, place in placement.shared.items() if instance in placement.on(place)}
     keys = [code for code, place in placement.keys.items() if instance in placement.on(place)]

@@ -1,8 +1,8 @@
 """Runs: sorted rows of one side, either new in this batch or stored by an earlier one.
 
-A run is what kernels work on: `codes` and `times` as numpy arrays sorted by (code, time), the columns beside
-them as Arrow arrays, and, where the join must remember it, one bit per row that has matched. Stored runs are
-memory-mapped and opened only when something asks for them.
+Kernels work on runs: `codes` and `times` as numpy arrays sorted by (code, time), the other columns as Arrow
+arrays, and one matched bit per row if the join tracks matches. Stored runs are memory-mapped and opened only
+when they are needed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tidegate.worker.runtime.layout import BATCH, CODE, ROW, TIME, SideLayout
 if TYPE_CHECKING:
     from tidegate.worker.runtime.marks import Marks
 
-#: A batch that spans more slots than this (catching up on hours with a window of seconds) is cut into this
-#: many spans instead, or a batch could leave millions of tiny pieces.
+#: Most slots per batch. A batch that spans more (a backlog of hours with a window of seconds) is cut into
+#: this many spans instead, because millions of tiny pieces would result otherwise.
 SLOTS_PER_BATCH_MAX = 32
 
 
@@ -53,22 +53,22 @@ class RowRun:
 
     @cached_property
     def bits(self) -> NDArray[np.uint8]:
-        """Matched bits, to be changed in place."""
+        """Matched bits; may be changed in place."""
         return no_bits(len(self.codes))
 
     @property
     def touched(self) -> bool:
-        """Have the bits been looked at in this batch?"""
+        """Whether the bits were loaded in this batch."""
         return "bits" in self.__dict__
 
     @property
     def own(self) -> Sequence[tuple[int, int]]:
-        """The row ranges that this instance stores; others it only looks at."""
+        """The row ranges that this instance stores; it may probe others."""
         return self.slices
 
     @property
     def in_sight(self) -> int:
-        """How many rows this instance looks at."""
+        """How many rows this instance probes."""
         return sum(stop - start for start, stop in self.slices)
 
     def column(self, name: str) -> pa.Array:
@@ -77,7 +77,7 @@ class RowRun:
 
 @dataclass(frozen=True)
 class ReceivedRows:
-    """Rows of a batch as they came, and where the columns of a side are among them."""
+    """Rows of a batch as received, and the positions of the columns of a side."""
 
     table: pa.Table
     #: Column → its name in the table.
@@ -90,7 +90,7 @@ class ReceivedRows:
 
 
 class NewRun(RowRun):
-    """Rows that came in this batch; a column is gathered when it is asked for."""
+    """Rows that arrived in this batch; a column is gathered when it is needed."""
 
     def __init__(
         self,
@@ -103,11 +103,11 @@ class NewRun(RowRun):
         role: int = STORE | PROBE,
     ):
         super().__init__(side, keyless, slot, first_us, last_us, slices)
-        #: What this instance does with them; see route/targets.py.
+        #: Role of this instance for these rows; see route/targets.py.
         self.role = role
         self.piece: Piece | None = None
         self._received: ReceivedRows | None = None
-        #: Of each row, in the rows received.
+        #: Position of each row among the received rows.
         self._positions: NDArray[np.int64] = np.zeros(0, np.int64)
         self._columns: dict[str, pa.Array] = {}
 
@@ -123,7 +123,7 @@ class NewRun(RowRun):
         role: int,
         slot: int | None = None,
     ) -> NewRun:
-        """Sorted rows of those received."""
+        """A sorted run of some received rows."""
         first_us, last_us = int(times.min()), int(times.max())
         run = cls(side, keyless, slot, first_us, last_us, [(0, len(codes))], role)
         run.codes, run.times = codes, times
@@ -151,7 +151,7 @@ class NewRun(RowRun):
         return NewRun.of(self._received, positions, codes, times, self.side, self.keyless, self.role, slot)
 
     def joined(self, others: Sequence[NewRun]) -> tuple[NewRun, NDArray[np.int64]]:
-        """One run of its rows and those of others of the same batch and side; which of all rows each was."""
+        """One run of these rows and those of other runs of the batch and side; and the origin of each row."""
         assert self._received is not None, "made of arrays, not of rows received"
         runs = [self, *others]
         ordered = sort_by_code_time(
@@ -164,12 +164,12 @@ class NewRun(RowRun):
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
-        """Per row: stored rows that it was compared with, where somebody wants to know."""
+        """Per row: the stored rows that it was compared with, if counted."""
         return np.zeros(len(self.codes), np.int64)
 
 
 class StoredRun(RowRun):
-    """Rows of an earlier batch: nothing is read before it is needed."""
+    """Rows of an earlier batch, read only when needed."""
 
     def __init__(
         self,
@@ -201,13 +201,13 @@ class StoredRun(RowRun):
 
     @property
     def key_filter(self) -> KeyFilter:
-        """The codes of all rows of the piece, roughly; kept from batch to batch."""
+        """A key filter over all rows of the piece; cached from batch to batch."""
         filtered: KeyFilter = self._cache.prepared(self.piece.data, _key_filter)
         return filtered
 
     @cached_property
     def stored_bits(self) -> NDArray[np.uint8]:
-        """The bits as the last batch left them, here or where rows were borrowed."""
+        """The bits as the last batch left them, including marks from other instances."""
         bits = no_bits(self.piece.rows)
         for blob in self.piece.matched.values():
             bits = union(bits, np.frombuffer(self._cache.bytes(blob), dtype=np.uint8))
@@ -254,7 +254,7 @@ def new_runs(
 
 
 def in_slots(runs: Sequence[NewRun], slot_us: int) -> list[NewRun]:
-    """Runs of one batch and side, made one and cut by slot."""
+    """Runs of one batch and side, combined and cut by slot."""
     if not runs:
         return []
     whole = runs[0] if len(runs) == 1 else runs[0].joined(runs[1:])[0]
@@ -262,14 +262,14 @@ def in_slots(runs: Sequence[NewRun], slot_us: int) -> list[NewRun]:
 
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The column in one piece."""
+    """The column as one array."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def by_slot(times: NDArray[np.int64], slot_us: int) -> list[tuple[int | None, slice | NDArray[np.int64]]]:
-    """Which rows fall into which slot, in the order they stand in."""
+    """The rows of each slot, in their present order."""
     slots = slots_of(np.array([times.min(), times.max()]), slot_us)
     first, last = int(slots[0]), int(slots[1])
     if first == last:
@@ -290,7 +290,7 @@ def write_run(
     labelled: Labelled,
     marks: bool = False,
 ) -> Piece:
-    """Store a run as a piece; `batches` says per row in which batch it came, `labelled` where it belongs."""
+    """Store a run as a piece; `batches`: arrival batch per row, `labelled`: where rows belong."""
     columns = [pa.array(run.codes), pa.array(run.times), pa.array(batches), *run.rows.columns]
     names = [CODE, TIME, BATCH, *run.rows.schema.names]
     data = writer.add(pa.RecordBatch.from_arrays(columns, names=names))

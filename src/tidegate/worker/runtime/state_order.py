@@ -1,4 +1,4 @@
-"""What a batch asks of the state of an operator: which pieces there are, and what becomes of them."""
+"""What a batch asks of the state of an operator: the existing pieces, and what to do with them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class StateOrder:
 
     store_url: str
     batch: int
-    #: What the watermark frees below `settle_us` is settled now, what lies below `settled_us` was before.
+    #: Rows below `settle_us` are settled now; rows below `settled_us` were settled before.
     settle_us: int
     settled_us: int
     routing: Routing
     pieces: tuple[Piece, ...]
-    #: By instance: groups of piece names; what the instance owns of a group becomes one piece.
+    #: By instance: groups of piece names; the owned rows of a group are merged into one piece.
     merges: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = ()
     #: Keys whose stored rows change their partition.
     cuts: tuple[Cut, ...] = ()
-    #: Nothing follows: everything is settled, and no state is kept.
+    #: This is the last batch: everything is settled, and no state is kept.
     flush: bool = False
-    #: Different in every run: what a worker opened for an earlier run is not trusted in the next.
+    #: Different in every run: segments that a worker opened in an earlier run are not reused.
     run: str = ""

@@ -2,8 +2,8 @@
 
     driver ──▶ mapInArrow(by_instance(…)) ──▶ [worker] batches ──▶ Task.run ──▶ batches, the report last
 
-The driver hands in `TaskContext.get`, so that nothing here imports pyspark. Each attempt of a task gets a
-name that no other attempt has: retries and speculation never write to one file.
+The driver passes `TaskContext.get`, so that nothing here imports pyspark. Each attempt of a task has a unique
+name, so retries and speculative attempts never write to the same file.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tidegate.worker.runtime.layout import CODE, MARKER, TAG
 
 
 class WorkOrder(Protocol):
-    """What one batch asks of the tasks of an operator: a picklable value that travels to the workers."""
+    """What one batch asks of the tasks of an operator: a picklable value sent to the workers."""
 
     @property
     def stage_root(self) -> str | None:
-        """Folder of the state on this machine, where results are staged; None: they go back through Spark."""
+        """Local folder of the state, where results are staged; None: they return through Spark."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class Task(Protocol):
 
 
 class SparkTask(Protocol):
-    """As much of Spark's TaskContext as tasks ask for."""
+    """The part of Spark's TaskContext that tasks use."""
 
     def partitionId(self) -> int: ...  # noqa: N802
 
@@ -55,7 +55,7 @@ ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) -> ArrowFunction:
-    """Tasks of an operator with state: one per instance. `make`: from work order, instance and attempt."""
+    """Tasks of an operator with state, one per instance. `make`: from work order, instance and attempt."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         received = list(batches)
@@ -65,7 +65,7 @@ def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) 
 
 
 def by_partition(make: Callable[[W, int, str], Task], work: W, context: Context) -> ArrowFunction:
-    """Tasks of an operator without state: one per partition of Spark. `make` as above, with its number."""
+    """Tasks of an operator without state, one per Spark partition. `make` as above, with its number."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return make(work, partition_of(context()), attempt()).run(batches)
@@ -85,8 +85,7 @@ def attempt() -> str:
 def instance_in(received: Sequence[pa.RecordBatch], task: int) -> int:
     """The number of the instance whose rows these are.
 
-    A marker says it, where there is one; otherwise the operator stands alone, and it is the number of Spark's
-    task.
+    A marker row contains it. Without a marker the operator runs alone, and Spark's task number is used.
     """
     for batch in received:
         marked = np.flatnonzero(batch.column(TAG).to_numpy() == MARKER)

@@ -1,6 +1,6 @@
-"""What a worker process keeps from batch to batch: open segments, and what was prepared of their rows.
+"""Caches open segments and prepared runs in a worker process between batches.
 
-Any worker may get any instance, so nothing here is relied on; it saves work where the same worker comes back.
+Any worker may get any instance, so correctness never depends on the cache.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _caches: dict[tuple[str, str], tuple[str, SegmentCache]] = {}
 
 
 def worker_cache(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -> SegmentCache:
-    """The segments this worker process has open; kept between batches, pruned to what is still alive.
+    """The open segments of this worker process, pruned to those that still exist.
 
-    Workers outlive a run. Between two runs a file may have been altered under its map, so each run opens, and
-    verifies, its segments anew.
+    Workers outlive a run of the query. A file may have changed between two runs, so each run opens and
+    verifies its segments anew.
     """
     opened_by, cache = _caches.get((url, operator), ("", None))
     if cache is None or opened_by != run:
@@ -33,23 +33,23 @@ def worker_cache(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -
 
 
 class View(Protocol):
-    """Something prepared of one stored run."""
+    """Data prepared from one stored run."""
 
     @property
     def nbytes(self) -> int: ...
 
 
-#: Prepared runs (bitsets, inverted lists) that a worker keeps.
+#: Size limit of prepared runs (bitsets, inverted lists) in a worker.
 VIEW_BYTES = 512 << 20
 
 
 class Views:
-    """Prepared runs by name, up to a byte limit; the least recently used go first."""
+    """Prepared runs by name, up to a byte limit; the least recently used are evicted first."""
 
     def __init__(self, byte_limit: int = VIEW_BYTES) -> None:
         self._byte_limit = byte_limit
         self._kept: OrderedDict[Any, View] = OrderedDict()
-        #: Of the running batch alone.
+        #: Views of the running batch only.
         self._passing: dict[Any, View] = {}
         self.bytes_held = 0
 
@@ -70,7 +70,7 @@ class Views:
             self.bytes_held -= gone.nbytes
 
     def begin_batch(self, alive: set[str]) -> None:
-        """Let go of what passed with the last batch, and of runs that are no more."""
+        """Drop the views of the last batch, and those of runs that no longer exist."""
         self._passing.clear()
         for name in [name for name in self._kept if name[0] not in alive]:
             self.bytes_held -= self._kept.pop(name).nbytes
@@ -80,7 +80,7 @@ _views: dict[tuple[str, str], tuple[str, Views]] = {}
 
 
 def worker_views(url: str, operator: str, pieces: tuple[Piece, ...], run: str) -> Views:
-    """What this worker process has prepared of stored runs; as `worker_cache`."""
+    """The prepared runs of this worker process; as `worker_cache`."""
     opened_by, views = _views.get((url, operator), ("", None))
     if views is None or opened_by != run:
         views = Views()

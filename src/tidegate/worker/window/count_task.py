@@ -1,18 +1,18 @@
-"""One instance of windows of rows in one batch: rows in, complete windows out, state written.
+"""One instance of count windows in one batch: rows in, complete windows out, state written.
 
     rows ─▶ a new run ─▶ store
     stored runs ─▶ groups of which the watermark has passed a row ─▶ complete windows ─▶ out
                                                                  └─▶ rows that no window needs: consumed
 
-A row is stored as its partials (`by_row`), with its time and the hash that orders rows of one time. When no
-window needs it any more, its bit is set, beside the piece; a piece of which half is consumed is written
-anew without those rows. What a row waits for is other rows, not time, so nothing expires by itself.
+A row is stored as its partials (`by_row`), with its time and the hash that orders rows of equal time. Once no
+window needs it, its bit is set beside the piece; a piece with half of its rows consumed is rewritten without
+them. A row waits for other rows, not for a time, so nothing expires by itself.
 
-Cost of a batch: its new rows; for each group that the watermark moved, a search in every piece; the rows of
-the windows that come out; and a bit per row of the pieces that these rows lie in. All rewriting of half
-consumed pieces together touches no more rows than windows have consumed, and merging in tiers touches a row
-as often as in joins (`control/merging.py`). Of the state at most half is consumed rows; each group has less
-than `size` others below the watermark. Nothing here imports Spark.
+Cost of a batch: its new rows; for each group with newly passed rows, a search in every piece; the rows of
+emitted windows; and a bit per row of the pieces that contain these rows. Rewriting touches in total no more
+rows than windows have consumed, and merging in tiers touches a row as often as in joins
+(`control/merging.py`). At most half of the state is consumed rows; each group has fewer than `size` other
+rows below the watermark. Nothing here imports Spark.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tidegate.worker.window.merged_rows import MergedRows
 from tidegate.worker.window.received import ReceivedPartials
 from tidegate.worker.window.task import WindowInstance
 
-#: There is one slot for all time.
+#: One slot covers all time.
 _SLOT = 0
 
 
@@ -53,7 +53,7 @@ class CountWindowInstance(WindowInstance):
 
     @property
     def _names(self) -> list[str]:
-        """The columns of a stored row, beside its code, time and batch."""
+        """The columns of a stored row besides code, time and batch."""
         return [CHECK, ROW, *self.layout.by, *self.layout.partials]
 
     # -- new rows ------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class CountWindowInstance(WindowInstance):
         self.new = [_run(code, times, rows)]
 
     def _with_states(self, code: NDArray[np.uint64], times: NDArray[np.int64], rows: pa.Table) -> pa.Table:
-        """Sorted rows, of which user-defined aggregates have made states: a state per row."""
+        """Sorted rows with the states of user-defined aggregates: one state per row."""
         every = np.arange(len(code))
         merged = merge_runs([KeyRun(code, times, _words(rows.column(CHECK)), rows.column(ROW).to_numpy())])
         cut = MergedRows(rows, merged, Stretches(times, every, every + 1), single=True)
@@ -82,8 +82,8 @@ class CountWindowInstance(WindowInstance):
     # -- windows -------------------------------------------------------------------------------------
 
     def _closed(self) -> pa.RecordBatch:
-        """Every window that the rows which the watermark has passed since the last batch make complete."""
-        # New rows lie above the watermark of this batch: they are settled by a later one, or by the end.
+        """Every window completed by rows that the watermark has passed since the last batch."""
+        # New rows lie above the watermark of this batch: a later batch, or the last one, settles them.
         held: list[RowRun] = [*self.held.stored, *(self.new if self.work.state.flush else ())]
         since, below = (
             self.work.state.settled_us,
@@ -113,7 +113,7 @@ class CountWindowInstance(WindowInstance):
     def _together_at(
         self, runs: Sequence[RowRun], rows: Sequence[NDArray[np.int64]], names: Sequence[str]
     ) -> tuple[pa.Table, Merged]:
-        """These rows of runs one behind the other, with these columns; and the order of all of them."""
+        """These rows of runs concatenated, with these columns; and the order of all of them."""
         parts = [run.rows.select(names).take(pa.array(some)) for run, some in zip(runs, rows, strict=True)]
         keys = [_key(run, some) for run, some in zip(runs, rows, strict=True)]
         return pa.Table.from_batches(parts), merge_runs(keys)
@@ -121,7 +121,7 @@ class CountWindowInstance(WindowInstance):
     # -- what stays ----------------------------------------------------------------------------------
 
     def _merge(self) -> None:
-        """Merge what the plan says, write anew what is half consumed, and remember what else is consumed."""
+        """Merge as the plan says, rewrite half-consumed pieces, and record other consumed rows."""
         if self.work.state.flush:
             return
         stored = {run.piece.name: run for run in self.held.stored if run.own}
@@ -139,7 +139,7 @@ class CountWindowInstance(WindowInstance):
             self._rewrite(spent, max(run.piece.level for run in spent))
 
     def _rewrite(self, group: Sequence[StoredRun], level: int) -> None:
-        """One piece out of several, of the rows that are still needed."""
+        """Write several pieces as one, with the rows that are still needed."""
         self.merged += [run.piece.name for run in group]
         rows = [_needed(run) for run in group]
         table, merged = self._together_at(group, rows, [CODE, BATCH, *self._names])
@@ -159,7 +159,7 @@ def _run(codes: NDArray[np.uint64], times: NDArray[np.int64], rows: pa.Table) ->
 
 
 def _key(run: RowRun, rows: NDArray[np.int64] | slice = slice(None)) -> KeyRun:
-    """What puts these rows of a run into their order."""
+    """The sort key of these rows of a run."""
     check, tie = _words(run.column(CHECK))[rows], as_numpy(run.column(ROW))[rows]
     return KeyRun(run.codes[rows], run.times[rows], check, tie)
 
@@ -174,7 +174,7 @@ def _consumed(run: RowRun) -> NDArray[np.uint8]:
 
 
 def _consume(runs: Sequence[RowRun], rows: Sequence[NDArray[np.int64]], consumed: NDArray[np.int64]) -> None:
-    """Set the bits of rows, which are told by their places among all of these."""
+    """Set the bits of rows, given by their positions among all rows of these runs."""
     edges = np.cumsum([0, *map(len, rows)])
     consumed = np.sort(consumed)
     parts = np.split(consumed, np.searchsorted(consumed, edges[1:-1]))
@@ -189,7 +189,7 @@ def _needed(run: StoredRun) -> NDArray[np.int64]:
 
 
 def _is_spent(run: StoredRun) -> bool:
-    """At least half of the rows that this instance has of it are consumed."""
+    """Whether at least half of this instance's rows of a run are consumed."""
     consumed = sum(count_between(run.bits, *part) for part in run.own)
     return 2 * consumed >= sum(stop - start for start, stop in run.own)
 
@@ -202,7 +202,7 @@ def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
 def _order(
     code: NDArray[np.uint64], check: NDArray[np.uint64], times: NDArray[np.int64], ties: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """By group, time and hash of the row. What does not matter among these rows is not looked at twice."""
+    """Order by group, time and hash of the row. Columns that cannot affect the order are skipped."""
     order, codes, sorted_times = sort_by_code_time(code, times)
     same, checks = codes[1:] == codes[:-1], check[order]
     if (same & (checks[1:] != checks[:-1])).any():

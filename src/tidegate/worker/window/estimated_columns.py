@@ -1,8 +1,8 @@
-"""Results of approximate windows between Arrow and the formulas: estimates as the types of exact results, and
-the ends of their intervals.
+"""Converts results of approximate windows between Arrow and the formulas: estimates and interval bounds.
 
-Where nothing was left out, values are the exact ones, whatever their type. Estimates of whole numbers are
-rounded, those of decimals too; they come out of doubles, so 15 digits of them mean something.
+Estimates have the types of exact results. If nothing was dropped, values are exact, whatever their type.
+Estimates of integers and decimals are rounded; they are computed as doubles, so about 15 digits are
+significant.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def estimated_values(final: str, partials: Sequence[pa.Array], kind: pa.DataType
     """Results of windows, of this type, from merged partials."""
     exact = _exact(final, partials, kind)
     columns = [_reals(one) for one in partials]
-    # Σ (w − 1) is zero just where every row stands for itself.
+    # Σ (w − 1) is zero exactly if every row has weight 1.
     sampled = columns[2 if final == AVERAGE else 1] > 0
     if not sampled.any():
         return exact
@@ -53,7 +53,7 @@ def with_bounds(
     partials: Mapping[str, pa.Array],
     sampled: NDArray[np.bool_],
 ) -> dict[str, pa.Array]:
-    """The ends of all intervals, by name; `sampled`: windows that rows may have been left out of."""
+    """The bounds of all intervals, by name; `sampled`: windows from which rows may have been dropped."""
     made: dict[str, pa.Array] = {}
     for result in layout.results:
         name, value = result.name, _bound(results[result.name])
@@ -68,7 +68,7 @@ def with_bounds(
 
 
 def _exact(final: str, partials: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
-    """The result if every row stands for itself."""
+    """The result if every row has weight 1."""
     if final != AVERAGE:
         return partials[0]
     columns = [as_column(one) for one in partials[:2]]
@@ -78,7 +78,7 @@ def _exact(final: str, partials: Sequence[pa.Array], kind: pa.DataType) -> pa.Ar
 
 
 def _bound(value: pa.Array) -> pa.Array:
-    """A value as the end of an interval: numbers are real."""
+    """A value as the bound of an interval: numbers become doubles."""
     kind = value.type
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     return value.cast(pa.float64(), safe=False) if numeric else value
@@ -100,7 +100,7 @@ def _whole(values: Reals) -> NDArray[np.int64]:
 
 
 def _decimals(values: Reals, kind: pa.DataType) -> pa.Array:
-    """Rounded to the scale of the type, one by one."""
+    """Rounded to the scale of the type."""
     scaled = values * 10.0**kind.scale
     if not (np.abs(scaled) < 10.0**kind.precision).all():
         raise _too_large(f"{kind.precision} digits")

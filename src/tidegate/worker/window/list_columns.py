@@ -1,7 +1,7 @@
-"""Lists of items between Arrow and `window/aggregate/lists.py`: in order of time, over stretches, as sets.
+"""Converts lists between Arrow and `window/aggregate/lists.py`: sorted by time, merged by stretch, as sets.
 
-An item is a struct. Of a list: time, tie, value; of a set: tie, check, value, where the two hashes together
-say which values are equal. Two different values equal in both are one in 2**128.
+An item is a struct. In a list: time, tie, value; in a set: tie, check, value. Values of a set are equal if
+both hashes are equal; two different values collide with probability 2**-128.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ListItems(NamedTuple):
 
 
 def items_of(merge: Merge, lists: pa.Array, listed: NDArray[np.int64]) -> ListItems:
-    """The items of all rows; but for sets, in the order of time among rows of one number in `listed`."""
+    """The items of all rows; in lists, sorted by time among rows of equal number in `listed`."""
     lengths = lists.value_lengths().fill_null(0).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     items = lists.flatten()
@@ -42,13 +42,13 @@ def items_of(merge: Merge, lists: pa.Array, listed: NDArray[np.int64]) -> ListIt
 
 
 def merged_items(merge: Merge, items: ListItems, stretches: Stretches, kind: pa.DataType) -> pa.Array:
-    """A list per stretch, to be stored."""
+    """A list per stretch, to store."""
     chosen = _chosen(merge, items, stretches)
     return _lists(chosen, items.items, kind)
 
 
 def values_of(merge: Merge, items: ListItems, stretches: Stretches) -> pa.Array:
-    """A list of values per stretch, to be shown."""
+    """A list of values per stretch, to emit."""
     values = items.items.field(VALUE)
     return _lists(_chosen(merge, items, stretches), values, pa.list_(values.type))
 
@@ -62,7 +62,7 @@ def _chosen(merge: Merge, items: ListItems, stretches: Stretches) -> Lists:
 
 
 def _numbers(items: pa.StructArray) -> NDArray[np.int64]:
-    """Equal values have equal numbers, in the order of their hashes."""
+    """A number per item, equal for equal values, in the order of their hashes."""
     tie, check = _whole(items, TIE), _whole(items, CHECK)
     order = np.lexsort((check, tie))
     new = (tie[order][1:] != tie[order][:-1]) | (check[order][1:] != check[order][:-1])

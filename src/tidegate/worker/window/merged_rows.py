@@ -1,4 +1,4 @@
-"""Rows of several runs in one order, cut into stretches: cells to be stored, or windows that close."""
+"""Merges rows of several runs into one order, cut into stretches: cells to store, or windows that close."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class MergedRows:
     table: pa.Table
     merged: Merged
     stretches: Stretches
-    #: Each is one row, and in its place already: windows of rows.
+    #: Each partial is one row and already in order: count windows.
     single: bool = False
 
     @property
     def listed(self) -> NDArray[np.int64]:
-        """Lists are put in the order of time among rows of one number: of a group, or none but themselves."""
+        """Group number per row; lists are sorted by time within a number, or within each row alone."""
         return np.arange(self.merged.order.size) if self.single else self.merged.group
 
     def column(self, name: str) -> pa.Array:
@@ -40,12 +40,12 @@ class MergedRows:
         return one_array(column if self._in_order else column.take(pa.array(self.merged.order)))
 
     def keys(self, names: Sequence[str]) -> pa.Table:
-        """These columns, as they are in the first row of each stretch."""
+        """These columns, taken from the first row of each stretch."""
         return self.table.select(list(names)).take(pa.array(self._first))
 
     @cached_property
     def _in_order(self) -> bool:
-        """Are all rows of the table there already as they should be? Those of a single run are."""
+        """Whether the table is already in order, as with a single run."""
         order = self.merged.order
         return order.size == self.table.num_rows and bool((order == np.arange(order.size)).all())
 
@@ -53,22 +53,22 @@ class MergedRows:
     def _first(self) -> NDArray[np.int64]:
         return self.merged.order[self.stretches.begin]
 
-    # -- for people ----------------------------------------------------------------------------------
+    # -- for messages ---------------------------------------------------------------------------------
 
     def group(self, by: Sequence[str], k: int) -> str:
-        """The group that stretch k is of."""
+        """The group of stretch k."""
         row = int(self._first[k])
         values = (f"{name}={self.table.column(name)[row].as_py()!r}" for name in by)
         return f"the group {', '.join(values)} and " if by else ""
 
     def window(self, spec: WindowSpec | RowsSpec, k: int) -> str:
-        """The window that stretch k is."""
+        """The window of stretch k."""
         if isinstance(spec, RowsSpec):
             return f"the window of {spec.size} rows from {moment(int(self.stretches.at[k]))}"
         return f"the window from {moment(int(self.stretches.at[k]) * spec.slide_us)}"
 
     def windows(self, spec: WindowSpec | RowsSpec, k: int) -> str:
-        """The windows that stretch k, a pane, is part of."""
+        """The windows that contain stretch k, a pane."""
         if isinstance(spec, RowsSpec):
             return f"the windows of {spec.size} rows with the one at {moment(int(self.stretches.at[k]))}"
         first, last = (int(one[0]) for one in Panes(spec).windows(self.stretches.at[k : k + 1]))
@@ -81,7 +81,7 @@ class MergedRows:
 
 
 def moment(time_us: int) -> str:
-    """A time that people can read; the number where their calendar ends."""
+    """A time in readable form; the plain number if it is outside the calendar."""
     try:
         return f"{(_EPOCH + timedelta(microseconds=time_us)).replace(tzinfo=None)} UTC"
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Partial columns between Arrow and the window kernels: numbers as numbers, all else by rank or position."""
+"""Converts partial columns between Arrow and the kernels: numbers directly, others by rank or position."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tidegate.window.aggregate.closing import Stretches
 from tidegate.window.aggregate.columns import Column
 from tidegate.window.aggregate.combine import combine
 
-#: Of values that are compared, not computed with: the first is the smallest, the last the largest.
+#: For values that are only compared: the first is the smallest, the last the largest.
 _AS_CHOICE = {Merge.MIN: Merge.FIRST, Merge.MAX: Merge.LAST}
 _LOWEST = np.int64(-(2**63))
 
 
 def merged_partials(part: AggregatePart, columns: list[pa.Array], stretches: Stretches) -> list[pa.Array]:
-    """The partial columns of a part, in merged order, as one row per stretch; types stay what they are."""
+    """The partial columns of a part, in merged order, as one row per stretch; types are kept."""
     kinds = [column.type for column in columns]
     if part.merge in (Merge.FIRST, Merge.LAST):
         keys, values = columns[0].field(0), columns[0].field(1)
@@ -36,7 +36,7 @@ def merged_partials(part: AggregatePart, columns: list[pa.Array], stretches: Str
 
 
 def as_column(array: pa.Array) -> Column:
-    """Numbers, booleans and decimals as the kernels take them."""
+    """Numbers, booleans and decimals in the form that kernels take."""
     valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
     if pa.types.is_decimal(array.type):
         words = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
@@ -49,7 +49,7 @@ def as_column(array: pa.Array) -> Column:
 
 
 def as_arrow(column: Column, kind: pa.DataType) -> pa.Array:
-    """Back, as an array of this type."""
+    """The reverse: an array of this type."""
     null = None if column.valid is None else ~column.valid
     if column.decimal:
         values = np.ascontiguousarray(column.values)
@@ -65,7 +65,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _rank(values: pa.Array) -> NDArray[np.int64]:
-    """Whole numbers in Spark's order of the values: nulls below all others, NaN above; equal are equal."""
+    """Integers in Spark's order of the values: nulls lowest, NaN highest; equal values get equal integers."""
     kind = values.type
     if pa.types.is_floating(kind):
         return _rank_of_reals(values)
@@ -82,9 +82,9 @@ def _rank(values: pa.Array) -> NDArray[np.int64]:
 
 
 def _rank_of_reals(values: pa.Array) -> NDArray[np.int64]:
-    """The bits of a double are in the order of their sign and magnitude; the least integer is no number."""
+    """Integers in the order of doubles, by sign and magnitude bits; the least integer is not used."""
     null = values.is_null().to_numpy(zero_copy_only=False)
-    reals = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy() + 0.0  # of both zeros the positive one
+    reals = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy() + 0.0  # makes -0.0 positive
     bits = np.where(np.isnan(reals), np.nan, reals).view(np.int64)
     ordered = np.where(bits < 0, ~bits ^ _LOWEST, bits)
     return np.where(null, _LOWEST, ordered)

@@ -1,9 +1,9 @@
-"""What the tasks of a window aggregate are sent: partials that Spark added up, or single rows.
+"""The input of window tasks: partials that Spark aggregated, or single rows.
 
-A partial says how many rows it is of, when the newest came, and its pane. Of a single row all that is known:
-it is one, its pane follows from its time, and what is the same in every row, or is another partial over
-again, is not sent at all. So a row of `count(*)`, `sum(v)` and `max(v)` carries v once, and nothing else
-beside its time and its key: a row costs what its columns do, on the way through the shuffle and into Python.
+A partial carries its number of rows, their newest time and its pane. A single row needs none of these: it
+counts as one, and its pane follows from its time. Partials that are constant, or equal to another one, are
+not sent either. So a row of `count(*)`, `sum(v)` and `max(v)` carries v once besides its time and key, which
+keeps the shuffle and the transfer to Python small.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from tidegate.worker.runtime.runs import one_array
 
 
 class ReceivedPartials:
-    """The partials or rows of one task, in the order in which they came."""
+    """The partials or rows of one task, in order of arrival."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch], layout: WindowLayout):
-        # In one piece: fetching rows out of many is twice the work.
+        # Combined: gathering rows from many chunks takes twice as long.
         self._table = pa.Table.from_batches(batches).combine_chunks()
         self._layout = layout
         self.single = ROWS not in self._table.column_names
-        #: What became of the rows behind each; markers are none of these.
+        #: The fate of the rows of each; marker rows have none.
         self.fates = self.numbers(TAG)
 
     def rows(self, fate: int) -> int:
-        """How many rows this became of."""
+        """How many rows had this fate."""
         mine = self.fates == fate
         return int(np.count_nonzero(mine) if self.single else self.numbers(ROWS)[mine].sum())
 
     def numbers(self, name: str) -> NDArray[np.int64]:
-        """A column of whole numbers, with 0 for null: markers have nothing else."""
+        """A column of integers, with 0 for null (marker rows have nulls)."""
         column = one_array(self._table.column(name))
         numbers: NDArray[np.int64] = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
         return numbers
@@ -46,11 +46,11 @@ class ReceivedPartials:
         return self.numbers(name).view(np.uint64)
 
     def starts(self, panes: Panes) -> NDArray[np.int64]:
-        """Where the pane of each begins."""
+        """The start of the pane of each."""
         return panes.start(panes.of(self.numbers(SEEN)) if self.single else self.numbers(PANE))
 
     def counts(self) -> NDArray[np.int64]:
-        """How many rows are behind each."""
+        """The number of rows of each."""
         return np.ones(len(self.fates), np.int64) if self.single else self.numbers(ROWS)
 
     def taken(self, names: Sequence[str], chosen: NDArray[np.int64]) -> pa.Table:

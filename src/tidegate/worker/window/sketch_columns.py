@@ -1,7 +1,7 @@
-"""Sketches of panes into those of windows: DataSketches, which Spark writes and this package reads.
+"""Merges sketches of panes into those of windows, in the DataSketches format that Spark writes.
 
-A sketch is bytes. Merging needs all of it at once, so it is a fold over Python objects; their number is that
-of partials, not of rows. Sketches of nothing but nulls are empty: no values, and no quantiles.
+A sketch is a byte string and is merged as a whole, so merging loops over Python objects: one per partial, not
+per row. A sketch of nulls only is empty: zero distinct values, and no quantiles.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tidegate.window.aggregate.fold import fold
 
 
 def merged_sketches(merge: Merge, column: pa.Array, stretches: Stretches) -> pa.Array:
-    """A sketch per stretch, to be stored."""
+    """A sketch per stretch, to store."""
     sketches = [_bytes(merge, sketch) for sketch in _folded(merge, column, stretches)]
     return pa.array(sketches, column.type)
 
 
 def estimates(column: pa.Array, windows: Stretches) -> pa.Array:
-    """How many different values each window has."""
+    """The number of distinct values of each window."""
     sketches = _folded(Merge.DISTINCT, column, windows)
     return pa.array([round(sketch.get_estimate()) for sketch in sketches], pa.int64())
 
@@ -33,7 +33,7 @@ def estimates(column: pa.Array, windows: Stretches) -> pa.Array:
 def quantiles(
     column: pa.Array, windows: Stretches, percentages: Sequence[float], kind: pa.DataType
 ) -> pa.Array:
-    """Values of each window at these ranks: a list of them, or one where `kind` is no list."""
+    """Values of each window at these ranks: a list, or a single value if `kind` is not a list."""
     found = [
         None if sketch.is_empty() else sketch.get_quantiles(list(percentages), True)
         for sketch in _folded(Merge.QUANTILES, column, windows)
@@ -53,7 +53,7 @@ def quantiles(
 
 
 def _as(kind: pa.DataType, numbers: Any) -> pa.Array:
-    """Doubles as what they were cast from."""
+    """Doubles converted back to their original type."""
     if pa.types.is_integer(kind):
         return pa.array(np.rint(numbers).astype(np.int64)).cast(kind)
     if pa.types.is_decimal(kind):

@@ -4,9 +4,9 @@
                    │
     stored runs ───┴─▶ merge by (group, pane) ─▶ windows that the watermark closes ─▶ out
 
-A window is closed when the watermark has reached its end, and comes out once: those whose end lies between
-the watermark that settled the last batch and the one that settles this one. Partials are stored as they
-come; a merge adds up those of equal group and pane. Nothing here imports Spark.
+A window closes when the watermark reaches its end, and is emitted once: in the batch whose settling watermark
+first reaches that end. Partials are stored as they arrive; a merge combines those of equal group and pane.
+Nothing here imports Spark.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class WindowInstance:
         self.new: list[NewRun] = []
         self.added: list[Piece] = []
         self.merged: list[str] = []
-        #: Piece name → bits of its rows that nobody needs any more; only of windows of rows.
+        #: Piece name → bits of its consumed rows; count windows only.
         self.matched: dict[str, ByteRange] = {}
         self._rows = dict.fromkeys((ON_TIME, LATE, REJECTED, DROPPED), 0)
         self._seen_us: int | None = None
@@ -145,7 +145,7 @@ class WindowInstance:
     def _added_up(
         self, code: NDArray[np.uint64], starts: NDArray[np.int64], rows: pa.Table
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], pa.Table]:
-        """Sorted rows as one partial per group and pane."""
+        """Sorted rows aggregated into one partial per group and pane."""
         merged = merge_runs([KeyRun(code, self.panes.of(starts), _words(rows.column(CHECK)))])
         stretches = cells(merged)
         if stretches.count == len(code) and not self.layout.makes_states:
@@ -236,7 +236,7 @@ class WindowInstance:
         return self.columns.closed(MergedRows(table, merged, stretches), starts, ends, sampled)
 
     def _closing(self, runs: Sequence[RowRun]) -> tuple[int, int] | None:
-        """The first window that closes, and the first that does not; None where none does."""
+        """The first window that closes, and the first that does not; None if none closes."""
         if not runs:
             return None
         held = np.array([min(run.first_us for run in runs), max(run.last_us for run in runs)])
@@ -248,7 +248,7 @@ class WindowInstance:
         return (lower, upper) if lower < upper else None
 
     def _together(self, runs: Sequence[RowRun], low: int, high: int) -> tuple[pa.Table, Merged]:
-        """The rows of runs one behind the other, and the order of those whose pane lies between."""
+        """The concatenated rows of runs, and the order of those whose pane lies in the range."""
         parts = [self._own_rows(run) for run in runs]
         if not parts:
             return pa.table({}), merge_runs([])
@@ -311,7 +311,7 @@ class WindowInstance:
 def _order(
     code: NDArray[np.uint64], check: NDArray[np.uint64], starts: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """By group, then by pane. Check codes matter only where different groups have the same code."""
+    """Order by group, then pane. Check codes matter only if different groups have the same code."""
     ordered = sort_by_code_time(code, starts)
     checks = check[ordered.order]
     if ((ordered.codes[1:] == ordered.codes[:-1]) & (checks[1:] != checks[:-1])).any():

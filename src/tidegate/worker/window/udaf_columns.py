@@ -1,18 +1,18 @@
-"""User-defined aggregates between Arrow and Python: arguments as numpy arrays, states and results as columns.
+"""Converts user-defined aggregates between Arrow and Python: arguments, states and results.
 
-Arguments come as numpy arrays, which are not to be changed; what is null in them, as the type can say it:
+Arguments are numpy arrays, which functions must not change. Nulls are represented by type:
 
-    floats                 as they are       null is NaN
-    whole numbers          as they are       with nulls: float64, null is NaN
+    floats                 unchanged         null is NaN
+    integers               unchanged         with nulls: float64, null is NaN
     booleans               bool              with nulls: objects, null is None
     dates, timestamps      datetime64        UTC; null is NaT
     strings, binaries, decimals              objects; null is None
     nested                                   objects; structs and maps are dicts, arrays are numpy arrays, or
-                                             lists where their items are nested; null is None
+                                             lists if their items are nested; null is None
 
-Whether a slice has nulls is asked of the slice alone: how rows were cut into batches plays no role.
+Whether there are nulls is decided per slice, so results do not depend on how rows were cut into batches.
 
-A state is stored as declared, and comes back as plain Python values of these types.
+A state is stored with its declared types and is returned as plain Python values of these types.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tidegate.worker.runtime.layout import UdafLayout, WindowLayout
 from tidegate.worker.window.list_columns import VALUE, ListItems, items_of
 from tidegate.worker.window.merged_rows import MergedRows
 
-#: What Arrow raises at values of another type.
+#: What Arrow raises for values of another type.
 _REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
@@ -54,7 +54,7 @@ class Argument:
             self._null = column.is_null().to_numpy(zero_copy_only=False)
             column = column.fill_null(False if pa.types.is_boolean(kind) else 0)
         self._values = _objects(column) if pa.types.is_nested(kind) else column.to_numpy(zero_copy_only=False)
-        # What a function does to its arrays must not reach another window.
+        # A function must not be able to change the arrays of another window.
         self._values.flags.writeable = False
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
@@ -69,7 +69,7 @@ class Argument:
 
 
 def new_state_column(layout: WindowLayout, one: UdafLayout, lists: pa.Array, cells: MergedRows) -> pa.Array:
-    """The states of rows that have just come, in lists of them."""
+    """The states of newly arrived rows, in lists."""
     items = items_of(Merge.STATES, lists, cells.listed)
     naming = _naming(layout, cells, of_panes=True)
     states = pane_states(one.udaf, _arguments(items), items.stretches(cells.stretches), naming)
@@ -79,7 +79,7 @@ def new_state_column(layout: WindowLayout, one: UdafLayout, lists: pa.Array, cel
 def merged_state_column(
     layout: WindowLayout, one: UdafLayout, column: pa.Array, cells: MergedRows
 ) -> pa.Array:
-    """Stored states as one per group and pane."""
+    """Stored states merged into one per group and pane."""
     naming = _naming(layout, cells, of_panes=True)
     states = list(merged_states(one.udaf, _states(column), cells.stretches, naming))
     return _state_column(one, "merge", states, naming)
@@ -88,7 +88,7 @@ def merged_state_column(
 def finished(
     layout: WindowLayout, udaf: Udaf, column: pa.Array, windows: MergedRows, kind: pa.DataType
 ) -> pa.Array:
-    """The results of windows, of stored states or of rows."""
+    """The results of windows, from stored states or from rows."""
     naming = _naming(layout, windows, of_panes=False)
     if udaf.merge is not None:
         results = finish_states(udaf, _states(column), windows.stretches, naming)
@@ -135,7 +135,7 @@ def _objects(column: pa.Array) -> NDArray[Any]:
 def _typed(
     udaf: Udaf, role: str, what: str, values: Sequence[Any], kind: pa.DataType, naming: Naming
 ) -> pa.Array:
-    """Values as a column; what is of another type is told with the window that it is of."""
+    """Values as a column; the error for a wrong type names the window."""
     try:
         return pa.array(values, kind)
     except _REFUSED:

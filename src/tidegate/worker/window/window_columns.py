@@ -1,7 +1,7 @@
 """The columns of a window aggregate in its tasks: partials merged over stretches, results of windows.
 
-Most partials are columns of numbers, merged by `partial_columns.py` and finished by a formula. Lists,
-sketches and what users define go ways of their own: results are made of the partials of a window directly.
+Most partials are numeric columns, merged by `partial_columns.py` and finished by a formula. Results of lists,
+sketches and user-defined aggregates are computed directly from the partials of a window.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _STATES = (Merge.STATES,)
 
 
 class WindowColumns:
-    """What one layout makes of rows in merged order."""
+    """Computes the columns of one layout from rows in merged order."""
 
     def __init__(self, layout: WindowLayout) -> None:
         self._layout = layout
         self._part_of = {name: part for part, names in layout.parts for name in names}
-        #: By the column of states.
+        #: By name of the state column.
         self._udaf_of = {
             result.columns[0]: layout.udafs[result.name]
             for result in layout.results
@@ -48,7 +48,7 @@ class WindowColumns:
         return pa.ipc.read_schema(pa.py_buffer(self._layout.schema))
 
     def partials(self, cells: MergedRows, *, fresh: bool = False) -> dict[str, pa.Array]:
-        """Partial columns by name, a row per group and pane; `fresh`: of rows that were never stored."""
+        """Partial columns by name, a row per group and pane; `fresh`: from rows that were never stored."""
         made: dict[str, pa.Array] = {}
         for part, names in self._layout.parts:
             made.update(zip(names, self._merged(part, names, cells, fresh), strict=True))
@@ -61,9 +61,9 @@ class WindowColumns:
         ends: NDArray[np.int64],
         sampled: NDArray[np.bool_] | None = None,
     ) -> pa.RecordBatch:
-        """The rows that come out of these windows, given when each of them starts and ends.
+        """The output rows of these windows, given the start and end of each.
 
-        `sampled`: of approximate windows, those that rows may have been left out of.
+        `sampled`: in approximate windows, those from which rows may have been dropped.
         """
         count = windows.stretches.count
         if not count:
@@ -79,7 +79,7 @@ class WindowColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def results(self, windows: MergedRows, sampled: NDArray[np.bool_] | None = None) -> dict[str, pa.Array]:
-        """The key and the aggregates of windows; of approximate ones, intervals too."""
+        """The key and the aggregates of windows; for approximate ones also intervals."""
         numbers: dict[str, pa.Array] = {}
         for part, names in self._layout.parts:
             if part.merge not in (*_LISTS, *_SKETCHES, *_STATES):
@@ -125,7 +125,7 @@ class WindowColumns:
         return as_arrow(finish(result.final, columns), kind)
 
     def _direct(self, result: WindowResult, windows: MergedRows) -> pa.Array:
-        """A result that is no formula over numbers."""
+        """A result that is not a formula over numbers."""
         name, kind = result.columns[0], self.schema.field(result.name).type
         column, merge = windows.column(name), self._part_of[name].merge
         match merge:
@@ -141,7 +141,7 @@ class WindowColumns:
 
 
 def _field_or_null(structs: pa.Array) -> pa.Array:
-    """The value of each struct; a null struct has none."""
+    """The value of each struct; null for a null struct."""
     return pc.if_else(structs.is_valid(), structs.field(1), None)
 
 

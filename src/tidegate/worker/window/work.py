@@ -10,24 +10,24 @@ from tidegate.window.estimate.strata import NOTHING_LEFT_OUT, LeftOut
 from tidegate.worker.runtime.layout import WindowLayout
 from tidegate.worker.runtime.state_order import StateOrder
 
-#: What became of the rows behind a partial, before they were added up: its TAG.
+#: TAG of a partial: what happened to its rows before partial aggregation.
 ON_TIME, LATE, REJECTED, DROPPED = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
 class WindowWork:
-    """What one batch asks of every instance of a window aggregate; travels to the workers."""
+    """The work order of one batch for every instance of a window aggregate; sent to the workers."""
 
     layout: WindowLayout
     state: StateOrder
     late_before_us: int = 0
     newest_us: int = 0
-    #: Partials are of single rows: nobody has added them up.
+    #: Partials are single rows: there was no partial aggregation.
     by_row: bool = False
-    #: Times of rows that no kept window needs, and starts of windows that are computed; None: no such thing.
+    #: Times of rows that no kept window needs, and starts of windows to compute; None: no window drop.
     gaps: GapTable | None = None
     kept: Intervals | None = None
-    #: Of an approximate window: how likely rows are kept, per stratum, by which seed; and what was left out.
+    #: Of an approximate window: sampling probability per stratum, its seed, and what was dropped.
     shares: tuple[float, ...] | None = None
     seed: int = 0
     left_out: LeftOut = NOTHING_LEFT_OUT
