@@ -219,7 +219,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A shed option in seconds: the saving at each breakpoint, from 0 upwards, and the loss of each output."""
+    """A shed option in seconds: the saving at each breakpoint, from 0 upwards, and each output's loss."""
 
     point: str
     saved: NDArray[np.float64]

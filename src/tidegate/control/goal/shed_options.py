@@ -3,12 +3,11 @@
 Ours: each paper has one mechanism with its own parameter. Here all have one form, so that `optimiser.py` can
 compare them:
 
-    join      probe ratio, falls from 1    cells of both windows, least productive first
-    (`join/selective/cells.py`) match     admit ratio, falls from 1    regions, least needed first
-    (`sift/construct/configuration.py`) window    sample ratio, falls from 1   rows of estimated windows
-    (`control/actuators/sampling.py`) windows   drop ratio, rises from 0     whole windows, up to 𝓑 / (𝓑 + 1)
-    of them (`window/drop/window_drop.py`) output    0 or 1                       the output is shut off as a
-    whole: the last resort
+    join      probe ratio, from 1 down    cells, least productive first (`join/selective/cells.py`)
+    match     admit ratio, from 1 down    regions, least needed first (`sift/construct/configuration.py`)
+    window    sample ratio, from 1 down   rows of estimated windows (`control/actuators/sampling.py`)
+    windows   drop ratio, from 0 up       whole windows, 𝓑 / (𝓑 + 1) at most (`window/drop/window_drop.py`)
+    output    0 or 1                      the output is shut off as a whole: the last resort
 
 An option is a list of breakpoints. Each has a level, the part of every operator's effort that is left
 (operators downstream have less work, too), and the share of every output's results that is lost. That share,
