@@ -73,9 +73,7 @@ class SelectiveSettings:
 
 @dataclass(frozen=True)
 class ContentDecision:
-    """The part of all work that rows choose by content, the share of rows that explore instead, and their
-    depth.
-    """
+    """The part of all work that rows choose by content; the share of exploring rows, and their depth."""
 
     fraction: float
     full_share: float

@@ -81,7 +81,7 @@ def learn(
 
 
 def decide(manifest: Manifest, now_us: int) -> dict[str, int]:
-    """By stream: the time from which on a batch planned now lets rows in; streams not listed admit all rows."""
+    """By stream: the time from which on a batch planned now admits rows; other streams admit all rows."""
     known = manifest.control.get(CONTROL, {})
     if known.get("keep_share", 1.0) >= 1:
         return {}
