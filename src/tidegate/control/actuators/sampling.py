@@ -124,7 +124,7 @@ def learn(
     after: Manifest,
     levels: Mapping[str, float],
 ) -> dict[str, Any]:
-    """What is known after a batch; goes into its manifest. `levels`: sample ratio of each window, default 1."""
+    """Values for the manifest of a batch. `levels`: sample ratio of each window, default 1."""
     known = before.control.get(CONTROL, {})
     rows, shares, gone = {}, {}, {}
     for name, planned in plan.shed.estimating.items():

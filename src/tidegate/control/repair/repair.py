@@ -136,7 +136,7 @@ def learn(
 
 
 def repair_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
-    """Time of repair: each join takes as long as its slowest instance, or as all of them on this many cores."""
+    """Time of repair: per join that of its slowest instance, or of all of them on this many cores."""
     total = 0.0
     for name in {report.operator for report in reports}:
         seconds = [report.repaired.cpu_seconds for report in reports if report.operator == name]
