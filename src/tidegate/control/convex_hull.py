@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
-    """Corners of the lower convex hull of points whose x do not fall, from the first point on."""
+    """Corners of the lower convex hull of points with non-decreasing x, starting at the first point."""
     corners = [0]
     for place in range(1, x.size):
         if x[place] <= x[corners[-1]]:

@@ -1,8 +1,8 @@
-"""Decides which stored pieces become one: few pieces to probe, few rewrites.
+"""Decides which stored pieces are merged: few pieces to probe, few rewrites.
 
-Every batch leaves a piece per instance, side and slot. Probing costs a little per piece, rewriting costs per
-row, so pieces are merged in tiers: eight of one level make one of the next (a row is rewritten at most
-log8(batches per slot) times), and what is left of a slot is merged once more when no row can join it.
+Every batch adds a piece per instance, side and slot. Probing has a cost per piece, rewriting a cost per row,
+so pieces are merged in tiers: eight of one level make one of the next (a row is rewritten at most
+log8(batches per slot) times), and the rest of a slot is merged once more when the slot is closed.
 
     slot 7   ▪▪▪▪▪▪▪▪ ▪▪▪        eight of level 0 become one of level 1 …
              ■        ▪▪▪        … and when the watermark passes the end of slot 7 …
@@ -34,9 +34,9 @@ def choose_merges(
 ) -> dict[str, tuple[tuple[str, ...], ...]]:
     """Per instance of one operator: the groups of piece names to merge in the next batch.
 
-    A slot that ends below the watermark gets no more rows. Per side, pieces that lie below `alive_from_us`
-    are about to be dropped whole and are not worth rewriting. Pieces that span several slots (a batch that
-    caught up on hours) are left alone: merged with others they would only live longer.
+    A slot that ends below the watermark gets no more rows. Pieces below `alive_from_us` of their side will
+    soon be dropped whole and are not rewritten. Pieces that span several slots (a batch that caught up on
+    hours) are not merged: that would only keep other rows longer.
     """
     groups: dict[tuple[int, int, int, bool, bool], list[Piece]] = defaultdict(list)
     for piece in pieces:

@@ -1,13 +1,11 @@
-"""Decides what a pass leaves behind: the manifest that follows, from its plan and its tasks' reports alone.
+"""Decides what a pass leaves behind: the next manifest, from its plan and its tasks' reports alone.
 
     manifest b-1 ─┐
-    plan b        ├─▶ manifest b: clocks moved by what was seen, pieces added, merged, expired, work owed
+    plan b        ├─▶ manifest b: clocks advanced; pieces added, merged, expired; debts
     reports of b ─┘
 
-Guarantee: a pure function, so an engine that runs without Spark and one that runs on it agree on every byte
-of the state, and a replay under the same plan leaves the same behind.
-
-What a batch does to the list of stored pieces: pure, so that a commit can be tested without files.
+Guarantee: a pure function, testable without files. An engine without Spark and one on Spark agree on every
+byte of the state, and a replay under the same plan gives the same manifest.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ def after_batch(
     reports = list(reports)
     alive: dict[str, Piece] = {piece.name: piece for piece in pieces}
     for report in reports:
-        # Several instances may tell of one piece, and all tell the same.
+        # Several instances may report one piece, with equal values.
         alive.update({name: alive[name].with_ranges(ranges) for name, ranges in report.state.recut.items()})
     for report in reports:
         owned = [placement.owned_by(report.instance) for placement in routing[report.operator].sides]
@@ -74,7 +72,7 @@ def newest_seen(reports: Sequence[TaskReport], operators: Mapping[str, OperatorT
 
 
 def out_of_reach(plan: Plan, operators: Mapping[str, OperatorTraits]) -> Callable[[Piece], bool]:
-    """Which pieces hold no row that a later batch can match."""
+    """Names of pieces without a row that a later batch can match."""
 
     def is_dead(piece: Piece) -> bool:
         name, side = piece.operator, piece.side
@@ -97,7 +95,7 @@ def manifest_after(
     """The state after a pass that saw these newest times (None: no row of that stream)."""
 
     is_dead = out_of_reach(plan, operators)
-    # 1. What is owed. 2. All pieces that can still match or that a debt needs. 3. As far as bytes allow.
+    # 1. Debts. 2. All pieces that can still match or that a debt needs. 3. Write-offs to fit the byte limit.
     ledger = without_given_up(
         debts_after(before, plan, reports, operators), before.pieces, plan.shed.skipping
     )

@@ -1,17 +1,17 @@
-"""Decides what a batch does, before it runs: from the last manifest alone, so that it can be written down.
+"""Decides what a batch does, before it runs, from the last manifest alone, so that the plan can be logged.
 
-Time flows through operators as it does through streams. What enters a join is as old as the slower of its
-two inputs. What leaves it is no older than that, except for rows that wait (lonely rows of an outer join,
-left rows of a semi join): those may be as old as the oldest row that is not settled yet.
+Watermarks pass through operators as through streams. Rows that enter a join are no older than the slower of
+its two inputs. Rows that leave it are no older than that, except for waiting rows (unmatched rows of an outer
+join, left rows of a semi join): these may be as old as the oldest row that is not settled yet.
 
     input watermark   W                         ───────────────●
     output watermark  pairs: W                  ───────────────●
                       waiting rows: W - window  ─────●
-                      windows of rows           ───●        the oldest stored row: it waits for others, not
-                                                            for time, and its window will have its time
+                      windows of rows           ───●        the oldest stored row: it waits for other rows,
+                                                            not for time, and gives its window its time
 
-Guarantee: everything returned is a pure function of the arguments; a plan that is read back from the log and
-one that is decided anew can only differ where the wall clock does.
+Guarantee: everything returned is a pure function of the arguments; a plan read back from the log and one that
+is decided anew can differ only by the wall clock.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def next_plan(
     now_us: int,
     decided: PlanDecisions | None = None,
 ) -> Plan:
-    """The plan of a batch: what was decided, and what follows from what the batches before it left behind."""
+    """The plan of a batch: the decisions, and what follows from the last manifest."""
     decided = decided or PlanDecisions()
     settle_us = _settle(manifest, operators)
     routing = manifest.routing if decided.routing is None else decided.routing
@@ -78,7 +78,7 @@ def next_plan(
 
 
 def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, OperatorTraits]) -> Plan | None:
-    """The plan of another pass without rows; None when no waiting row can be set free by it."""
+    """The plan of another pass without rows; None if it would release no waiting row."""
     settle_us = _settle(manifest, operators)
     frees = any(_frees(operators[name], manifest, at_us) for name, at_us in settle_us.items())
     return (
@@ -89,7 +89,7 @@ def settle_plan(plan: Plan, manifest: Manifest, operators: Mapping[str, Operator
 
 
 def repair_plan(plan: Plan, manifest: Manifest, repairs: Mapping[str, tuple[DebtRepair, ...]]) -> Plan:
-    """The plan of another pass without rows that pays what is owed."""
+    """The plan of another pass without rows that repairs all debts."""
     return replace(
         plan,
         settle_us=dict(manifest.settled_us),
@@ -104,7 +104,7 @@ def output_watermark(
     """No row that the operator emits in the next batch is older than this."""
     oldest = [input_watermark(operator, manifest, operators)]
     if operator.waits_for_rows:
-        # Some rows of a piece may be consumed already: then this is earlier than it need be, never later.
+        # Some rows of a piece may be consumed already: then this is earlier than necessary, never later.
         return min([*oldest, *(piece.first_us for piece in _stored(operator, manifest))])
     settled_us = manifest.settled_us[operator.name]
     oldest += [
@@ -133,7 +133,7 @@ def _settle(manifest: Manifest, operators: Mapping[str, OperatorTraits]) -> dict
 
 
 def _frees(operator: OperatorTraits, manifest: Manifest, settle_us: int) -> bool:
-    # Time can move and free nobody: inside a tumbling window, or where rows wait for ever.
+    # Time can advance without releasing a row: inside a tumbling window, or where rows never expire.
     settled_us, dead_before = manifest.settled_us[operator.name], operator.within.dead_before
     if operator.waits_for_rows:
         return any(

@@ -1,16 +1,15 @@
-"""Decides how far time has come: per source stream and per operator, from what batches have seen.
+"""Decides how far event time has come: per source stream and per operator.
 
         seen ────────────────●         newest event time of the stream
-        watermark ───●───────┘         seen - lateness: whatever comes below it from now on is late
+        watermark ───●───────┘         seen - lateness: rows that arrive below it from now on are late
 
-The watermark of a stream never goes back. A join believes the slower of its two inputs. A stream that has
-been silent for its idle timeout is moved up to the slowest of the streams that do speak, so that it no
-longer holds them back; should it speak again, rows below that mark are late like any other. Silence is
-counted from the start of the run at the earliest: a query that was stopped for an hour has not heard an
-hour of silence.
+The watermark of a stream never goes back. A join uses the slower of its two inputs. A stream that has been
+silent for its idle timeout is moved up to the slowest active stream, so that it no longer holds the others
+back; when it resumes, rows below that mark are late. Silence is counted from the start of the run at the
+earliest: the time in which a query was stopped does not count.
 
-Guarantee: clocks are a pure function of the previous clocks, the maxima a batch saw and the wall clock
-written in its plan, so a replayed batch moves time exactly as far.
+Guarantee: clocks are a pure function of the previous clocks, the newest times of a batch and the wall clock
+in its plan, so a replayed batch advances time equally.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tidegate.model.times import BEGINNING_US, END_US
 
 @dataclass(frozen=True)
 class ClockSettings:
-    """How one stream's time is read."""
+    """How the event time of one stream is tracked."""
 
     lateness_us: int
     idle_timeout_us: int | None
@@ -42,9 +41,9 @@ def advance(
     now_us: int,
     awake_us: int = BEGINNING_US,
 ) -> dict[str, StreamClock]:
-    """The clocks after a batch that saw these newest times (None: no row of that stream).
+    """The clocks after a batch with these newest times (None: no row of that stream).
 
-    `awake_us` is when the run that decided the batch began to listen.
+    `awake_us` is when the run that planned the batch began.
     """
     heard = {name: _heard(clock, seen_us.get(name), settings[name], now_us) for name, clock in clocks.items()}
     return _release_idle(heard, settings, now_us, awake_us)
@@ -80,5 +79,5 @@ def _is_idle(clock: StreamClock, settings: ClockSettings, now_us: int, awake_us:
 
 
 def saturated(time_us: int) -> int:
-    """The time, kept within what 64 bits can hold."""
+    """The time, clipped to 64 bits."""
     return max(BEGINNING_US, min(END_US, time_us))

@@ -1,13 +1,12 @@
 """Frozen dataclasses as JSON and back, by their annotations: one codec for files, reports and control state.
 
     value ──encode──▶ bytes ──decode──▶ equal value       what tasks send to the driver; files of their own
-    value ──encode_exactly──▶ bytes ──decode──▶ …         sealed files: refuses what JSON cannot say
+    value ──encode_exactly──▶ bytes ──decode──▶ …         sealed files: refuses what JSON cannot represent
     value ──to_plain──▶ dicts and lists ──from_plain──▶ … part of a larger JSON document
 
-Tuples are lists in JSON, int keys are text, an array is its type, its shape and its bytes in base 64. Reading
-checks every field against its annotation and raises ValueError, which names the field, for whatever does not
-fit. Annotations are therefore resolved when the program runs: what they name must be imported there, not for
-type checkers alone.
+Tuples become lists, int keys text, and an array its type, shape and base 64 bytes. Reading checks every field
+against its annotation and raises ValueError naming the field. Annotations are therefore resolved at run time:
+their names must be imported there, not for type checkers alone.
 """
 
 from __future__ import annotations
@@ -21,20 +20,22 @@ from typing import Any, TypeVar, get_args, get_origin
 import msgspec
 import numpy as np
 
-#: The version of all that is written into a checkpoint. Raise it with every change of a written value: files
-#: of another version are refused, never guessed at.
+#: The format version of checkpoints. Raise it with every change of a written value: files of another version
+#: are refused.
 FORMAT = 2
 
 T = TypeVar("T")
 
 
 def encode(value: object) -> bytes:
-    """JSON, as fast as possible. A float that is not finite becomes null, and no float field reads a null."""
+    """JSON, as fast as possible. A float that is not finite becomes null, which no float field accepts."""
     return _ENCODER.encode(value)
 
 
 def encode_exactly(value: object) -> bytes:
-    """JSON; ValueError or TypeError for NaN, infinities, sets, arrays: what might not come back equal."""
+    """JSON; ValueError or TypeError for NaN, infinities, sets and arrays, which might not decode to equal
+    values.
+    """
     return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_fields).encode()
 
 
@@ -66,7 +67,7 @@ class _Array:
 
 
 def _simpler(value: Any) -> Any:
-    """What stands for a value that JSON does not know."""
+    """A replacement for a value that JSON does not support."""
     if isinstance(value, np.ndarray):
         little = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
         text = base64.b64encode(little.tobytes()).decode()
@@ -88,7 +89,7 @@ def _fields(value: Any) -> Any:
 
 
 def _restored(kind: Any, plain: object) -> object:
-    """The array that `_simpler` took apart, if it is of the kind that the annotation names."""
+    """The array that `_simpler` converted, if it has the type that the annotation names."""
     if kind is object:
         return plain
     if get_origin(kind) is not np.ndarray:
@@ -101,5 +102,5 @@ def _restored(kind: Any, plain: object) -> object:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_simpler)
-#: By type, made when it is first asked for.
+#: By type, made at first use.
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}

@@ -1,4 +1,4 @@
-"""Debts: pairs that a join skipped, by batch and cell, and what a later batch repairs of them."""
+"""Debts: pairs that a join skipped, by batch and cell, and their repair in a later batch."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from tidegate.model.skip_plan import Skipping
 
 
 class DebtCell(NamedTuple):
-    """Pairs of one batch's rows with one basic window, by age, that were left out. A tuple: they are many."""
+    """Skipped pairs of one batch's rows with one basic window, by age. A tuple, because there are many."""
 
     #: Side of the stored rows, and age of their basic window seen from the rows of the batch.
     window: int
     age: int
-    #: An estimate where rows are found by key; with it, what the pairs are expected to give.
+    #: An estimate where rows are found by key; and the matches expected among these pairs.
     comparisons: int
     matches: float
-    #: Rows of the batch whose lot lies below this have been made up for.
+    #: Rows of the batch whose hash (in [0, 1)) lies below this have been repaired.
     repaired: float = 0.0
 
 
 @dataclass(frozen=True)
 class Debt:
-    """Work that a join left out in one batch: rows of the batch × what was stored by then;
-    join/selective/skipped_ranges.py.
+    """Pairs that a join skipped in one batch: its rows × the rows stored by then; see
+    `join/selective/skipped_ranges.py`.
     """
 
     operator: str
     batch: int
-    #: What the plan of that batch said, and the seed that it drew lots with.
+    #: From the plan of that batch, with the seed of its hash sampling.
     skipping: Skipping
     seed: int
-    #: Per side: first and last time of the stored rows that are needed to pay it.
+    #: Per side: first and last time of the stored rows needed for its repair.
     spans: tuple[tuple[int, int], tuple[int, int]]
-    #: What is still owed.
+    #: Cells that are not fully repaired.
     cells: tuple[DebtCell, ...]
 
     @property
@@ -47,7 +47,7 @@ class Debt:
 
 
 class RepairCell(NamedTuple):
-    """A cell of a debt, for the rows of its batch whose lots lie in [since, until)."""
+    """A cell of a debt, for the rows of its batch whose hash lies in [since, until)."""
 
     window: int
     age: int
@@ -57,7 +57,7 @@ class RepairCell(NamedTuple):
 
 @dataclass(frozen=True)
 class DebtRepair:
-    """What one batch makes up for of the debt of an earlier one."""
+    """What one batch repairs of the debt of an earlier one."""
 
     batch: int
     cells: tuple[RepairCell, ...]

@@ -1,4 +1,4 @@
-"""The flow as checks, planning and receipts see it: names and traits, no kinds of operators, no Spark.
+"""The flow as checks, planning and receipts see it: names and traits, without operator kinds or Spark.
 
 FlowGraph        what reads what, and what each operator may lose, repair or estimate
 OperatorTraits   what planning knows of an operator with state
@@ -25,15 +25,15 @@ PAIRS, ROWS, WINDOWS = "pairs", "rows", "windows"
 
 @dataclass(frozen=True)
 class FlowTraits:
-    """What the checks of a flow ask of an operator."""
+    """Properties of an operator that the flow checks use."""
 
     #: For messages: "A join takes the results of an approximate window".
     label: str
     #: Fewer input rows mean fewer, still correct, output rows.
     fewer_in_fewer_out: bool = False
-    #: Rows leave in the batch they came in, with the time they came with.
+    #: Rows leave in the batch in which they arrived, with their event time unchanged.
     passes_through: bool = False
-    #: Results are estimates: an operator that computed with them would have no valid interval.
+    #: Results are estimates: an operator that computes with them has no valid interval.
     estimates: bool = False
     #: Results that were skipped may come in a later batch.
     repairable: bool = False
@@ -53,7 +53,7 @@ class FlowGraph:
     outputs: Mapping[str, str]
 
     def may_lose(self, sheds: str) -> frozenset[str]:
-        """Operators that may leave out results: every output stays correct, with fewer rows."""
+        """Operators that may skip results: every output stays correct, with fewer rows."""
         allowed = self._against_the_flow(True, lambda traits, below: below and traits.fewer_in_fewer_out)
         return frozenset(
             name
@@ -66,9 +66,9 @@ class FlowGraph:
         return frozenset(n for n in self.may_lose(ROWS) if set(self.inputs[n]) <= set(self.streams))
 
     def may_repair(self) -> frozenset[str]:
-        """Operators whose skipped results may come later: nothing behind them depends on the age of a row.
+        """Operators whose skipped results may come later: nothing downstream depends on the age of a row.
 
-        A join or a window behind them would take such rows for late ones.
+        A downstream join or window would treat such rows as late.
         """
         straight = self._against_the_flow(True, lambda traits, below: below and traits.passes_through)
         return frozenset(
@@ -76,7 +76,7 @@ class FlowGraph:
         )
 
     def needs_time(self) -> frozenset[str]:
-        """Operators whose rows need their event time, because an operator behind them goes by it."""
+        """Operators whose rows need their event time, because a downstream operator uses it."""
         behind = self._against_the_flow(False, lambda traits, below: below or not traits.passes_through)
         return frozenset(name for name, below in behind.items() if any(below))
 
@@ -133,9 +133,9 @@ class OperatorTraits:
     inputs: tuple[str, str]
     #: How long stored rows are needed.
     within: Within | Tumbling | Unbounded | Lifetime | RowsLifetime
-    #: Per side: do its rows wait in the state before they are emitted on their own?
+    #: Per side: whether its rows wait in the state before they are emitted on their own.
     waiting: tuple[bool, bool]
-    #: Per side: does the watermark emit them? (Rows of a semi join wait for a match instead.)
+    #: Per side: whether the watermark emits them. (Rows of a semi join wait for a match instead.)
     unmatched: tuple[bool, bool]
 
     @property
@@ -158,7 +158,7 @@ class Reader:
     reason: str
     #: No stateless step stands between the source and the reader: it is offered every row.
     whole: bool
-    #: Are rows with a null key stored, too?
+    #: Whether rows with a null key are stored, too.
     keeps_keyless: bool = True
     #: One of two sides: rows are counted where they are stored.
     joins: bool = False
@@ -173,17 +173,17 @@ class Outlet:
     """One output of a query: where its rows come from, and whether each of them is written."""
 
     name: str
-    #: The operator, or the stream, that it lies behind.
+    #: The operator or stream whose rows it writes.
     source: str
     #: `late` or `rejected` where only such rows of a stream are written.
     takes: str = "rows"
-    #: Nothing behind the source changes the number of rows.
+    #: No step between source and output changes the number of rows.
     plain: bool = True
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """How rows go through a query: readers in the order of the flow, and what is written."""
+    """The path of rows through a query: readers in the order of the flow, and what is written."""
 
     streams: tuple[str, ...]
     readers: tuple[Reader, ...]

@@ -35,8 +35,8 @@ class Manifest:
     settled_us: Mapping[str, int]
     routing: Mapping[str, Routing]
     pieces: tuple[Piece, ...] = ()
-    #: What the controllers have learnt, as they wrote it down.
+    #: What the controllers have learnt, in their own format.
     control: Mapping[str, Any] = field(default_factory=dict)
-    #: Work that joins still owe, oldest first, and what was given up in this batch.
+    #: Debts of joins, oldest first, and what was written off in this batch.
     debts: tuple[Debt, ...] = ()
     written_off: tuple[Debt, ...] = ()

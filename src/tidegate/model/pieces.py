@@ -43,9 +43,9 @@ class Piece:
     partitions: tuple[int, ...]
     bounds: tuple[int, ...]
     data: ByteRange
-    #: Bit per row, set when the row has found a partner; one blob per instance that ever wrote one.
+    #: Matched bit per row; one blob per instance that ever wrote one.
     matched: Mapping[str, ByteRange] = field(default_factory=dict)
-    #: No rows to join, but the identities of rows that found a partner at an instance that does not store
+    #: No rows to join, but the identities of rows that found a match at an instance that does not store
     #: them; see worker/runtime/marks.py.
     marks: bool = False
 

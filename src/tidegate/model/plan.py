@@ -1,7 +1,6 @@
-"""The small values that pass between stages, state and engine.
+"""The plan of a batch: every decision about it, made and written before it runs.
 
-All are frozen, all become plain JSON and come back equal: what decides a batch (`Plan`) and what a batch
-left behind (`Manifest`) must be readable by a person and by a later version. Times are UTC microseconds
+All values here are frozen and encode to plain JSON that decodes to equal values. Times are UTC microseconds
 since the epoch, as Python ints; names that hold a time end in `_us`.
 """
 
@@ -78,7 +77,7 @@ class Plan:
     """Everything that may differ from batch to batch, decided and written before the batch runs."""
 
     batch: int
-    #: Wall clock at the moment of planning; the only clock that a batch may look at.
+    #: Wall clock at the moment of planning; the only clock that a batch may read.
     now_us: int
     #: Per stream: rows older than this are late.
     watermarks_us: Mapping[str, int]

@@ -1,8 +1,8 @@
-"""What passes between a match, its sifter and the controller: small values, plain JSON.
+"""What tasks report to the driver: `TaskReport` of joins and windows, `MatchReport` of matches, as JSON text.
 
-A match tries rows against queries (`worker/match/task.py`); its sifter stands in front of it and drops rows
-when there is no time for all (`sift/`, `driver/frames/sifter_frames.py`); `control/actuators/sifting.py`
-decides how many.
+A match tries rows against queries (`worker/match/task.py`); the sifter in front of it drops rows when there
+is no time for all (`sift/`, `driver/frames/sifter_frames.py`); `control/actuators/sifting.py` decides how
+many.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class KeyLoad:
     stored: tuple[int, int]
     #: New rows that were stored, left and right.
     arrived: tuple[int, int]
-    #: Stored rows that were looked at: pairs, where the key alone decides.
+    #: Stored rows that were probed: pairs, where the key alone decides.
     comparisons: int
 
 
@@ -89,7 +89,7 @@ class ProbeCounts:
 class Repaired:
     """Skipped pairs of earlier batches that an instance probed in this one.
 
-    No other count of its report has them, but `emitted`.
+    Of the other counts of its report, only `emitted` includes them.
     """
 
     comparisons: int = 0
@@ -178,7 +178,7 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class _Line:
-    """One of the two: reports of all operators come back in one column."""
+    """A report of either kind: reports of all operators come back in one column."""
 
     task: TaskReport | None = None
     match: MatchReport | None = None

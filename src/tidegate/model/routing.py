@@ -1,25 +1,25 @@
-"""Where rows lie and who looks at them, as small values: places, placements, routing, cuts.
+"""Where rows are stored and which instances probe them: places, placements, routing, cuts.
 
     key ──▶ place (its own, or its base partition's) ──▶ partition(s) ──▶ instance(s)
 
-A *partition* is a set of stored rows with a number; every stored row is in exactly one, and every partition
-belongs to one instance. Base partitions 0 … P-1 are ranges of key codes. Further numbers belong to keys that
-have a place of their own and to base partitions that are shared. A *place* says for a key which partitions
-take in its new rows (each row goes to one of them, by lot) and which ones its new rows must look at.
+A *partition* is a numbered set of stored rows; every stored row is in exactly one, and every partition
+belongs to one instance. Base partitions 0 … P-1 are ranges of key codes. Further numbers belong to keys with
+their own place and to shared base partitions. A *place* says which partitions store the new rows of a key
+(one per row, by hash sampling) and which ones its new rows probe.
 
-A key on several instances stands in a *grid*, which finds every pair once and copies few rows:
+A key on several instances has a *grid*, which finds every pair once and copies few rows:
 
-               column 0    column 1         a left row takes a row of the grid, a right row a column, by lot
-    row 0         ■           ■             each is stored by one instance there and looks at all of them
-    row 1         ■           ■             the one instance that both go to finds the pair
+               column 0    column 1         hashing gives a left row a row of the grid, a right row a column
+    row 0         ■           ■             one instance there stores it, and it probes on all of them
+    row 1         ■           ■             the one instance that gets both rows finds the pair
     row 2         ■           ■
 
-For that, the instances of a row see all left rows that are stored in it, those of a column all right rows:
-files are everybody's to read. One column: left rows go to one instance each, right ones to all, which suits a
-key that is hot on the left. One row: the other way round.
+For that, the instances of a grid row read all left rows stored in it, those of a column all right rows, from
+shared files. With one column, left rows go to one instance each and right ones to all, which suits a key that
+is hot on the left; with one row, the other way round.
 
-Moving a partition to another instance is a change of the table. Moving a single key takes a *cut*: rows that
-lie in one partition are given to others. Both happen between two batches, so nothing is in flight.
+Moving a partition to another instance changes the table. Moving a single key needs a *cut*: its rows in one
+partition are given to others. Both happen between two batches, when nothing is in flight.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ NOBODY = -1
 class Place:
     """Where the rows of a key (or of a base partition) lie."""
 
-    #: Partitions that take in new rows.
+    #: Partitions that store new rows.
     stores: tuple[int, ...]
-    #: Partitions that may hold rows: the same, and those that were left and still have older rows.
+    #: Partitions that may hold rows: the same, and former ones that still have older rows.
     #: Guarantee: each lies on an instance that also has one of `stores`.
     holds: tuple[int, ...]
-    #: Columns of the grid that `stores` stand in, row by row. 0: no grid, every row looks everywhere.
+    #: Columns of the grid of `stores`, row by row. 0: no grid, every row probes all partitions.
     columns: int = 0
 
 
@@ -68,10 +68,10 @@ class Placement:
         return tuple(sorted({self.table[p] for p in place.holds}))
 
     def groups(self, place: Place, side: int) -> tuple[tuple[int, ...], ...]:
-        """The instances of a place in groups: a new row of one side goes to all of one group.
+        """The instances of a place in groups: a new row of one side goes to all instances of one group.
 
-        What that side has stored within a group is seen by all of the group. Without a grid there is one
-        group, and each instance sees its own.
+        All instances of a group see what that side has stored in the group. Without a grid there is one
+        group, and each instance sees its own rows.
         """
         if not place.columns:
             return (self.on(place),)
@@ -80,19 +80,19 @@ class Placement:
         return tuple(map(tuple, zip(*rows, strict=True) if side else rows))
 
     def lent(self, place: Place, side: int, instance: int) -> frozenset[int]:
-        """Partitions of one side that an instance sees as one of a group, its own among them."""
+        """Partitions of one side that an instance sees as a member of a group, its own included."""
         if not place.columns:
             return frozenset()
         near = {one for group in self.groups(place, side) if instance in group for one in group}
         return frozenset(p for p in place.holds if self.table[p] in near)
 
     def lending(self, side: int) -> frozenset[int]:
-        """Partitions of one side that more than their owner see."""
+        """Partitions of one side that other instances than their owner see."""
         wide = [place for place in self.places if place.columns and len(self.groups(place, side)[0]) > 1]
         return frozenset(partition for place in wide for partition in place.holds)
 
     def in_one_column(self) -> Placement:
-        """The same, with a grid of one column for every place: no left row goes to two instances."""
+        """The same with a grid of one column for every place: no left row goes to two instances."""
         shared, keys = (
             {name: replace(place, columns=1) for name, place in places.items()}
             for places in (self.shared, self.keys)
@@ -106,16 +106,17 @@ class Placement:
 
     @property
     def scattered(self) -> bool:
-        """Do rows of any place lie on several instances?"""
+        """Whether rows of any place are stored on several instances."""
         return any(len(self.on(place)) > 1 for place in self.places)
 
 
 @dataclass(frozen=True)
 class Routing:
-    """Where the rows of both sides lie. Version 0 is the first of a query; every change makes a new one.
+    """Where the rows of both sides are stored. Version 0 is the first of a query; every change makes a new
+    one.
 
-    Co-located: both sides have one placement, so that a row is stored where it looks for partners.
-    Biclique: each side has its own, on instances of its own.
+    Co-located: both sides have one placement, so that a row is stored where it probes. Biclique: each side
+    has its own placement, on its own instances.
     """
 
     version: int
@@ -134,7 +135,7 @@ class Routing:
 
     @property
     def scattered(self) -> bool:
-        """May a row be needed by more than one instance?"""
+        """Whether a row may be needed by more than one instance."""
         return self.apart is not None or self.left.scattered
 
 
@@ -147,8 +148,8 @@ def together(version: int, instances: int, table: tuple[int, ...]) -> Routing:
 class Cut:
     """Rows of a key that change their partition in one batch.
 
-    In every stored run, the rows of the key in each of `sources` are cut, in the order they stand in: the
-    first kept / of of them stay, the others go to `targets` in equal parts.
+    In every stored run, the rows of the key in each of `sources` are cut in their order: the first kept / of
+    of them stay, the others go to `targets` in equal parts.
     """
 
     side: int

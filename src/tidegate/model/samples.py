@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Rows that passed whatever the sifter says: coordinates (rows, axes), and how many queries each hits.
+    """Rows that passed a sifter as samples: coordinates (rows, axes), and how many queries each hits.
 
-    A coordinate that is null is NaN here: such a row lies in no region.
+    A null coordinate is NaN here: such a row lies in no region.
     """
 
     coordinates: NDArray[np.float64]

@@ -1,8 +1,8 @@
 """`Checkpoint`: everything a query keeps, under one root.
 
     <root>/spark/                      Spark's own offsets and commits
-    <root>/receipts/                   what each batch lost: JSON lines, for everybody to read
-    <root>/tidegate/lock               who runs the query
+    <root>/receipts/                   what each batch lost: JSON lines, readable by any tool
+    <root>/tidegate/lock               the run that holds the checkpoint
                     manifests/         what each batch left behind
                     plans/             what was decided for each batch, before it ran
                     segments/<operator>/<batch>-<instance>-<attempt>.arrow
@@ -66,7 +66,7 @@ class Checkpoint:
     def recover(self) -> Manifest | None:
         """The state to go on from; None for a new query.
 
-        1. Make sure that nobody else runs. 2. Load the newest manifest, or fail: never an older one.
+        1. Make sure that no other run is active. 2. Load the newest manifest, or fail: never an older one.
         3. Delete what failed attempts left behind; safe only because no task of ours is running yet.
         """
         self._held().check()

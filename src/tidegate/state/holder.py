@@ -1,4 +1,4 @@
-"""Who holds a checkpoint, as written into its lock."""
+"""The run that holds a checkpoint, as written into its lock."""
 
 from __future__ import annotations
 

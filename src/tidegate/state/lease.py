@@ -1,6 +1,6 @@
 """`Lease`: the lock of a checkpoint where no kernel keeps one: an object that must be renewed.
 
-The object says who holds it and when that run last gave a sign of life. A thread renews it every 15 s;
+The object names its holder and the time of the last renewal. A thread renews it every 15 s;
 after 60 s without renewal the run counts as dead and another may take over.
 
     read: free or dead? ──▶ write ours ──▶ read back: still ours? ──▶ held ──▶ check() before each commit
@@ -80,7 +80,7 @@ class Lease:
                 raise in_use(self._store.url, holder)
         # 2. Ours.
         self._write()
-        # 3. Unless somebody did the same in between and came later.
+        # 3. Unless another run wrote it after us.
         self._refuse_if_lost()
 
     def _write(self) -> None:

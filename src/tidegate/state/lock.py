@@ -1,12 +1,10 @@
-"""One run at a time per checkpoint: `hold` takes the lock or says who has it.
+"""One run at a time per checkpoint: `hold` takes the lock, or raises an error that names its holder.
 
 - Local stores: `flock` on the file `lock`. The kernel releases it when the process ends, however it ends, so
   a lock never outlives its run. Two holds conflict within one process too, because each opens the file anew.
-- All other stores have no such kernel: see `lease`.
+- All other stores: a lease (`lease.py`).
 
 The lock file stays behind after a release; removing it would let two runs lock two files of one name.
-
-Who holds a checkpoint: the few words in its lock file, and the error that repeats them.
 """
 
 from __future__ import annotations
@@ -67,7 +65,7 @@ class FileLock:
         os.write(self._file, me.to_bytes())
 
     def check(self) -> None:
-        """Nothing to check: nobody can take a lock that the kernel keeps for us."""
+        """Nothing to check: no other run can take a lock that the kernel keeps for this one."""
 
     def release(self) -> None:
         if self._file is not None:

@@ -4,19 +4,15 @@
     manifests/0000000032.json  delta on 31   know the manifest before
     manifests/0000000033.json  delta on 32
 
-A delta costs as much as the batch changed, not as much as the state holds. It names the manifest it builds
-on and the snapshot its chain starts from.
+The size of a delta is that of the batch's changes, not of the state. It names the manifest it builds on and
+the snapshot its chain starts from. Only pieces and debts are stored as differences: there are many, and few
+change in a batch. All other fields are small and written whole. For any two lists of pieces a and b:
+`applied(a, difference(a, b)) == b`; and the same for debts, which keep their order.
 
-Guarantee: `commit` returns when the manifest stands complete under its name; before that instant it does not
-exist for any reader. So a crash leaves manifest b-1 (the batch runs again) or b (it is done). A file
-of the chain that is damaged or missing is a `StateError` with file and batch. The log never falls back to
-an older manifest by itself: Spark may have moved on, and results would be lost in silence.
-
-What changed from one manifest to the next, as plain values, and the way back.
-
-Only pieces and debts are compared: they are many, and few of them change in a batch. Everything else in a
-manifest is small and goes into each delta whole. Law, for any two lists of pieces a and b:
-`applied(a, difference(a, b)) == b`; and the same for debts, which stay in the order they came in.
+Guarantee: `commit` returns when the manifest is complete under its name; before that no reader sees it. So a
+crash leaves manifest b-1 (the batch runs again) or b (it is done). A damaged or missing file of the chain is
+a `StateError` with file and batch. The log never falls back to an older manifest: Spark may have moved on,
+and results would be lost silently.
 """
 
 from __future__ import annotations

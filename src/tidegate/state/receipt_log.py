@@ -4,8 +4,8 @@
                           0000000100.json     batches 100 to …, written anew with every batch
 
 So many lines share a file that thousands of batches stay few files, and a file is replaced as a whole: a
-batch has exactly one line at any moment, also after replays and crashes, and whoever reads the folder (with
-Spark: `spark.read.json("<checkpoint>/receipts")`) sees whole lines only. A line is written before the
+batch has exactly one line at any moment, also after replays and crashes, and readers of the folder (with
+Spark: `spark.read.json("<checkpoint>/receipts")`) see whole lines only. A line is written before the
 manifest of its batch; until that stands, the batch may run again, and replaces its line by an equal one.
 """
 

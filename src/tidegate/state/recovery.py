@@ -1,27 +1,26 @@
-"""Deletes what no manifest needs: files of failed attempts, of expired slots and of merged pieces.
+"""Recovery: deletes files that no manifest needs, and refuses a checkpoint that does not fit the run.
 
-A file is referenced when the manifest names it, as rows or as matched bits of a piece; all others under
-`segments/` are rubbish, because tasks write first and are believed only by a manifest.
+A file is referenced when the manifest names it, as rows or as matched bits of a piece. All others under
+`segments/` are garbage of failed attempts, expired slots or merged pieces, because tasks write files first
+and a manifest makes them valid.
 
-    commit b ──▶ drop_unreferenced(b-1, b)      after each batch: no listing, only what b let go of
-    start    ──▶ sweep(manifest)                once per run: also what failed attempts left behind
+    commit b ──▶ drop_unreferenced(b-1, b)      after each batch: no listing, only what b released
+    start    ──▶ sweep(manifest)                once per run: also files of failed attempts
 
-Both are safe only in that order: never before the manifest stands, and `sweep` only while this run
-holds the lock and none of its tasks is running, since a running task's file is not referenced yet.
+Both are safe only after the manifest is written, and `sweep` only while this run holds the lock and none of
+its tasks is running, since the file of a running task is not referenced yet.
 
-Refuses to go on from a checkpoint that another flow has written, and says exactly what differs.
+`check_flow` refuses a checkpoint of another flow and lists the differences: with another key, window or
+schema the same bytes would join to something else. So every manifest contains the description of the flow.
 
-Stored rows carry no meaning of their own: with another key, window or schema the same bytes would join
-to something else. So the description of the flow is part of every manifest and compared at each start.
-
-Refuses a batch that does not follow the state: Spark keeps a log of its own, and the two must meet.
+`is_done` refuses a batch that does not follow the state, because Spark keeps its own log:
 
     our manifests   … b-1  b
     Spark's log     … b-1  b  b+1       the next batch: runs
-                    … b-1  b            died before Spark's commit: b is asked for again, and skipped
+                    … b-1  b            died before Spark's commit: b is requested again, and skipped
 
-Anything else means that files of one of the two are gone. Going on would join against the wrong state, or
-skip rows that were never seen, and nobody would notice.
+Anything else means that files of one of the two are gone. Continuing would silently join against the wrong
+state or skip rows.
 """
 
 from __future__ import annotations

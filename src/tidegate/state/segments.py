@@ -7,7 +7,7 @@ a batch. A batch of rows is one uncompressed Arrow IPC *file* image, so it can b
 reading costs a checksum and no copy. The 64 bytes keep every column aligned for numpy and for vector
 instructions.
 
-A blob is verified against its length and checksum whenever it is opened, before anybody sees a row.
+A blob is verified against its length and checksum whenever it is opened, before any row is read.
 Then the opened blob is kept by `SegmentCache`, up to a byte limit, for the batches that follow.
 A damaged blob is a `StateError` with file and offset, never a wrong result.
 """

@@ -11,9 +11,9 @@ Guarantee: a function of the telemetry so far; `snapshot` → `restore` gives th
 nothing is skipped, whatever was learnt.
 
 Where we differ: with direction on, the paper replaces r by r₁ and r₂ also where it normalises the sample. A
-window with a fraction of 0 would then never be looked at again; we keep sampling both with r · sampling. The
-paper does not charge the sample to the budget (the join costs up to `sampling` more than r says, and rate
-adaptation takes it back later); neither do we here. The `selective` policy does.
+window with a fraction of 0 would then never be probed again; we keep sampling both with r · sampling. Like
+the paper, we do not charge the sample to the budget (the join costs up to `sampling` more than r, until rate
+adaptation corrects it). The `selective` policy does.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AdaptiveSettings:
 
 
 class AdaptiveShedding:
-    """Algorithms 1 to 4, as far as they are switched on."""
+    """Algorithms 1 to 4, as far as they are enabled."""
 
     def __init__(self, windows: Shape, rate: RateRule, settings: AdaptiveSettings | None = None) -> None:
         self.windows, self.rate = windows, rate
@@ -91,7 +91,7 @@ class AdaptiveShedding:
         rate: RateRule,
         settings: AdaptiveSettings | None = None,
     ) -> AdaptiveShedding:
-        """`rate` is restored by the caller, who knows which rule it is."""
+        """The caller restores `rate`, whose class depends on the rule."""
         restored = cls(windows, rate, settings)
         left, right = (TimeCorrelation.restore(learnt) for learnt in raw["learnt"])
         restored._learnt = left, right

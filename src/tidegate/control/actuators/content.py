@@ -1,13 +1,12 @@
-"""When rows choose by content what they look at, and what that finds at every rate.
+"""When rows choose by content what they probe, and what that finds at every rate.
 
-Beyond the selective join paper; `join/selective/content_choice.py` has the choice itself. A plan lets rows
-choose where basic windows hold enough rows: an estimate per (row, basic window, instance) must be a small
-part of what there is to spend. Otherwise the plan says which parts of basic windows to look at, as
-`selective.py` learnt.
+Beyond the selective join paper; `join/selective/content_choice.py` makes the choice. It is used where basic
+windows hold enough rows that one estimate per (row, basic window, instance) is a small part of the budget.
+Otherwise the plan says which parts of basic windows to probe, as `selective.py` learnt.
 
-How much is found at rate r is learnt as a power of it: found = r ^ bend, from the estimated recall of batches
-(rows that explore do not choose, so what they find is a fair sample). The smaller the bend, the more of the
-output the first comparisons find; 1 would be as good as drawing lots.
+The share found at rate r is modelled as r ^ bend. The bend is learnt from the estimated recall of batches:
+rows that explore do not choose, so what they find is a fair sample. The smaller the bend, the more the first
+comparisons find; 1 is as good as a random choice.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.model.skip_plan import Skipping
 
-#: Estimates may take so much of what there is to spend. What they find is worth a third more, or better.
+#: Largest part of the budget for estimates, which raise the matches found by a third or more.
 _PRICE_MOST = 0.15
-#: Before anything was seen: what sets with few popular items gave.
+#: First value of the bend: measured with sets that have few popular items.
 BEND_FIRST = 0.3
-#: Weight of the last batch in the bend, and what is believed of it.
+#: Weight of the last batch in the bend, and the range of valid values.
 _NEWS, _BENDS = 0.3, (0.05, 1.0)
-#: Rates so near to 1 tell more of chance than of the bend.
+#: At rates above this, chance outweighs the effect of the bend.
 _RATE_MOST = 0.9
 
 
 def chosen_by_content(skipping: Skipping, decision: ContentDecision, work: Work, instances: int) -> Skipping:
-    """The plan with rows that choose, where that pays; `work`: rows in reach of a row, by window and age."""
+    """The plan with choice by content where that pays; `work`: candidates of a row, by window and age."""
     if skipping.fraction >= 1 or price_share(skipping.fraction, work, instances) > _PRICE_MOST:
         return skipping
     left, right = ((0.0,) * len(shares) for shares in skipping.shares)
@@ -55,20 +54,20 @@ def chosen_by_content(skipping: Skipping, decision: ContentDecision, work: Work,
 
 
 def price_share(fraction: float, work: Work, instances: int) -> float:
-    """The part of a row's budget that goes into estimates."""
+    """The part of a row's budget spent on estimates."""
     cells = sum(float(np.count_nonzero(window)) for window in work) * instances
     comparisons = sum(float(window.sum()) for window in work)
-    # Both windows: a row of each side looks at one of them.
+    # Both windows: a row of each side probes one of them.
     return price(cells, 2) / (fraction * comparisons) if comparisons else np.inf
 
 
 def chooses_by_content(plan: Plan, name: str) -> bool:
-    """Did the rows of a join choose in this batch?"""
+    """Whether the rows of a join chose by content in this batch."""
     return name in plan.shed.skipping and plan.shed.skipping[name].content is not None
 
 
 def bend_after(before: Manifest, plan: Plan, reports: Sequence[TaskReport], name: str) -> float:
-    """How found results fall with the rate, after a batch."""
+    """The bend after a batch."""
     bend = known_bend(before, name)
     mine = [report.probes for report in reports if report.operator == name and report.probes]
     if not chooses_by_content(plan, name) or not mine or plan.shed.skipping[name].fraction > _RATE_MOST:

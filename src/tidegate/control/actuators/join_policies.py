@@ -1,4 +1,4 @@
-"""The policies of a running join: the one that a `Shed` asks for, new or from what it wrote down."""
+"""The policies of a running join: the one that a `Shed` names, new or restored from the manifest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 
 class JoinShape:
-    """The windows of a real join as policies see them (`shedding.Shape`)."""
+    """The windows of a real join as policies see them (`policy.Shape`)."""
 
     def __init__(self, operator: OperatorTraits) -> None:
         within = operator.within
@@ -45,7 +45,7 @@ def rate_rule(shed: Shed, known: Mapping[str, Any] | None) -> RateRule:
 
 
 def policy_of(shed: Shed, shape: JoinShape, fraction: float, known: Mapping[str, Any] | None) -> Policy:
-    """One rate for many policies: the controller decides it, they take it as given."""
+    """A policy with a given rate: the level controller decides it for all joins."""
     rate = FixedRate(fraction)
     if shed.join == "random":
         return RandomDrop(shape, rate)
@@ -61,6 +61,6 @@ def policy_of(shed: Shed, shape: JoinShape, fraction: float, known: Mapping[str,
 
 
 def kind_of(shed: Shed) -> list[Any]:
-    """What a policy that was written down must have been, to go on from there."""
+    """The kind that a stored policy must have to be restored."""
     join = "selective" if shed.join == "auto" else shed.join
     return [join, shed.rate, shed.time_correlation, shed.direction]

@@ -1,15 +1,16 @@
-"""Decides what a query leaves out when its batches take longer than its goal allows; learns from each batch.
+"""Decides which pairs the joins of a query skip when batches exceed their time budget; learns from each
+batch.
 
     reports of b ─┐
     time of b     ├─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1
     manifest b ───┘
 
-One rate r for the whole query: time is spent on all joins together. Each join that may skip work has a policy
-(`shedding.py`, `adaptive.py`, `selective.py`) that turns r into parts of basic windows. Both steps are pure
-functions: what was learnt lies in the manifest as plain values, and what was decided in the plan, so a
-replayed batch skips exactly the same work, and a restart goes on where the last run was.
+Each join that may skip work has a policy (`policy.py`, `adaptive.py`, `selective.py`) that turns its probe
+ratio into parts of basic windows. The cost of a basic window is measured: the manifest says how many rows
+each one holds.
 
-What a basic window costs is known, not assumed: the manifest says how many rows each of them holds.
+Guarantee: both steps are pure. What was learnt is in the manifest as plain values and what was decided in the
+plan, so a replayed batch skips the same work and a restart continues from the last state.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ if TYPE_CHECKING:
 
 #: Per join and part of a window (`cell_number`): what the pairs found there are worth.
 Worth = Mapping[str, Mapping[int, float]]
-#: What exploring rows looked at and found, per window, and what all others did.
+#: Comparisons and matches of exploring rows, per window, and those of all others.
 Probed = tuple[tuple[AgeCounts, AgeCounts], tuple[AgeCounts, AgeCounts]]
 
 
 @dataclass(frozen=True)
 class OverloadSettings:
-    """What may be left out, and when it must be."""
+    """What may be skipped, and the time budget."""
 
     shed: Shed
     #: Names of the joins that may skip work.
@@ -62,7 +63,7 @@ class OverloadSettings:
     parallelism: int = 1
     #: Bytes that may be stored; None: any number.
     state_bytes: int | None = None
-    #: Joins whose rows may choose by content what they look at.
+    #: Joins whose rows may choose by content what they probe.
     by_content: tuple[str, ...] = ()
 
 
@@ -71,14 +72,14 @@ class BatchTime:
     """How long a batch took, from its trigger to its commit."""
 
     busy_seconds: float
-    #: Workers have just been started: they load and compile more than they join.
+    #: Workers have just started, so loading and compiling dominate the time.
     cold: bool = False
 
 
 def decide(
     settings: OverloadSettings, manifest: Manifest, operators: Mapping[str, OperatorTraits]
 ) -> dict[str, Skipping]:
-    """What each join leaves out in the batch after this manifest."""
+    """What each join skips in the batch after this manifest."""
     rule = rate_rule(settings.shed, known_of(settings, manifest, "rate"))
     levels = known_of(settings, manifest, "levels") or {}
     forgotten = _forgotten(settings, manifest, operators)
@@ -93,7 +94,7 @@ def decide(
 def _forgotten(
     settings: OverloadSettings, manifest: Manifest, operators: Mapping[str, OperatorTraits]
 ) -> Mapping[str, tuple[int, int]]:
-    """Stored rows that are given up because there are more than there may be."""
+    """Stored rows that are dropped because the state exceeds its limit."""
     if settings.state_bytes is None:
         return {}
     productivity = {}
@@ -101,7 +102,7 @@ def _forgotten(
         values = values_by_age((known_of(settings, manifest, "policies") or {}).get(name))
         if values is not None:
             productivity[name] = _productivity(JoinShape(operators[name]), name, values, manifest.pieces)
-    # The next batch will bring about as much as the last.
+    # The next batch is expected to add about as many bytes as the last.
     brought = sum(piece_bytes(piece) for piece in manifest.pieces if piece.first_batch == manifest.batch)
     room = max(0, settings.state_bytes - brought)
     return forget(manifest.pieces, settings.joins, room, productivity).forget_us
@@ -119,7 +120,7 @@ def _productivity(
 
 
 def values_by_age(policy: Mapping[str, Any] | None) -> list[NDArray[np.float64]] | None:
-    """Per window and age: matches per comparison, as the selective policy learnt them; None before it did."""
+    """Per window and age: matches per comparison as the selective policy learnt them; None before that."""
     if policy is None or "evidence" not in policy:
         return None
     values = []
@@ -206,7 +207,7 @@ def _skipping(
     decision = policy.decision
     work = manifest.control.get("work", {}).get(operator.name)
     left, right = (np.array(one) for one in work) if work else shape.work
-    # With r = 1 nothing is left out: the fractions of the two windows may miss it by a rounding.
+    # With r = 1 nothing is skipped: the fractions of the two windows may differ from 1 by rounding.
     first, second = (
         shares_by_age(probing.order, probing.fraction if fraction < 1 else 1.0, one)
         for probing, one in zip(decision.windows, (left, right), strict=True)
@@ -236,7 +237,7 @@ def _later(one: tuple[int, int], other: tuple[int, int] | None) -> tuple[int, in
 
 
 def _forget(reach: float, shape: JoinShape, name: str, manifest: Manifest) -> tuple[int, int]:
-    """Stored rows below these times are given up; what was given up does not come back."""
+    """Drop stored rows below these times; the times never go back."""
     before = manifest.control.get("forget_us", {}).get(name, (BEGINNING_US, BEGINNING_US))
     if reach >= 1:
         return before[0], before[1]
@@ -248,7 +249,7 @@ def _forget(reach: float, shape: JoinShape, name: str, manifest: Manifest) -> tu
 
 
 def known_of(settings: OverloadSettings, manifest: Manifest, what: str) -> Mapping[str, Any] | None:
-    """What was written down; None before the first batch, and where another policy wrote it."""
+    """The stored state of a policy; None before the first batch, and if another policy wrote it."""
     if manifest.control.get("kind") != kind_of(settings.shed):
         return None
     known: Mapping[str, Any] | None = manifest.control.get(what)
@@ -256,9 +257,9 @@ def known_of(settings: OverloadSettings, manifest: Manifest, what: str) -> Mappi
 
 
 def kept_part(shed: Shed, plan: Plan, name: str) -> float:
-    """The part of the windows that is still stored, where rows were dropped or windows made shorter.
+    """The part of the windows that is still stored, where rows were dropped or windows shortened.
 
-    r is a part of the work that there would be had nothing ever been left out.
+    The probe ratio is relative to the work that there would be without any shedding.
     """
     skipping = plan.shed.skipping.get(name)
     if skipping is None:
@@ -291,7 +292,7 @@ def _valued(probed: Probed, worth: Mapping[int, float] | None) -> Probed:
 
 
 def _probed_counts(reports: Sequence[TaskReport], name: str, shape: JoinShape) -> Probed:
-    """What was looked at and found, per window."""
+    """Comparisons and matches, per window."""
     mine = [report.probes for report in reports if report.operator == name and report.probes]
 
     def counts(window: int, seen: str, found: str) -> AgeCounts:
@@ -306,7 +307,7 @@ def _probed_counts(reports: Sequence[TaskReport], name: str, shape: JoinShape) -
 
 
 def _teaching(plan: Plan, name: str, probed: Probed) -> Probed:
-    """What says something about basic windows: not what rows found because they knew where to look."""
+    """Counts from which the value of basic windows can be learnt: without rows that chose by content."""
     if not chooses_by_content(plan, name):
         return probed
     left, right = (AgeCounts(np.zeros_like(c.matches), np.zeros_like(c.comparisons)) for c in probed[1])
@@ -314,10 +315,10 @@ def _teaching(plan: Plan, name: str, probed: Probed) -> Probed:
 
 
 def comparisons_of(report: TaskReport) -> int:
-    """The comparisons that an instance worked for: those made, or what rows that choose are charged for."""
+    """The comparisons of an instance: those made, or those charged to rows that choose by content."""
     return report.work.charged or sum(map(probed_pairs, report.probes))
 
 
 def probed_pairs(probes: ProbeCounts) -> int:
-    """Pairs that rows looked at, exploring or not."""
+    """Pairs that rows probed, exploring or not."""
     return sum(probes.chosen) + sum(probes.explored)

@@ -1,17 +1,17 @@
-"""Rate adaptation: how large a part r of the windows can be processed, from what was offered and fetched.
+"""Rate adaptation: the part r of the windows that can be processed, from the rows offered and fetched.
 
 Paper: selective join, section 4.1, algorithm 1.
 
-Every period: β = rows fetched / rows offered, of both streams together. Fewer fetched than offered:
-r ← β · r, because comparing is taken to be the dominating cost. Otherwise r ← min(1, boost · r), on the
-chance that more is possible; if it is not, the next period takes it back.
+Every period: β = rows fetched / rows offered, of both streams together. If fewer are fetched than offered, r
+← β · r, because comparing is assumed to be the dominating cost. Otherwise r ← min(1, boost · r), as a trial;
+if that is too much, the next period reverses it.
 
 Guarantee: 0 < r <= 1; r is a function of r before and of the last load; `snapshot` → `restore` gives the same
-answers. On steady overload r keeps rising above what fits and falling back (that is the rule, not a fault of
-ours); the goal of a query (`control/goal/level_controller.py`) comes to rest.
+answers. On steady overload r oscillates around what fits, as the paper's rule does; the level controller
+(`control/goal/level_controller.py`) comes to rest.
 
-Where we differ: the paper's r can reach 0 when nothing at all was fetched, and no boost leads back from
-there. Ours stops at `fraction_min`. With batches, `batch_load` says what "offered" and "fetched" are.
+Where we differ: the paper's r can reach 0 when nothing was fetched, and no boost leads back from there. Ours
+stops at `fraction_min`. With batches, `batch_load` defines "offered" and "fetched".
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any, Protocol
 from tidegate.errors import FlowError
 from tidegate.model.json_values import Snapshot
 
-#: Below a thousandth of the windows a join finds next to nothing; more importantly, 0 would be for ever.
+#: Below a thousandth of the windows a join finds next to nothing, and from 0 r could never rise again.
 FRACTION_MIN = 0.001
 
 
 @dataclass(frozen=True)
 class RateLoad:
-    """Rows that one period (or batch) was offered, and those that it fetched, both streams together."""
+    """Rows offered to and fetched by one period (or batch), both streams together."""
 
     offered: float
     fetched: float
@@ -48,7 +48,7 @@ class RateRule(Protocol):
 
 @dataclass(frozen=True)
 class RateSettings:
-    """A larger boost recovers faster after a rush and overshoots more."""
+    """A larger boost recovers faster after a burst and overshoots more."""
 
     boost: float = 1.2
     fraction_min: float = FRACTION_MIN
@@ -123,7 +123,7 @@ def batch_load(rows: int, busy_seconds: float, trigger_seconds: float) -> RateLo
 
 
 def expected_rows(rows: int, began_us: int | None, now_us: int, interval_seconds: float) -> float:
-    """Rows of the next batch, if they go on coming as they came for this one.
+    """Rows of the next batch if the arrival rate stays the same.
 
     `began_us`: when the batch before this one was planned, None for the first; `now_us`: when this one was;
     `interval_seconds`: how long after this one the next begins.

@@ -1,9 +1,9 @@
-"""Decides where rows of a window aggregate are added up: by Spark before the shuffle, or by tasks behind it.
+"""Decides where rows of a window are aggregated: by Spark before the shuffle, or by tasks after it.
 
-Adding up first costs a shuffle of partials by key before ours by instance. It pays where many rows make one
-partial, and is a waste where every row has a group of its own. The last batch says which: rows that came in,
-over partials that were stored. Between the two bounds everything stays as it is, so nothing flaps. Where
-partials are as large as the rows that they are made of (lists), rows always go as they are.
+Partial aggregation adds a shuffle of partials by key before ours by instance. It pays if many rows make one
+partial, and not if every row has its own group. The last batch gives the ratio: rows in over partials stored.
+Between the two bounds nothing changes, which prevents oscillation. If partials are as large as their rows
+(lists), rows are never pre-aggregated.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 
-#: Where the manifest keeps rows per partial of each window, and which of them went by row.
+#: Key in the manifest's control state: rows per partial of each window, and which windows went by row.
 CONTROL = "adding_up"
-#: Below the first, rows go as they are; above the second, they are added up before.
+#: Below the first, rows are shuffled as they are; above the second, partial aggregation is used.
 FEW, MANY = 2.5, 4.0
 
 

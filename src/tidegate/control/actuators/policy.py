@@ -1,17 +1,17 @@
-"""What a join skips when there is more work than time: the decision, what it is made from, and the baselines.
+"""Join shedding policies: the decision, its inputs, and the baselines.
 
 Paper: selective join, related work and experiments (baselines), partial processing.
 
-Every policy answers with the same kind of `Decision`, so all run through the same code; they differ in what
-they put into it:
+Every policy returns a `Decision`, so all run through the same code:
 
     random drop         rows are dropped before the join, the rest is joined fully        keep_share < 1
-    window reduction    stored rows are thrown away before their window ends              reach < 1
-    partial processing  every row is stored, probed with the newest part of the window    fraction < 1
-    selective           … with the most productive parts (`adaptive.py`, `cells.py`)      fraction, order
+    window reduction    stored rows are dropped before their window ends                  reach < 1
+    partial processing  every row is stored; it probes the newest part of the window      fraction < 1
+    selective           … it probes the most productive parts (`adaptive.py`,             fraction, order
+                        `selective.py`)
 
 Guarantee: policies are state machines, telemetry in, decision out; a decision is plain data that a plan can
-hold. None of them looks at a clock or draws a random number.
+hold. None reads a clock or draws a random number.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: Per window (left, right): what comparing with each basic window costs, in any unit.
+#: Per window (left, right): the cost of probing each basic window, in any unit.
 Work = tuple["NDArray[np.float64]", "NDArray[np.float64]"]
 
 
 class Shape(Protocol):
-    """What policies need to know of the windows of a join, simulated or real."""
+    """What policies know of the windows of a join, simulated or real."""
 
     @property
     def lengths_us(self) -> tuple[int, int]: ...
@@ -47,13 +47,13 @@ class Shape(Protocol):
 
     @property
     def work(self) -> Work:
-        """Per window and age: what comparing with the whole basic window costs, before anything is known."""
+        """Per window and age: cost of probing the whole basic window, before anything is measured."""
         ...
 
 
 @dataclass(frozen=True)
 class ProbeOrder:
-    """How new rows of the other stream are compared with a window: so much of it, ages in this order."""
+    """How much of a window new rows of the other stream probe, and its ages in order."""
 
     fraction: float
     order: tuple[int, ...]
@@ -71,7 +71,7 @@ class Decision:
     full_depth: float = 1.0
     #: Rows that enter the join at all.
     keep_share: float = 1.0
-    #: Part of the windows, by age, that is kept; what is older is thrown away.
+    #: Part of the windows, by age, that is kept; older rows are dropped.
     reach: float = 1.0
 
 
@@ -95,7 +95,7 @@ class Telemetry:
     #: Per window: by rows that were processed fully, and by all others.
     full: tuple[AgeCounts, AgeCounts]
     chosen: tuple[AgeCounts, AgeCounts]
-    #: What each basic window will cost next, where that is known; None: as much as it is long.
+    #: Expected cost of each basic window, if known; None: proportional to its length.
     work: Work | None = None
 
 
@@ -111,13 +111,13 @@ class Policy(Protocol):
 
 
 def newest_first(windows: Shape, fractions: tuple[float, float]) -> tuple[ProbeOrder, ProbeOrder]:
-    """Without knowing better: the newest part of each window."""
+    """The default order: the newest part of each window."""
     left, right = (ProbeOrder(f, tuple(range(n))) for f, n in zip(fractions, windows.ages, strict=True))
     return left, right
 
 
 class _ByRate(ABC):
-    """A policy that has nothing to learn but the rate."""
+    """A policy that learns only the rate."""
 
     def __init__(self, windows: Shape, rate: RateRule) -> None:
         self.windows, self.rate = windows, rate
@@ -135,10 +135,10 @@ class _ByRate(ABC):
 
 
 class RandomDrop(_ByRate):
-    """Drop rows before the join: r of the pairs are left when √r of the rows of both streams are.
+    """Drop rows before the join: with √r of the rows of both streams, r of the pairs are left.
 
-    With a fixed rate of 1 nothing is dropped but what overflows the input buffers, which is how the paper
-    runs its baseline.
+    With a fixed rate of 1 only rows that overflow the input buffers are dropped; the paper runs its baseline
+    so.
     """
 
     @property
@@ -147,7 +147,7 @@ class RandomDrop(_ByRate):
 
 
 class WindowReduction(_ByRate):
-    """Shorten both windows to r of their length. What was thrown away does not come back when r rises."""
+    """Shorten both windows to r of their length. Dropped rows do not come back when r rises."""
 
     @property
     def decision(self) -> Decision:

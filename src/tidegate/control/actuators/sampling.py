@@ -1,22 +1,20 @@
-"""Decides of which groups how many rows are kept, where windows are estimated from a part f of their rows.
+"""Decides how many rows of which groups are kept where windows are estimated from a sample.
 
-f is the level of the goal (`goal_keeping.py`), or a share that the user fixed. After every batch it is known
-how many rows were kept of each stratum of groups (`window/estimate/strata.py`), and from these follows
-
-    π    per stratum, how likely a row is kept, so that f of all rows are: `keep_shares`
-
-and it is written down which times rows were left out of, because kept rows do not tell.
+The sample ratio f is the level of the goal (`control/goal/goal_loop.py`), or fixed by the user. Tasks report
+the rows kept of each stratum of groups (`window/estimate/strata.py`). From these follows π, the probability
+per stratum that a row is kept, such that f of all rows are kept (`keep_shares`). The manifest also records
+the times from which rows were left out, because kept rows do not show it.
 
     reports of b, f of the goal ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: π, and what was left out so far
 
 Bankier, "Power Allocations: Determining Sample Sizes for Subnational Areas" (1988), with power 1/2: of a
-stratum with N rows λ√N are kept, or all of them, which makes Σ 1/π least: the variances of counts, relative
-to what is counted. One π for all would give the best grand total and little of rare groups, as many rows of
-each stratum the best rare groups; this lies between.
+stratum with N rows λ√N are kept, or all of them, which minimises Σ 1/π, the sum of the relative variances of
+counts. One π for all would give the best grand total and poor estimates of rare groups, equal sample sizes
+the opposite; this lies between.
 
-Guarantee: pure functions of what is in the manifest and in the reports. While f = 1 every π is 1, and windows
-are exact as soon as none is open that rows were left out of. π hardly changes on steady input: rows of unlike
-weights say less.
+Guarantee: pure functions of the manifest and the reports. While f = 1 every π is 1, and windows are exact as
+soon as no open window lacks rows. π hardly changes on steady input, because unequal weights raise the
+variance.
 """
 
 from __future__ import annotations
@@ -46,11 +44,11 @@ if TYPE_CHECKING:
 
     Reals = NDArray[np.float64]
 
-#: Where the manifest keeps what was learnt.
+#: Key in the manifest's control state.
 CONTROL = "estimates"
-#: How much the last batch counts for the rows of strata.
+#: Weight of the last batch in the mean rows of strata.
 ROWS_WEIGHT = 0.2
-#: π stays as it is while none would change by more than this part of itself.
+#: π stays unchanged while none would change by more than this part of itself.
 STEP = 0.1
 
 
@@ -71,12 +69,12 @@ def fixed_share(shed: Shed) -> float | None:
 
 
 def keep_shares(fraction: float, rows: Reals) -> Reals:
-    """π per stratum, given how many rows each has: so much that this fraction of all of them is kept."""
+    """π per stratum, given the rows of each, such that this fraction of all rows is kept."""
     budget = fraction * rows.sum()
     if fraction >= 1 or not rows.any():
         return np.full(rows.size, min(1.0, fraction))
     roots = np.sort(np.sqrt(rows))
-    # Smaller strata are kept whole; the others share what they leave, by their roots.
+    # Smaller strata are kept whole; the others share the rest in proportion to their roots.
     whole = np.append(0.0, np.cumsum(roots**2)[:-1])
     shared = np.cumsum(roots[::-1])[::-1]
     each = (budget - whole) / np.where(shared > 0, shared, 1.0)
@@ -96,20 +94,20 @@ def decide(
         if settings.fixed is not None or shares is None:
             shares = [1.0 if settings.fixed is None else settings.fixed] * STRATA
         before = LeftOut.from_json(known.get("left_out", {}).get(name, ()))
-        # Rows of the batch itself are not older than this; how new they are is known when they have come.
+        # A lower bound on the times of the batch's own rows; the upper bound is known only after it.
         from_us = max(manifest.settled_us[name], input_watermark(operators[name], manifest, operators))
         decided[name] = {"shares": shares, "from_us": from_us, "left_out": before.to_json()}
     return decided
 
 
 def left_out(planned: Mapping[str, Any]) -> LeftOut:
-    """Of which times rows were or may be left out, as of a plan, its own batch among them."""
+    """The times from which rows were or may be left out, as of a plan, its own batch included."""
     before = LeftOut.from_json(planned["left_out"])
     return before.add(planned["from_us"], END_US, planned["shares"])
 
 
 def mode(settings: EstimateSettings, plan: Plan, before: Manifest, after: Manifest) -> dict[str, str]:
-    """Per approximate window: may some of what came out with this batch be estimated?"""
+    """Per approximate window: whether results written by this batch may be estimates."""
     found = {}
     for name, spec in settings.windows.items():
         first, beyond = (Lifetime(spec).closed(one.settled_us[name]) for one in (before, after))
@@ -144,7 +142,7 @@ def learn(
 
 
 def _rows(known: Sequence[float] | None, reports: Sequence[TaskReport], shares: Reals) -> list[float]:
-    """Rows that came to each stratum, by estimate: a slow average over batches that had any."""
+    """Estimated rows of each stratum: a slow mean over batches that had any."""
     kept = np.zeros(STRATA)
     for report in reports:
         kept += report.strata or 0
@@ -156,7 +154,7 @@ def _rows(known: Sequence[float] | None, reports: Sequence[TaskReport], shares: 
 
 
 def _steady(last: Reals, wanted: Reals) -> Reals:
-    """As it was, where it would hardly change; but all rows are kept as soon as there is time for all."""
+    """The old π if it would hardly change; but all rows are kept as soon as there is time for all."""
     hardly = bool((np.abs(wanted - last) <= STEP * last).all()) and not (wanted == 1).all()
     return last if hardly else wanted
 
@@ -164,7 +162,7 @@ def _steady(last: Reals, wanted: Reals) -> Reals:
 def _left_out(
     planned: Mapping[str, Any], reports: Sequence[TaskReport], lifetime: Lifetime, settled_us: int
 ) -> LeftOut:
-    """With what the batch left out, and without what no open window can hold any more."""
+    """Add what the batch left out; remove times that no open window contains."""
     seen = [report.rows.seen_us[0] for report in reports if report.rows.seen_us[0] is not None]
     gone = LeftOut.from_json(planned["left_out"])
     if seen:

@@ -1,22 +1,22 @@
-"""The `selective` policy: cells of both windows by learnt value, with cheap and never-ending exploration.
+"""The `selective` policy: cells of both windows by learnt value, with cheap, permanent exploration.
 
 Beyond the selective join paper (selective processing). Three differences to `adaptive.py`:
 
 1. Cells of both windows compete with each other (`join/selective/cells.py`), not one window first.
-2. Every comparison teaches, not only the sample: cells that are in use are known exactly and for free. Only
-   the others need rows that explore, and counts fade (`memory`) instead of being thrown away.
-3. Exploring is part of the budget. All rows are compared with a fraction f of the windows, and a share s of
+2. Every comparison counts as evidence, not only the sample: cells in use are measured at no extra cost. Only
+   the others need exploration, and counts fade (`memory`) instead of being discarded.
+3. Exploration is part of the budget. All rows are compared with a fraction f of the windows, and a share s of
    them also with a small part d of everything else: f + s · d · (1 − f) = r. The join costs what r says.
 
-    normal       ●━━━━━━━━━━━●━━━━━━●          the cells in use find what they promised: explore a little
-    moved                    ✗                 they find clearly less or more: what was learnt counts little,
-    searching                 ▲▲▲▲▲●━━━        and much of the next period's budget is for exploring
+    normal       ●━━━━━━━━━━━●━━━━━━●          cells in use find what was predicted: explore a little
+    moved                    ✗                 they find clearly less or more: old counts lose their weight,
+    searching                 ▲▲▲▲▲●━━━        and much of the next period's budget is for exploration
 
-Guarantees. Cost: r, exploring included. Without any correlation all cells are worth the same and the choice
-does not matter: the output is that of random drop at equal cost, up to noise. A correlation that moves is
-found again: once the cells in use miss their promise, cells are chosen by new observations alone. Before
-that, a single cell that becomes productive is seen by the rows that explore, and used from the next period.
-A function of the telemetry so far; `snapshot` → `restore` gives the same answers.
+Guarantees. Cost: r, exploration included. Without any correlation all cells are worth the same, and the
+output is that of random drop at equal cost, up to noise. A correlation that moves is found again: once the
+cells in use miss their prediction, cells are chosen by new observations alone. Before that, exploration sees
+a single cell that becomes productive, and it is used from the next period. A function of the telemetry so
+far; `snapshot` → `restore` gives the same answers.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from tidegate.model.json_values import Snapshot
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: A move is believed when the cells in use are off by more than chance explains (in standard deviations) …
+#: A move is detected when the cells in use are off by more than chance explains (in standard deviations) …
 _DEVIATIONS = 6.0
-#: … and by more than this share: a slow drift is what fading is for.
+#: … and by more than this share: fading follows a slow drift.
 _OFF_BY = 0.3
-#: The same for one cell, of which less is seen: rows that explore are few, and their matches come together.
+#: The same for one cell, with less evidence: exploring rows are few, and their matches are clustered.
 _CELL_DEVIATIONS, _CELL_OFF_BY = 6.0, 0.5
-#: What is left of old counts after a move: enough to break ties, too little to outvote one period.
+#: Weight of old counts after a move: enough to break ties, too little to outweigh one period.
 _LEFT_AFTER_MOVE = 0.01
 
 
 @dataclass(frozen=True)
 class SelectiveSettings:
-    """More exploring follows a moving correlation better and costs output while it rests."""
+    """More exploration follows a moving correlation better and costs output while it is stable."""
 
-    #: Share of the comparisons that goes into exploring, normally and in the period after a move.
+    #: Share of the comparisons for exploration, normally and in the period after a move.
     exploring: float = 0.03
     searching: float = 0.3
-    #: Part of every cell that an exploring row looks at: many rows that look at little learn more than few
-    #: that look at everything, because the matches of one row come together.
+    #: Part of every cell that an exploring row probes: many rows that probe little learn more than few that
+    #: probe everything, because the matches of one row are clustered.
     depth: float = 0.1
-    #: The same where rows choose by content, and exploring serves estimates alone: a row that explores finds
-    #: less than others, so few should, and look at more.
+    #: The same where rows choose by content and exploration only serves estimates: an exploring row finds
+    #: less than others, so few explore, and each probes more.
     content_depth: float = 0.3
     #: Weight that counts keep from period to period.
     memory: float = 0.85
@@ -74,7 +74,7 @@ class SelectiveSettings:
 
 @dataclass(frozen=True)
 class ContentDecision:
-    """The part of all work that rows choose by content; rows that explore instead, and how deep."""
+    """The part of all work that rows choose by content; the share of exploring rows, and their depth."""
 
     fraction: float
     full_share: float
@@ -89,7 +89,7 @@ class _Evidence:
         self.comparisons: NDArray[np.float64] = np.zeros(ages)
 
     def values(self) -> NDArray[np.float64]:
-        """Matches per comparison; unknown cells count as average ones."""
+        """Matches per comparison; unknown cells get the average."""
         total = self.comparisons.sum()
         average = self.matches.sum() / total if total else 0.0
         values = np.full(self.matches.size, average)
@@ -98,7 +98,7 @@ class _Evidence:
         return values
 
     def add(self, memory: float, matches: NDArray[Any], comparisons: NDArray[Any]) -> None:
-        """Count a period; cells that found something else than they promised forget what was before."""
+        """Add a period; cells that found something else than predicted lose their old counts."""
         promised = self.values() * comparisons
         kept = np.where(_is_off(matches, promised, _CELL_DEVIATIONS, _CELL_OFF_BY), _LEFT_AFTER_MOVE, memory)
         self.matches = kept * self.matches + matches
@@ -108,7 +108,7 @@ class _Evidence:
 def _is_off(
     found: NDArray[Any], promised: NDArray[np.float64], deviations: float, share: float
 ) -> NDArray[np.bool_]:
-    """More than chance explains, and more than is worth a reaction."""
+    """Off by more than chance explains, and by enough to react."""
     off = np.abs(found - promised)
     return np.asarray((off > deviations * np.sqrt(np.maximum(promised, 1.0))) & (off > share * promised))
 
@@ -136,10 +136,9 @@ class SelectivePolicy:
 
     @property
     def by_content(self) -> ContentDecision:
-        """The same budget, where rows choose by content what they look at
-        (`join/selective/content_choice.py`).
+        """The same budget where rows choose by content what they probe (`join/selective/content_choice.py`).
 
-        Nothing has to be learnt for that choice, so nobody searches. (1 − s) · f + s · depth = r.
+        That choice needs no learning, so there is no search phase. (1 − s) · f + s · depth = r.
         """
         rate, depth = self.rate.fraction, self.settings.content_depth
         share = min(0.5, self.settings.exploring * rate / depth)
@@ -161,16 +160,16 @@ class SelectivePolicy:
         exploring = self.settings.searching if self._searching else self.settings.exploring
         if fraction >= 1:
             return 0.0, 1.0
-        # f + s · depth · (1 − f) = r, and the second term, what exploring costs, is exploring · r.
+        # f + s · depth · (1 − f) = r; the second term, the cost of exploration, is exploring · r.
         chosen = fraction * (1 - exploring)
         share = exploring * fraction / (self.settings.depth * (1 - chosen))
         if share > 1:
-            # So much is processed that not all of the exploring can be done; the others get the rest.
+            # r is so high that exploration cannot use its whole share; the rest goes to normal probes.
             return 1.0, (fraction - self.settings.depth) / (1 - self.settings.depth)
         return share, chosen
 
     def _moved(self, telemetry: Telemetry) -> bool:
-        """Did the cells in use find what they promised?"""
+        """Whether the cells in use missed their prediction."""
         found = np.sum([chosen.matches.sum() for chosen in telemetry.chosen])
         promised = np.sum(
             [e.values() @ c.comparisons for e, c in zip(self._evidence, telemetry.chosen, strict=True)]
@@ -195,7 +194,7 @@ class SelectivePolicy:
         rate: RateRule,
         settings: SelectiveSettings | None = None,
     ) -> SelectivePolicy:
-        """`rate` is restored by the caller, who knows which rule it is."""
+        """The caller restores `rate`, whose class depends on the rule."""
         restored = cls(windows, rate, settings)
         restored._searching = raw["searching"]
         left, right = (np.array(work, np.float64) for work in raw["work"])

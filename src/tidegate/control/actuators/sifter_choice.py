@@ -1,17 +1,17 @@
-"""Decides whether the sifter still serves, and makes the next one where it does not.
+"""Decides whether the sifter must be replaced, and builds the next one.
 
 Paper: sifters, section II-E: when the throttler drifts beyond a threshold, a new filter is constructed.
-A new one is due
+Reasons for a new one:
 
-    z has drifted         by more than `drift` of what the sifter was made for: regions and thresholds anew
-    data have moved       new samples lie in other regions than those that the sifter was made from, by more
-                          than chance explains: anew, from the new samples alone
-    it misses its volume  what passed differs from z by more than `missed` of all rows: thresholds alone, by
-                          the rows that were counted in each region (beyond the paper, whose frequencies are
-                          those of the sample, and off by its luck)
+    z has drifted         by more than `drift` from the sifter's own: new regions and thresholds
+    data have moved       new samples lie in other regions than those the sifter was built from, by more than
+                          chance explains: new ones, from the new samples alone
+    it misses its volume  what passed differs from z by more than `missed` of all rows: new thresholds, from
+                          the rows counted in each region (beyond the paper, which uses the sample's
+                          frequencies, with their sampling error)
 
-Guarantee: a pure function of what is given. Samples pass whatever a sifter says, so thresholds make up for
-them: the volume that passes, samples included, is z. Without enough samples all rows are dropped alike.
+Guarantee: a pure function. Samples pass every sifter, and thresholds compensate for them: the volume that
+passes, samples included, is z. Without enough samples all rows are dropped with equal probability.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChoiceSettings:
-    """How patient we are with a sifter."""
+    """Thresholds for replacing a sifter."""
 
-    #: |U|: samples that a sifter is made from; a new batch brings a quarter of them.
+    #: |U|: samples that a sifter is built from; each batch renews a quarter of them.
     samples: int = 1000
-    #: A sifter is made from no fewer.
+    #: Fewest samples to build a sifter from.
     samples_least: int = 50
     #: A change of z, as a part of it.
     drift: float = 0.03
     #: Rows in other regions than before, as a part of all.
     moved: float = 0.15
-    #: Rows that passed beside z, as a part of all.
+    #: Deviation of the rows passed from z, as a part of all rows.
     missed: float = 0.005
 
 
@@ -59,7 +59,7 @@ class Seen:
     #: Samples that were known before, and those of the batch.
     old: Sampled
     new: Sampled
-    #: Rows that the kept and sampled ones are of; 0 where nobody knows.
+    #: Rows that the kept and sampled ones were taken from; 0 if unknown.
     offered: int
     sampled: int
     #: Rows by region that the sifter let through, not counting samples; those of no region last.
@@ -72,11 +72,11 @@ class ChosenSifter:
 
     sifter: Sifter
     sample: Sampled
-    #: The share of rows in each region, as the sifter has it; None where it tells no rows apart.
+    #: The share of rows in each region as the sifter assumes it; None if it has no regions.
     frequencies: list[float] | None
-    #: The overall QoS that it promises; None where it is the last sifter still.
+    #: The overall QoS that it predicts; None if the sifter did not change.
     quality: float | None = None
-    #: Why it is a new one; empty where it is not.
+    #: Why it was replaced; empty if it was not.
     why: str = ""
     #: What its regions are worth to the queries, and which of them any asks for; as JSON.
     regions: Snapshot | None = None
@@ -92,9 +92,9 @@ def choose(
     z: float,
     share: float,
 ) -> ChosenSifter:
-    """The sifter for the next batch: of what is offered then, z is to pass, samples (`share`) included."""
+    """The sifter for the next batch: z of the offered rows pass, samples (`share`) included."""
     both = Sampled.joined([seen.old, seen.new]).last(settings.samples)
-    # Samples pass whatever happens, so of all others a little more must go.
+    # Samples always pass, so the other rows are dropped at a slightly higher rate.
     drop = min(1.0, (1 - z) / (1 - share))
     if abs(z - sifter.z) > settings.drift * sifter.z or (z == 1) != (sifter.z == 1):
         why = f"z went from {sifter.z:.3f} to {z:.3f}"
@@ -143,7 +143,7 @@ def _next(
 def _built(
     settings: ChoiceSettings, shed: Shed, queries: QuerySet, sample: Sampled, drop: float
 ) -> Constructed | None:
-    """Regions and thresholds that drop this share of the rows; None where nothing tells rows apart."""
+    """Regions and thresholds that drop this share of the rows; None if rows cannot be told apart."""
     if drop == 0 or shed.sift == "random" or len(sample) < settings.samples_least:
         return None
     try:
@@ -164,7 +164,7 @@ def _built(
 
 
 def _moved(settings: ChoiceSettings, sifter: Sifter, frequencies: list[float], new: Sampled) -> float:
-    """The part of the rows that lie elsewhere than they did; 0 where that may be chance."""
+    """The part of the rows that lie in other regions than before; 0 where that may be chance."""
     if len(new) < settings.samples_least:
         return 0.0
     now = frequencies_of(sifter.regions, new.coordinates)
@@ -175,11 +175,11 @@ def _moved(settings: ChoiceSettings, sifter: Sifter, frequencies: list[float], n
 
 
 def _counted(sifter: Sifter, seen: Seen, frequencies: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows offered in each region, samples apart: from those that passed, where any do."""
+    """Rows offered in each region, samples excluded: from those that passed, if any do."""
     passing = 1 - np.append(sifter.thresholds, 0.0)
     open_ = passing > 0
     counts = np.where(open_, seen.kept / np.where(open_, passing, 1.0), 0.0)
-    # Of closed regions nothing passed: what is missing is theirs, spread as it was in the sample.
+    # Nothing passes from closed regions: the rows not accounted for are spread over them as in the sample.
     closed = ~open_[:-1]
     missing = max(0.0, seen.offered - seen.sampled - float(counts.sum()))
     if closed.any() and frequencies[closed].sum() > 0:

@@ -1,17 +1,16 @@
-"""Decides how many rows a match can take, and which: the throttler, and when to build another sifter.
+"""Decides how many rows a match admits and which: the throttler, and when to build another sifter.
 
-Paper: sifters, section II-E (operational model). After every batch the controller knows how many rows were
-offered to a match, how many passed its sifter, and how long the batch took. From these it learns
+Paper: sifters, section II-E (operational model). After every batch the controller knows the rows offered to a
+match, the rows that passed its sifter, and the time of the batch. It keeps
 
-    z        the part of the offered rows that there is time for: the level that the goal of the query gives
-             (the paper leaves the throttler to others)
+    z        the admit ratio: the level of the query's goal (the paper leaves the throttler open)
     sample   the newest rows that passed as samples, with the number of queries that each satisfies
 
-and asks for a new sifter where the last one no longer serves (`sifter_choice.py`), for the next plan.
+and has the sifter replaced when needed (`sifter_choice.py`), for the next plan.
 
-Guarantee: pure functions of what is in the manifest and in the reports; what was learnt lies in the manifest
-as JSON. While z = 1 nothing is dropped. Without enough samples all rows are dropped alike. Samples are a part
-of what passes, so thresholds make up for them: the volume that passes is z.
+Guarantee: pure functions of the manifest and the reports; what was learnt is in the manifest as JSON. While
+z = 1 nothing is dropped. Without enough samples all rows are dropped with equal probability. Thresholds
+compensate for samples: the volume that passes is z.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ from tidegate.sift.regions import Domain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Where the manifest keeps what was learnt.
+#: Key in the manifest's control state.
 CONTROL = "sift"
-#: The part of the rows that are samples: before anything is known, and at most.
+#: The share of rows that are samples: at first, and at most.
 FIRST_SHARE, SHARE_MAX = 0.02, 0.25
 
 
 @dataclass(frozen=True)
 class SiftSettings:
-    """The matches that may drop rows, and when they must."""
+    """The matches that may drop rows, and the time budget."""
 
     shed: Shed
     #: By operator: what its rows are tried against.
@@ -55,7 +54,7 @@ class SiftSettings:
     #: Time that a batch may take, and time between two triggers.
     batch_seconds: float
     trigger_seconds: float
-    #: Matches whose rows are dropped at the sources: what these let through comes when it comes.
+    #: Matches whose rows are dropped at the sources, so that a batch does not match one sifter exactly.
     at_sources: frozenset[str] = frozenset()
     choice: ChoiceSettings = field(default_factory=ChoiceSettings)
 
@@ -67,7 +66,7 @@ class Offered:
     #: By operator: rows in front of the sifter.
     rows: Mapping[str, int]
     busy_seconds: float
-    #: Workers have just been started: what they did says nothing about their speed.
+    #: Workers have just started, so their time says nothing about their speed.
     cold: bool = False
 
 
@@ -90,8 +89,8 @@ def learn(
 ) -> Snapshot:
     """What is known after a batch: goes into its manifest.
 
-    `levels`: z of each match, as the goal of the query decides it; empty where the paper's rule for joins
-    does (`rate_rule`).
+    `levels`: admit ratio of each match from the goal of the query; empty under the paper's rule for joins
+    (`rate_rule`).
     """
     levels = levels or {}
     known = before.control.get(CONTROL, {})
@@ -147,7 +146,7 @@ def _learnt(
         kept=_kept(reports, stood.regions.count),
     )
     share = min(SHARE_MAX, samples / 4 / ahead) if ahead else FIRST_SHARE
-    # What was made for other queries says nothing about these.
+    # A sifter built for other queries is not valid for these.
     sifter = _passing(queries, name) if last is None else stood
     chosen = choose(settings.choice, settings.shed, queries, sifter, known["frequencies"], seen, z, share)
     return {
@@ -162,7 +161,7 @@ def _learnt(
 
 
 def _kept(reports: Sequence[MatchReport], regions: int) -> NDArray[np.int64]:
-    """Rows by region that passed because the sifter let them; those of no region last."""
+    """Rows by region that the sifter admitted, samples excluded; those of no region last."""
     kept = np.zeros(regions + 1, np.int64)
     for report in reports:
         kept += np.array(report.kept, np.int64) if report.kept else 0
@@ -170,9 +169,9 @@ def _kept(reports: Sequence[MatchReport], regions: int) -> NDArray[np.int64]:
 
 
 def _stood(planned: Mapping[str, Any] | None, queries: QuerySet, name: str) -> Sifter:
-    """What stood in front of a match: its plan says so, which may be older than what is known now."""
+    """The sifter that this batch ran with: that of its plan, which may be older than the manifest's."""
     sifter = None if planned is None else Sifter.from_json(planned)
-    # Where queries have other axes than those of the plan, its sifter was not asked
+    # Where queries have other axes than those of the plan, its sifter was not applied
     # (`driver/engine/work_orders.py`).
     return sifter if sifter is not None and sifter.axes == queries.boxes.axes else _passing(queries, name)
 
@@ -185,7 +184,7 @@ def _passing(queries: QuerySet, name: str) -> Sifter:
 
 
 def _fits(known: Mapping[str, Any] | None, queries: QuerySet) -> bool:
-    """Was this learnt with the same queries? They may change between two runs: nothing is stored of them."""
+    """Whether this was learnt with the same queries, which may change between two runs."""
     return known is not None and known["queries"] == queries.fingerprint
 
 

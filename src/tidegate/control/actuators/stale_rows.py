@@ -1,29 +1,29 @@
-"""Which rows are too old to be let in, where even with all else left out only some of them fit.
+"""Stale-row shedding: which rows are too old to be let in when the deepest levels do not suffice.
 
-Ours, the last step of keeping a goal: `one_goal.py` says which part of the rows fits, here that becomes a
-time per stream, in the plan before the rows are seen. New rows of joins that lie below it are *stale*: not
-stored, met by nobody, lost for good, and told (`ledger.py`). Two things are learnt of every stream:
+Ours, the last step of the goal loop. `control/goal/level_controller.py` says which part of the rows fits;
+here that becomes a time per stream, planned before the rows are read. New rows of joins below it are *stale*:
+they are not stored and not probed, and the receipt counts them (`control/receipts/ledger.py`). Two properties
+of every stream are learnt:
 
-    pace     by how much its event time moves while a second passes: in live streams a second, more while a
-             source that is read in portions catches up with a backlog
-    delay    how much older than a stream in perfect order would have it the newest tenth, two tenths … of
-             the rows of a batch are: zero in a stream that comes in order
+    pace     event time per second: 1 in live streams, more while a source that is read in portions drains a
+             backlog
+    delay    by how much the newest tenth, two tenths … of a batch's rows are older than in a stream in
+             perfect order: zero in a stream that arrives in order
 
     event time    ──┤ seen            ┊                  ├──▶
                     ┃░░░░░░░░░░░░░░░░░┊▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓┃          moves by pace · (now − last heard)
                             stale     ┊  the freshest, k of it       less the delay of the newest k
 
-When a batch is planned, its rows are there already, so the time that they took to come is known. The pace is
-the middle one of the last batches: a backlog that comes at once is let in, because no plan could know of it,
-and does not make later rows stale. A source that is read in portions gives the same one however long it
-waited: where moves differ by far less than paces, the middle move is expected. And a stream behind the clock
-is not expected to pass it.
+When a batch is planned its rows have arrived, so the time they took is known. The pace is the median of the
+last batches: a backlog that comes at once is let in and does not make later rows stale. A source read in
+portions gives the same amount however long it waited: if moves vary far less than paces, the median move is
+expected. A stream behind the wall clock is not expected to pass it.
 
-Only joins have it. A window that lacks some of its rows would be wrong. A match needs it not: its sifter
-leaves out anything up to all, in front of the tasks.
+Only joins use it. A window that lacks rows would be wrong; a match can already drop up to all rows by its
+sifter.
 
-Guarantee: pure functions; with all rows fitting, and until something was learnt, no row is stale; a smaller
-part never lets in older rows. Time moves with stale rows too, so no stream is shut out for good.
+Guarantee: pure functions; if all rows fit, and until something was learnt, no row is stale; a smaller part
+never lets in older rows. Stale rows advance time too, so no stream is shut out for good.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tidegate.model.times import BEGINNING_US
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Where the manifest keeps what was learnt.
+#: Key in the manifest's control state.
 CONTROL = "freshest"
 #: Batches whose pace is remembered.
 _KEPT = 5
@@ -71,7 +71,7 @@ def learn(
             streams.update({name: known[name]} if name in known else {})
             continue
         clock, newest_us = before.clocks[name], after.clocks[name].seen_us
-        # Of the first rows of a stream nobody knows since when they had gathered.
+        # The first rows of a stream arrived over an unknown time.
         moved_us = None if clock.seen_us == BEGINNING_US else newest_us - clock.seen_us
         spans = _spans(mine, side, plan.batch)
         stale = sum(report.rows.stale[side] for report in mine)
@@ -82,7 +82,7 @@ def learn(
 
 
 def decide(manifest: Manifest, now_us: int) -> dict[str, int]:
-    """By stream: the time from which on rows are let in by a batch that is planned now; none: all are."""
+    """By stream: the time from which on a batch planned now admits rows; other streams admit all rows."""
     known = manifest.control.get(CONTROL, {})
     if known.get("keep_share", 1.0) >= 1:
         return {}
@@ -110,7 +110,7 @@ def applied(
     operators: Mapping[str, OperatorTraits],
     joins: Collection[str],
 ) -> dict[str, Skipping]:
-    """What joins leave out, with the rows that are stale."""
+    """The skip plans of joins, with the stale times added."""
     found = dict(skipping)
     for name in joins if fresh_us else ():
         sides = zip(operators[name].inputs, skipping[name].fresh_us, strict=True)
@@ -120,7 +120,7 @@ def applied(
 
 
 def fresh_from(keep_share: float, seen_us: int, moves_us: float, delays_us: Sequence[float]) -> int:
-    """The time that the freshest part of the rows begins with, in a stream that moves on by so much."""
+    """The time at which the freshest part of the rows begins, in a stream that advances by this much."""
     delay_us = float(np.interp(keep_share, TENTHS, delays_us))
     return seen_us + round((1 - keep_share) * moves_us - delay_us)
 
@@ -128,14 +128,14 @@ def fresh_from(keep_share: float, seen_us: int, moves_us: float, delays_us: Sequ
 def ahead_us(
     paces: Sequence[float], moves_us: Sequence[float], seen_us: int, now_us: int, elapsed_us: int
 ) -> float:
-    """By how much a stream is expected to move in a batch whose rows took so long to come."""
+    """By how much a stream is expected to advance in a batch whose rows took this long to arrive."""
     in_portions = 2 * _spread(moves_us) < _spread(paces)
     expected = float(np.median(moves_us) if in_portions else np.median(paces) * max(0, elapsed_us))
     return min(expected, now_us - seen_us) if seen_us <= now_us else expected
 
 
 def _spread(values: Sequence[float]) -> float:
-    """By what part they differ; a single one that is large says nothing."""
+    """Relative spread, robust against a single large value."""
     usual = np.sort(values)[:-1] if len(values) > 2 else np.array(values)
     return float(np.ptp(usual)) / max(float(np.median(values)), 1e-9)
 
@@ -145,11 +145,11 @@ def delays(
 ) -> list[float]:
     """By how much the newest tenths of a batch's rows are older than in a stream in order.
 
-    `spans`: first time, last time and number of rows that were let in. Of stale ones nobody knows how old
-    they were: what was known of such rows before stays.
+    `spans`: first time, last time and number of rows that were let in. The age of stale rows is unknown: for
+    them the last values stay.
     """
     first, last, rows = spans.T
-    # Rows lie evenly in their span: their number grows with age along lines that bend where spans begin, end.
+    # Rows are assumed uniform in their span: their cumulative number is piecewise linear in age.
     youngest, oldest = newest_us - last, newest_us - first + 1
     density = rows / (oldest - youngest)
     order = np.argsort(ages := np.concatenate((youngest, oldest)), kind="stable")
@@ -158,7 +158,7 @@ def delays(
     found = np.interp(TENTHS, shares, ages) - TENTHS * moved_us
     if stale and len(known):
         found = np.where(TENTHS <= shares[-1], found, known)
-    # The delay of more rows is no shorter: so a smaller part never lets in older ones.
+    # Delays are made monotone, so that a smaller part never lets in older rows.
     rising: list[float] = np.maximum.accumulate(np.maximum(0.0, found)).tolist()
     return rising
 
@@ -186,7 +186,7 @@ def _learnt(
 def _readers(
     operators: Mapping[str, OperatorTraits], joins: Collection[str], streams: Collection[str]
 ) -> dict[str, tuple[str, int]]:
-    """By stream: the first side of a join that takes its rows."""
+    """By stream: the first side of a join that reads its rows."""
     found: dict[str, tuple[str, int]] = {}
     for name in joins:
         for side, source in enumerate(operators[name].inputs):

@@ -1,19 +1,19 @@
-"""Which stored rows are given up when there are more bytes than there may be: oldest, least productive first.
+"""Which stored rows are dropped when the state exceeds its byte limit: oldest, least productive first.
 
-Ours. A join gives rows up by time: everything of a side below a moment goes (`Skipping.forget_us`), so only
-the oldest slots of a side can go, one after the other.
+Ours. A join drops rows by time: everything of a side below a moment (`Skipping.forget_us`), so only the
+oldest slots of a side can go, in order.
 
-    side     slots, oldest first        given up
+    side     slots, oldest first        dropped
     left     [ 5 ][ 6 ][ 7 ][ 8 ]       ████░░░░░░░░░░░░      up to the end of a slot
     right    [ 5 ][ 6 ][ 7 ][ 8 ]       ████████████░░░░
 
-What the rows of a slot are still worth is what they are expected to find before their window ends: the
-matches per row of the ages that are before them. Per side that is a curve, bytes against worth; the flattest
-parts of all curves go first, a few slots at once where an old productive one stands before unproductive ones.
-Without knowing better, rows are worth the time that they have left.
+The worth of the rows of a slot is the number of matches they are expected to find before their window ends,
+from the matches per row of the ages ahead of them. Each side is a curve, bytes against worth; the flattest
+parts of all curves go first, several slots at once where a productive slot precedes unproductive ones.
+Without measurements, rows are worth the time they have left.
 
-Guarantee: bytes fit, or `short_bytes` says what is missing; nothing is given up where nothing must be; the
-newest slot of a side, which is still filled, is never given up; only joins that may lose rows give up any.
+Guarantee: bytes fit, or `short_bytes` says what is missing; nothing is dropped without need; the newest slot
+of a side, which is still filled, is never dropped; only joins that may lose rows drop any.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ Productivity = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Per join: stored rows of the left and right side below these times are given up."""
+    """Per join: stored rows of the left and right side below these times are dropped."""
 
     forget_us: Mapping[str, tuple[int, int]]
-    #: Bytes that will be stored then, and bytes that are still too many.
+    #: Bytes stored after that, and bytes still above the limit.
     bytes_left: int
     short_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Slots that go together: up to which time, what they hold, and what they are worth."""
+    """Slots that are dropped together: up to which time, their bytes, and their worth."""
 
     join: str
     side: int
@@ -56,7 +56,7 @@ class _Part:
 def forget(
     pieces: Sequence[Piece], joins: Iterable[str], bytes_max: int, productivity: Productivity | None = None
 ) -> Forgetting:
-    """What joins give up so that all pieces together are no more than so many bytes."""
+    """What joins drop so that all pieces together fit into this many bytes."""
     stored = sum(piece_bytes(piece) for piece in pieces)
     parts: list[_Part] = []
     for join in sorted(joins):
@@ -75,12 +75,12 @@ def forget(
 
 
 def piece_bytes(piece: Piece) -> int:
-    """Its rows, and the bits of those that matched."""
+    """Bytes of its rows and of its matched bits."""
     return piece.data.length + sum(one.length for one in piece.matched.values())
 
 
 def _parts(join: str, side: int, pieces: Sequence[Piece], values: Sequence[float]) -> list[_Part]:
-    """What a side can give up, oldest first; each part is worth more per byte than the one before."""
+    """What a side can drop, oldest first; each part is worth more per byte than the one before."""
     slots = sorted({piece.slot for piece in pieces if piece.slot is not None})
     if len(slots) < 2:
         return []
@@ -105,5 +105,5 @@ def _parts(join: str, side: int, pieces: Sequence[Piece], values: Sequence[float
 
 
 def _to_come(age: int, ages: int, values: Sequence[float]) -> float:
-    """Matches per row at the ages that a row of this age has before it."""
+    """Matches per row at the ages still ahead of a row of this age."""
     return float(sum(values[age:])) if len(values) else float(max(0, ages - age))

@@ -1,12 +1,12 @@
-"""Decides which windows are dropped when batches take longer than the goal allows.
+"""Decides which windows are dropped when batches exceed their time budget.
 
-Paper: window drop, sections 2.3 and 3.6. After every batch the goal of the whole query (`goal_loop.py`) says
-how much of the windows has to go (`levels`). From these this controller takes
+Paper: window drop, sections 2.3 and 3.6. After every batch the goal of the query
+(`control/goal/goal_loop.py`) gives levels. From these this controller takes
 
-    p      the share of windows that a drop lets go, at most what its longest gap allows
-    shut   outputs of which nothing is computed any more, because no p within all bounds is enough
+    p      the drop ratio of each drop, at most what its longest gap allows
+    shut   outputs that are no longer computed, because no p within all bounds suffices
 
-and decides windows that nobody has seen a row of yet, up to a little beyond the newest row.
+and decides windows of which no row has been seen yet, up to a little beyond the newest row.
 
     levels ─▶ learn ─▶ manifest b ─▶ decide ─▶ plan b+1: runs of dropped windows, per drop
                                                  └─▶ arrows: which times pass between two operators
@@ -38,22 +38,22 @@ from tidegate.window.drop.window_drop import DropState, WindowDrop, share_max
 from tidegate.window.lifetime import Lifetime
 from tidegate.window.spec import WindowSpec
 
-#: Where the manifest keeps what was learnt.
+#: Key in the manifest's control state.
 CONTROL = "windows"
-#: Batches in a row in which nothing but shutting outputs off would help, before that is done.
+#: Consecutive batches in which only shutting outputs off would help, before that is done.
 SHUT_AFTER_BATCHES = 5
-#: The newest row of the next batch is expected so many times as far on as the last one was.
+#: Windows are decided this many times the last advance of event time ahead.
 AHEAD = 2
-#: Of the rows that the longest gap lets go, so many must go with a shorter one.
+#: Part of the rows freed by the longest gap that a shorter gap must free.
 FREED_LEAST = 0.9
 
 
 @dataclass(frozen=True)
 class DropSettings:
-    """The windows that may be dropped, and when they must."""
+    """The windows that may be dropped, and the time budget."""
 
     shed: Shed
-    #: Streams, operators and outputs; outputs know how many windows may be missing in a row.
+    #: Streams, operators and outputs; outputs define how many windows may be missing in a row.
     network: Network
     seed: int = 0
 
@@ -82,7 +82,7 @@ class DropSettings:
         return frozenset(point.child for drop in self.drops.values() for point in drop.behind)
 
     def reached(self, operator: str) -> bool:
-        """May rows in front of this operator ever be dropped?"""
+        """Whether rows in front of this operator may ever be dropped."""
         return operator in self._children
 
     def coins(self, drop: DropPlacement) -> WindowDrop:
@@ -90,10 +90,10 @@ class DropSettings:
 
 
 def windows_per_coin(drop: DropPlacement) -> int:
-    """The shortest gap that lets nearly as many rows go as the longest: it frees time more evenly.
+    """The shortest gap that frees nearly as many rows as the longest: it frees time more evenly.
 
-    A gap of n windows frees what lies in no window outside of it; where windows follow each other that is
-    all of it, whatever n is.
+    A gap of n windows frees the rows that lie in no window outside of it; for tumbling windows that is all of
+    them, whatever n is.
     """
     window = drop.points[0].window
     freed = [dropped_rows(replace(window, max_gap=n)) for n in range(1, drop.max_gap + 1)]
@@ -113,7 +113,7 @@ def decide(settings: DropSettings, manifest: Manifest) -> Snapshot:
             continue
         coins, closed_us = settings.coins(drop), _closed_us(settings, drop, manifest)
         state = DropState.from_json(last["state"]) if last else coins.begin(newest + 1)
-        # What came out while it was not decided is not dropped any more.
+        # Windows written before they were decided are not dropped any more.
         state = coins.decide(state, closed_us - 1, 0.0)
         ahead = newest + AHEAD * known.get("advance_us", {}).get(name, 0) + drop.slide_us
         state = coins.shut(state, ahead) if shut else coins.decide(state, ahead, p)
@@ -133,9 +133,8 @@ def missing(
 ) -> dict[str, list[tuple[int, int, int]]]:
     """Per output: the windows that closed with this batch and were dropped, as runs of starts.
 
-    A run is its first start, its last, and how far apart they are.
-
-    Whether a row ever fell into them is not known.
+    A run is its first start, its last, and the step between starts. Whether any row fell into them is
+    unknown.
     """
     found = {}
     for (parent, child), kept in arrows(settings, plan).items():
@@ -163,7 +162,7 @@ def learn(
 ) -> Snapshot:
     """What is known after a batch: goes into its manifest.
 
-    `levels`: the share of each drop (`drop_point`), and 1 for each output that is to be shut off.
+    `levels`: the drop ratio of each drop (`drop_point`), and 1 for each output to be shut off.
     """
     known = before.control.get(CONTROL, {})
     short, shut = 0, []
@@ -187,7 +186,7 @@ def learn(
 
 
 def drop_point(name: str) -> str:
-    """A drop among all that can be left out: outputs that it decides for may be named there, too."""
+    """The name of a drop among the shed options, distinct from those of the outputs it decides for."""
     return f"windows of {name}"
 
 
@@ -196,7 +195,7 @@ def _outputs(settings: DropSettings) -> list[str]:
 
 
 def _fixed(share: str | float, drop: DropPlacement) -> float:
-    """The share that the user gave, or as much of it as the longest gap allows."""
+    """The drop ratio that the user gave, limited by the longest gap."""
     return min(float(share), share_max(drop.max_gap))
 
 
@@ -210,7 +209,7 @@ def _newest(settings: DropSettings, name: str, manifest: Manifest) -> int:
 def _advance(
     settings: DropSettings, name: str, before: Manifest, after: Manifest, known: Mapping[str, Any]
 ) -> int:
-    """How far a batch moved the newest time; a batch without rows says nothing about the next one."""
+    """How far a batch moved the newest time; a batch without rows keeps the last value."""
     old, new = (_newest(settings, name, manifest) for manifest in (before, after))
     if old == BEGINNING_US or new == old:
         return int(known.get("advance_us", {}).get(name, 0))
@@ -218,7 +217,7 @@ def _advance(
 
 
 def _closed_us(settings: DropSettings, drop: DropPlacement, manifest: Manifest) -> int:
-    """Windows of these outputs that start before this time are out, or never will be."""
+    """Windows of these outputs that start before this time are written or never will be."""
     closed = []
     for output in drop.outputs:
         spec, (operator,) = _result_spec(settings.network, output), settings.network.by_name[output].parents
@@ -228,7 +227,7 @@ def _closed_us(settings: DropSettings, drop: DropPlacement, manifest: Manifest) 
 
 
 def _first_open(spec: WindowSpec, operator: str, manifest: Manifest) -> int:
-    """The first window of an operator that is not closed; long ago where time has not begun."""
+    """The first window of an operator that is not closed; far in the past before time has begun."""
     return Lifetime(spec).closed(max(BEGINNING_US // 2, manifest.settled_us[operator]))
 
 

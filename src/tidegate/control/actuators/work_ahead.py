@@ -1,14 +1,13 @@
-"""What each basic window will cost the next batch: rows that are stored there, and that new rows can reach.
+"""Forecast of the cost of each basic window in the next batch: the stored rows that new rows can match.
 
     stored        |    5    |    6    |    7    |    8  |            as the manifest lists them, by slot
     next batch                                          [ ░░░░░ ]    some moments, each with its reach
 
-A row meets only those rows in reach that lie with its own instance: half of them where there are two and keys
-are spread evenly, more where keys are split. Which part that is follows from the last batch: what its rows
-had in reach, as instances counted it, of what they would have had, were all rows in one place.
+A row probes only the candidates on its own instance: half of them with two instances and evenly spread keys,
+more where keys are split. That part follows from the last batch: candidate pairs as instances counted them,
+relative to those with all rows in one place.
 
-Guarantee: a function of two manifests, of the reports between them and of what is expected; nothing is read
-but their lists.
+Guarantee: a function of two manifests, the reports between them and the expected rows; reads no files.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Moments of the next batch for which the rows in reach are counted.
+#: Moments of the next batch for which candidates are counted.
 _MOMENTS = 4
-#: Fewer pairs than this say nothing about which part of them meets, and no part is larger than this.
+#: Fewest pairs from which the part on one instance is estimated, and the largest such part.
 _INFORMATIVE, _MOST = 1e4, 1.5
 
 
@@ -43,7 +42,7 @@ def work_ahead(
     growth: float,
     reports: Sequence[TaskReport],
 ) -> Work:
-    """Stored rows that a new row will meet, per window and age, as far as manifests and reports tell."""
+    """Stored rows that a new row will probe, per window and age, from manifests and reports."""
     mine = [report for report in reports if report.operator == name]
     left, right = rows_ahead(shape, before, after, name, growth, sum(one.rows.offered[RIGHT] for one in mine))
     parts = _met(shape, before, after, name, mine)
@@ -53,10 +52,10 @@ def work_ahead(
 def rows_ahead(
     shape: JoinShape, before: Manifest, after: Manifest, name: str, growth: float, right_rows: int
 ) -> Work:
-    """Stored rows that a new row will have in reach, wherever they lie.
+    """Stored rows that are candidates of a new row, on any instance.
 
-    New rows will lie in the time that follows the newest ones, as much of it as the last batch brought. Left
-    ones also meet the right ones that come with them.
+    New rows are expected in the time after the newest ones, over as long a span as the last batch. Left rows
+    also probe the right rows of the same batch.
     """
     mine = _pieces(after, name)
     spans = [_span(before.pieces, mine, name, side, growth) for side in (LEFT, RIGHT)]
@@ -66,7 +65,7 @@ def rows_ahead(
 def _met(
     shape: JoinShape, before: Manifest, after: Manifest, name: str, reports: Sequence[TaskReport]
 ) -> tuple[float, float]:
-    """By window: the part of what rows of the last batch had in reach that they could meet."""
+    """By window: the part of the candidates of the last batch's rows that lay on their own instance."""
     stored = _pieces(before, name)
     new = [
         sum(one.rows.offered[side] - one.rows.dropped[side] - one.rows.stale[side] for one in reports)
@@ -85,19 +84,19 @@ def _met(
 
 
 def _part(met: float, would: float) -> float:
-    # Joins that do not count what is in reach are taken to meet all of it.
+    # Joins that do not count candidate pairs are assumed to probe all of them.
     return min(met / would, _MOST) if would >= _INFORMATIVE and met else 1.0
 
 
 def _pieces(manifest: Manifest, name: str) -> list[Piece]:
-    """Rows that a join stores and finds by their keys."""
+    """Pieces whose rows a join finds by key."""
     return [one for one in manifest.pieces if one.operator == name and not (one.keyless or one.marks)]
 
 
 def _in_reach(
     shape: JoinShape, pieces: Sequence[Piece], spans: Sequence[tuple[int, int]], right_rows: float
 ) -> Work:
-    """Rows of these pieces, and of so many new right ones, in reach of new rows of these times."""
+    """Candidates among these pieces, and among this many new right rows, for new rows of these times."""
     stored = [
         _rows_by_slot(shape.sides[side], [piece for piece in pieces if piece.side == side])
         for side in (LEFT, RIGHT)
@@ -113,7 +112,7 @@ def _in_reach(
 def _span(
     before: Sequence[Piece], after: Sequence[Piece], name: str, side: int, growth: float
 ) -> tuple[int, int]:
-    """When the next rows of a side will lie: from the newest on, as far as the last ones went."""
+    """Expected times of the next rows of a side: from the newest on, as long as the last span."""
     begin = newest(after, name, side)
     if begin == BEGINNING_US:
         begin = newest(after, name, 1 - side)
@@ -126,7 +125,7 @@ def _span(
 
 
 def _span_behind(before: Sequence[Piece], after: Sequence[Piece], name: str, side: int) -> tuple[int, int]:
-    """When the last rows of a side lay: from the newest before them to the newest of them."""
+    """Times of the last rows of a side: from the newest before them to the newest of them."""
     begin, end = newest(before, name, side), newest(after, name, side)
     if begin == BEGINNING_US:
         begin = min((piece.first_us for piece in after if piece.side == side), default=end)
@@ -139,7 +138,7 @@ def _moments(begin_us: int, end_us: int) -> NDArray[np.int64]:
 
 
 class _Stored(NamedTuple):
-    """Pieces in arrays: the slots that each spans, and its rows per slot, as if they lay evenly in them."""
+    """Pieces as arrays: the slots that each spans, and its rows per slot, assumed uniform."""
 
     first: NDArray[np.int64]
     last: NDArray[np.int64]
@@ -154,7 +153,7 @@ def _rows_by_slot(ages: Ages, pieces: Sequence[Piece]) -> _Stored:
 
 
 def _rows_by_age(ages: Ages, stored: _Stored, moments_us: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Rows in reach of a new row, on average over these moments."""
+    """Candidates of a new row, averaged over these moments."""
     if not ages.slot_us:
         return np.array([stored.rows.sum()])
     near, far = moments_us.min() - ages.back_us, moments_us.max() + ages.ahead_us
@@ -167,7 +166,7 @@ def _rows_by_age(ages: Ages, stored: _Stored, moments_us: NDArray[np.int64]) -> 
 
 
 def _rows_by_age_of_new(ages: Ages, spans: Sequence[tuple[int, int]], count: float) -> NDArray[np.float64]:
-    """The same for right rows that will come in the same batch."""
+    """The same for right rows that arrive in the same batch."""
     own, at = (_moments(*spans[side]) // ages.slot_us for side in (LEFT, RIGHT))
     numbers = ages.numbers(own[:, None], at)
     return np.bincount(numbers.ravel(), minlength=ages.count).astype(np.float64) * (count / numbers.size)
@@ -179,7 +178,7 @@ def newest(pieces: Sequence[Piece], name: str, side: int) -> int:
 
 
 def rows_a_second(pieces: Sequence[Piece], name: str, side: int) -> float:
-    """At which rate, in event time, the rows came that a side stores."""
+    """Rate, in event time, of the rows that a side stores."""
     mine = [piece for piece in pieces if piece.operator == name and piece.side == side and not piece.marks]
     if not mine:
         return 0.0

@@ -1,7 +1,7 @@
 """Where rows are stored next: loads in, routing out.
 
-balancing.py    asks the strategy after each batch, and keeps what it wants; the strategies are in `route/`
+balancing.py    calls the strategy after each batch and keeps its assignment; strategies are in `route/`
 loads.py        reports and manifest as the loads that strategies read
-rerouting.py    wanted assignments as the routing of the next batch
+rerouting.py    assignments as the routing of the next batch
 skew_scan.py    the loads of the first batch, from a count of its keys
 """

@@ -1,14 +1,14 @@
-"""Decides after each batch where rows lie in the next: what was measured goes to the strategy, what it wants
-comes back as routing.
+"""Decides after each batch where rows are stored in the next: loads to the strategy, its assignment to
+routing.
 
-    reports of b ─▶ loads (per partition, key and instance) ─▶ strategy ─▶ wanted assignment ─▶ manifest b
+    reports of b ─▶ loads (per partition, key and instance) ─▶ strategy ─▶ assignment ─▶ manifest b
     manifest b ─▶ routing and cuts of plan b+1 (rerouting.py)
-    keys of the first batch ─▶ loads (first_look.py) ─▶ strategy ─▶ routing of plan 0
+    keys of the first batch ─▶ loads (skew_scan.py) ─▶ strategy ─▶ routing of plan 0
 
-In the biclique each side is a group of instances with an assignment and a memory of its own. A join whose
-condition is judged between two steps cannot have copies of rows, so its keys move but are never split.
+In the biclique each side is a group of instances with its own assignment and memory. A join with a residual
+condition cannot have copies of rows, so its keys move but are never split.
 
-Guarantee: pure functions; a plan that stands is not decided again.
+Guarantee: pure functions; a plan that is written is not decided again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tidegate.route.strategy import Memory, Strategy
 
 #: Heaviest instance over an even share, in rows and pairs: below it no strategy would move anything.
 UNEVEN = 1.05
-#: Where the manifest keeps what is remembered: of where rows lie, and of the number of instances.
+#: Keys in the manifest's control state: assignments, and the number of instances.
 CONTROL, SCALE = "balance", "scale"
 
 
@@ -49,7 +49,7 @@ CONTROL, SCALE = "balance", "scale"
 class Balanced:
     """What balancing may do with one join."""
 
-    #: Rows are found by a key. Without one they are spread over all instances anyway.
+    #: Rows are found by key. Otherwise they are spread over all instances anyway.
     keyed: bool = True
     #: Rows may have copies.
     scatters: bool = True
@@ -62,7 +62,7 @@ class BalanceSettings:
     balance: Balance
     partitions: int
     joins: Mapping[str, Balanced]
-    #: Time there is for a batch, where the number of instances follows the load.
+    #: Time budget of a batch, for autoscaling.
     batch_seconds: float | None = None
 
     def strategy(self, name: str) -> Strategy:
@@ -74,23 +74,23 @@ class BalanceSettings:
 
     @property
     def moves(self) -> bool:
-        """Does anything ever move by itself?"""
+        """Whether anything moves without the user's action."""
         return self.balance.strategy in ("auto", "fastjoin", "ls-stream")
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """What is known of one join between two batches."""
+    """What is kept of one join between two batches."""
 
     #: One assignment for both sides, or one for each.
     wanted: tuple[Assignment, ...]
     memories: tuple[Memory, ...]
-    #: The strategy that wants it: another one begins anew.
+    #: The strategy that chose it: another one starts anew.
     strategy: str
 
 
 def strategy_of(balance: Balance) -> Strategy:
-    """The strategy by its name, with the knobs that the user gave."""
+    """The strategy by its name, with the user's parameters."""
     threshold = balance.threshold
     if balance.strategy == "fastjoin":
         return FastJoin() if threshold is None else FastJoin(theta=threshold)
@@ -105,7 +105,7 @@ def strategy_of(balance: Balance) -> Strategy:
 
 
 def check(settings: BalanceSettings, instances: int) -> None:
-    """Refuse what cannot be done, before anything runs."""
+    """Refuse impossible settings before anything runs."""
     apart = any(settings.groups(name) > 1 for name in settings.joins)
     if apart and instances < 2:
         raise FlowError(
@@ -130,7 +130,7 @@ def check(settings: BalanceSettings, instances: int) -> None:
             "between two steps of one task, which sees no other copy",
             do="Use auto, hash, fastjoin or ls-stream, and topology='together'",
         )
-    # Instances that have no partition, or no speed: not on the way to the first batch.
+    # Finds instances without a partition or speed now, not when the first batch is planned.
     first(settings, instances)
 
 
@@ -187,15 +187,15 @@ def scaled(
 def measured(
     settings: BalanceSettings, reports: Sequence[TaskReport], after: Manifest
 ) -> dict[str, tuple[Load, ...]]:
-    """What the batch that left this manifest did."""
+    """The loads of the batch that left this manifest."""
     return {name: loads_of(name, reports, after, settings.partitions) for name in settings.joins}
 
 
 def watches_keys(settings: BalanceSettings, manifest: Manifest, loads: Mapping[str, Sequence[Load]]) -> bool:
-    """Do the tasks of the next batch have to tell which keys make their work?
+    """Whether the tasks of the next batch must report which keys make their work.
 
-    Counting costs a few per cent, so only where somebody could move something: where rows and pairs were
-    uneven over instances, or a key has a place of its own.
+    Counting costs a few per cent, so it is done only if something could move: if rows and pairs were uneven
+    over instances, or a key has its own place.
     """
     if not settings.moves:
         return False
@@ -204,7 +204,7 @@ def watches_keys(settings: BalanceSettings, manifest: Manifest, loads: Mapping[s
 
 
 def scans_keys_first(settings: BalanceSettings, manifest: Manifest) -> tuple[str, ...]:
-    """Joins for which somebody wants to know the keys of the next batch before any row is stored."""
+    """Joins whose strategy needs the keys of the next batch before any row is stored."""
     holds = {piece.operator for piece in manifest.pieces}
     return tuple(
         name
@@ -216,7 +216,7 @@ def scans_keys_first(settings: BalanceSettings, manifest: Manifest) -> tuple[str
 
 
 def begun(settings: BalanceSettings, manifest: Manifest, ahead: Mapping[str, Sequence[Load]]) -> Manifest:
-    """The manifest with rows placed as the loads of a first batch ask for; `ahead`: of joins without rows."""
+    """The manifest with rows placed by the loads of a first batch; `ahead`: of joins without rows."""
     routing, known = dict(manifest.routing), dict(manifest.control.get(CONTROL, {}))
     for name, loads in ahead.items():
         auto = settings.strategy(name)
@@ -234,7 +234,7 @@ def begun(settings: BalanceSettings, manifest: Manifest, ahead: Mapping[str, Seq
 def _remembered(
     settings: BalanceSettings, name: str, known: Mapping[str, Any] | None, instances: int
 ) -> Remembered:
-    """What is known of a join, unless another strategy knew it."""
+    """What is kept of a join, unless another strategy wrote it."""
     strategy = settings.strategy(name).name
     if known is not None and known["strategy"] == strategy:
         return from_plain(Remembered, known)
@@ -247,7 +247,7 @@ def reroute(
 ) -> tuple[dict[str, Routing], dict[str, tuple[Cut, ...]], Snapshot]:
     """Routing and cuts of the next batch, and what is remembered from now on.
 
-    `instances`: a new number of them, or None. `loads`: what the last batch did, for whoever has to choose
+    `instances`: a new number of them, or None. `loads`: those of the last batch, for strategies that choose
     what goes where.
     """
     routing, cuts, known = {}, {}, {}
@@ -275,7 +275,7 @@ def _allowed(assignment: Assignment, scatters: bool) -> Assignment:
 
 
 def _split(instances: int, groups: int) -> list[int]:
-    """How many instances each group gets."""
+    """Number of instances of each group."""
     if instances < groups:
         raise FlowError(
             "There are more groups of instances than instances", got=f"{instances}, {groups} groups"

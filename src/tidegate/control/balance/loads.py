@@ -1,9 +1,9 @@
-"""What a batch did, as balancers see it: reports and the manifest of the batch become `Load` values.
+"""The load of a batch as balancers see it: reports and the manifest become `Load` values.
 
 Rows in the state are counted from the manifest, where every row is in one partition. New rows are counted by
 the instance that stores them, comparisons by the one that makes them, so both add up over instances even
-where rows have copies. In the biclique each group of instances has a load of its own: what it stores of its
-side, the new rows of the other side, and the comparisons of its instances.
+where rows have copies. In the biclique each group of instances has its own load: the stored rows of its side,
+the new rows of the other side, and the comparisons of its instances.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate.route.load import Load, LoadWork
 
 
 def loads_of(name: str, reports: Sequence[TaskReport], after: Manifest, partitions: int) -> tuple[Load, ...]:
-    """One load for a join whose sides lie together, two (left rows stored, right rows stored) otherwise."""
+    """One load for a join whose sides are co-located, otherwise two (left rows stored, right rows stored)."""
     routing = after.routing[name]
     mine = [report for report in reports if report.operator == name]
     stored = np.stack([_stored(name, after, side, routing.sides[side], partitions) for side in (LEFT, RIGHT)])
@@ -67,7 +67,7 @@ def _load(
     homes = partition_of(codes, partitions)
     placed = np.array([int(code) in routing.sides[sides[0]].keys for code in codes], np.bool_)
     own = keys.at(placed)
-    # What keys with a place of their own did is theirs, and not their partition's.
+    # The load of keys with their own place is not part of their base partition's.
     rest = arrived[::-1].copy()
     for side in (LEFT, RIGHT):
         np.subtract.at(rest[side], homes[placed], own.probes[side])
@@ -78,7 +78,7 @@ def _load(
 
 
 def _keys(reports: Sequence[TaskReport], here: Sequence[TaskReport]) -> tuple[NDArray[np.uint64], LoadWork]:
-    """All keys that any instance told of: rows from everywhere, comparisons of one group."""
+    """All keys that any instance reported: rows from everywhere, comparisons of one group."""
     held: dict[int, NDArray[np.int64]] = defaultdict(lambda: np.zeros((2, 2), np.int64))
     for report in reports:
         for key in report.keys:
@@ -90,12 +90,12 @@ def _keys(reports: Sequence[TaskReport], here: Sequence[TaskReport]) -> tuple[ND
     codes = sorted(held)
     counts = np.array([held[code] for code in codes], np.int64).reshape(-1, 2, 2)
     matches = np.array([compared[code] for code in codes], np.int64)
-    # Rows that look at stored rows of one side are new rows of the other.
+    # Rows that probe stored rows of one side are new rows of the other.
     return np.array(codes, np.uint64), LoadWork(counts[:, 0].T.copy(), counts[:, 1, ::-1].T.copy(), matches)
 
 
 def of_sides(work: LoadWork, sides: Sequence[int]) -> LoadWork:
-    """Only what these sides store, and who looked at it."""
+    """Only what these sides store, and the rows that probed it."""
     mask = np.array([[side in sides] for side in (LEFT, RIGHT)])
     return LoadWork(work.stored * mask, work.probes * mask, work.matches)
 
@@ -103,7 +103,7 @@ def of_sides(work: LoadWork, sides: Sequence[int]) -> LoadWork:
 def _stored(
     name: str, after: Manifest, side: int, placement: Placement, partitions: int
 ) -> NDArray[np.int64]:
-    """Rows in the state per base partition, without keys that have a place of their own."""
+    """Rows in the state per base partition, without keys that have their own place."""
     base = np.full(max(len(placement.table), partitions), -1, np.int64)
     base[:partitions] = np.arange(partitions)
     for partition, place in placement.shared.items():

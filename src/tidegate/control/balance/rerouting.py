@@ -1,7 +1,7 @@
-"""Turns wanted assignments into the routing of the next batch: one for both sides, or one for each.
+"""Turns assignments into the routing of the next batch: one for both sides, or one for each.
 
-One assignment: both sides lie together (a row is stored where it looks for partners). Two: the biclique of
-the papers, left rows on the first instances, right rows on the ones behind them.
+One assignment: both sides are co-located (a row is stored where it probes). Two: the biclique of the papers,
+left rows on the first instances, right rows on the following ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def first_routing(wanted: Sequence[Assignment]) -> Routing:
 def rerouted(
     current: Routing, wanted: Sequence[Assignment], operator: str, pieces: Iterable[Piece]
 ) -> tuple[Routing, tuple[Cut, ...]]:
-    """The routing that does what is wanted, and which keys must be cut out of stored rows for it."""
+    """The routing for this assignment, and the keys that must be cut out of stored rows for it."""
     check_topology(current, len(wanted))
     held = held_partitions(operator, pieces)
     both = held[LEFT] | held[RIGHT]

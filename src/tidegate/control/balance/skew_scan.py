@@ -1,20 +1,20 @@
-"""What the first batch is going to cost, from its keys alone: nothing is stored yet, so nothing has to move.
+"""Load of the first batch, estimated from its keys before any row is stored, so that nothing has to move.
 
-Balancers learn from what a batch did, and so the first batch of a skewed stream lands where hashing puts it.
-What it stored then has to move. But its keys can be counted before any row is stored
-(`driver/engine/skew_scan.py`), and a key with l left rows and r right ones will find
+Balancers learn from finished batches, so the first batch of a skewed stream would be placed by hashing and
+its rows moved later. Instead its keys are counted first (`driver/engine/skew_scan.py`). A key with l left
+rows and r right ones is expected to find
 
     l · r · reach / span        pairs a batch, once its windows are full
 
-where `span` is the time that the batch covers and `reach` how far apart two times may lie. Where the batch
-covers very little time (or windows never end) that would be too many to be true: at most `FULL_MOST` · l · r.
-So many rows are then stored, too. Where few rows of one side meet many stored ones of the other, the work of
-a key swings with the luck of those few (`route/auto/work_costs.py`), and such a key is better split.
+where `span` is the time that the batch covers and `reach` how far apart two times may lie; at most
+`FULL_MOST` · l · r, because the formula is too high for a very short span or windows without an end. The
+stored rows are estimated likewise. If few rows of one side probe many stored ones of the other, the work of a
+key varies with those few (`route/auto/work_costs.py`), and such a key is better split.
 
-Only heavy keys are told one by one (`first_count.py`, by a sketch); of all others a balancer is told their
-rows, and no pairs. A key that is heavy on one side and not told on the other has some rows there as well, or
-none: it is taken to have what a key of that side has in the mean (`usual`), because all rows of its heavy
-side will look for them.
+Only heavy keys are counted one by one, by a sketch (`route/frequent_keys.py`); for all others the balancer
+gets row counts without pairs. A key that is heavy on one side and not counted on the other is assumed to have
+the mean number of rows there (`usual`), because all rows of its heavy side will probe them.
+
 Guarantee: a pure function of the counts.
 """
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
     from tidegate.join.within import Unbounded
 
-#: Windows may be this many times as long as the first batch: beyond it pairs outweigh all else anyway.
+#: Largest length of windows relative to the first batch: beyond it pairs dominate anyway.
 FULL_MOST = 8.0
 
 
 def load_ahead(seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbounded) -> Load:
-    """The load of a batch like this one, once windows are full, of both sides together."""
+    """The expected load of a batch like this one with full windows, of both sides together."""
     held = _batches_held(seen, within)
     arrived = np.stack([side.partitions for side in seen])
     codes = np.array(sorted({*seen[LEFT].keys, *seen[RIGHT].keys}), np.uint64)
@@ -50,7 +50,7 @@ def load_ahead(seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbo
     matches = np.rint(likely[LEFT] * likely[RIGHT] * held.sum()).astype(np.int64)
     homes = partition_of(codes, arrived.shape[1])
     found = np.bincount(homes, matches, arrived.shape[1]).astype(np.int64)
-    # Rows that look at stored rows of one side are new rows of the other.
+    # Rows that probe stored rows of one side are new rows of the other.
     base, keys = (
         LoadWork(new * held, new[::-1], pairs) for new, pairs in ((arrived, found), (likely, matches))
     )
@@ -68,7 +68,7 @@ def loads_ahead(
 
 
 def _group(load: Load, sides: Sequence[int]) -> Load:
-    """What the instances that store these sides do: half of the pairs, those that are found here."""
+    """The load of instances that store these sides: half of the pairs, those that are found here."""
     base, keys = (of_sides(work, sides) for work in (load.partitions, load.keys))
     halves = (LoadWork(work.stored, work.probes, work.matches // 2) for work in (base, keys))
     return Load(load.batch, next(halves), codes=load.codes, homes=load.homes, keys=next(halves))
@@ -77,11 +77,11 @@ def _group(load: Load, sides: Sequence[int]) -> Load:
 def _batches_held(
     seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbounded
 ) -> NDArray[np.float64]:
-    """Shape (2, 1): batches like this one that either side will hold, and rows of the other will meet."""
+    """Shape (2, 1): batches like this one that either side stores, and that rows of the other probe."""
     spans = [side.span_us for side in seen if side.span_us is not None]
     span_us = max(1, max(last for _, last in spans) - min(first for first, _ in spans)) if spans else 1
     if isinstance(within, Within):
-        # Rows of the very same time meet as well.
+        # Rows of equal time match as well.
         held = np.array([[within.left_us + 0.5], [within.right_us + 0.5]]) / span_us
     else:
         size = within.size_us / span_us if isinstance(within, Tumbling) else FULL_MOST

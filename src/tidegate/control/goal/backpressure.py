@@ -1,25 +1,24 @@
-"""How many rows of each stream the next batch takes from its source, so that it ends in time.
+"""Backpressure: how many rows of each stream the next batch takes from its source, so that it ends in time.
 
     waiting at the sources   a ▒▒▒▒▒▒▒▒▒▒▒▒▒▒    b ▒▒▒▒▒
     the next batch           a ▓▓▓▓              b ▓▓          up to one event time
 
-Ours: a source that gives all it has gives the first batch after a pause, or after a burst, hours of rows, and
-whatever the goal says that batch takes as long as it takes.
+Ours. Without a limit, the first batch after a pause or a burst would hold hours of rows and miss the goal.
 
-How many rows are *wanted*: those that come meanwhile, and a part of those that wait, so that a burst is over
-after a few batches. That may be more than there is time for, and work is then left out. But rows that wait
-longer than leaving out work could ever bring back in time (the history of a stream) are late whatever is
-done: they are not hurried. In any case as many are wanted as there is time for with nothing left out.
+`wanted`: the rows that arrive meanwhile plus a part of the waiting ones, so that a backlog is drained within
+a few batches. This may exceed the time budget; then work is shed. Rows that have waited so long that no
+shedding could bring them in on time (the history of a stream) are not hurried. At least as many rows are
+wanted as fit without shedding.
 
-How many are *let in*: what fits into the time of a batch, whatever was wanted. What fits is what was learnt,
-and that may be wrong for long: of batches that are all of one size nobody learns what rows take, and a file
-more may be twice the rows. So while rows wait and batches have time to spare, from the third one on a quarter
-more fits with every batch (`more`); one that takes too long halves that again. While rows wait, streams are
-let in up to the same event time, because a row of a stream that runs ahead is stored until the others come.
+`limits`: what fits into the time of a batch. The load model may underestimate this for long, because the
+per-row cost cannot be estimated until batch sizes vary. So while rows wait and batches have spare time, the
+limit grows by a quarter per batch from the third such batch on (`more`); an overlong batch halves the growth.
+While rows wait, all streams are read up to the same event time, because a row of a stream that is ahead would
+be stored until the others arrive.
 
-Sources are counted in units of their own: files, where they give whole files, or rows. Guarantee: a function
-of what was observed; every stream is always let in with a unit at least, and with a part of its share even
-where it is ahead; `snapshot` → `restore` gives the same answers.
+Sources are limited in their own units: files or rows. Guarantee: a function of what was observed; every
+stream may always give at least one unit, and a part of its share even if it is ahead; `snapshot` → `restore`
+gives the same answers.
 """
 
 from __future__ import annotations
@@ -32,15 +31,16 @@ from tidegate.model.json_values import Snapshot
 
 #: Rows that wait are worked off within so many batches.
 _DRAIN = 5
-#: Weight of the last batch in what a file holds and what a second of event time brings.
+#: Weight of the last batch in the mean rows per file and rows per second of event time.
 _NEWS = 0.3
 #: A stream that is ahead of others still gets this part of its share.
 _LEAST_SHARE = 0.1
-#: Batches that use less than this part of their time have some to spare; so many times as much then fits with
-#: every one of them, or what would use that part of it, up to so many times what was learnt; but not yet with
-#: the first few: what was just learnt has to be tried.
+#: A batch that uses less than `_SPARE` of its time has spare time. Each such batch after the first `_AFTER`
+#: raises the limit by the factor `_STEP`, or to what would use `_USED` of the time, up to `_MORE_MOST` times
+#: the modelled limit.
 _SPARE, _STEP, _USED, _MORE_MOST, _AFTER = 0.85, 1.25, 0.95, 8.0, 3
-#: A source that does not say what waits is thought to hold as much again when it gave this part of its limit.
+#: A source that does not report its backlog is assumed to hold as much again if it gave this part of its
+#: limit.
 _FULL = 0.9
 
 
@@ -51,7 +51,7 @@ class TakenRows:
     rows: int
     #: The newest event time so far; None before the first row.
     newest_us: int | None
-    #: Of a source that can be limited: units taken, those that wait (None: it does not say), its limit, and
+    #: Of a source that can be limited: units taken, units waiting (None: not reported), its limit, and
     #: the largest one that the user allows (None: any).
     units: int | None = None
     waiting: int | None = None
@@ -61,12 +61,12 @@ class TakenRows:
 
 @dataclass(frozen=True)
 class Fits:
-    """Rows that fit into a batch: with nothing left out, as decided, and with all left out that may be."""
+    """Rows that fit into a batch: without shedding, at the decided levels, and at the deepest levels."""
 
     full: float
     decided: float
     deepest: float
-    #: Not what there is time for, but the most that is tried at once.
+    #: Limited by the largest step that is tried at once, not by time.
     tried: bool = False
 
 
@@ -109,16 +109,16 @@ def _waiting(taken: TakenRows) -> float:
 
 
 class Backpressure:
-    """What sources hold, and what they are asked for."""
+    """The backlog of each source, and the limit for the next batch."""
 
     def __init__(self) -> None:
         self._streams: dict[str, _Stream] = {}
         self._fits: Fits | None = None
-        #: How many times as much fits as was learnt; batches in a row that had time to spare while rows wait.
+        #: Factor on the modelled limit; consecutive batches with spare time while rows wait.
         self.more, self._spared = 1.0, 0
 
     def felt(self, used: float) -> None:
-        """After a batch that used this part of its time, and what it took is known."""
+        """Learn from a batch that used this part of its time. Call it after `observe`."""
         tried = self._fits is None or self._fits.tried
         self._spared = self._spared + 1 if self.waiting and used < _SPARE and not tried else 0
         if used > 1:
@@ -134,8 +134,8 @@ class Backpressure:
         return sum(stream.waiting for stream in self._streams.values())
 
     def observe(self, taken: Mapping[str, TakenRows]) -> float:
-        """After a batch; returns the rows that came since the one before, taken or not."""
-        # What the first batch of all meets has gathered for nobody knows how long.
+        """Learn from a batch; returns the rows that arrived since the batch before, taken or not."""
+        # The backlog that the first batch finds has built up for an unknown time.
         waited = self.waiting if self._streams else None
         self._streams = {
             name: self._streams.get(name, _Stream()).after(one) for name, one in sorted(taken.items())
@@ -148,9 +148,9 @@ class Backpressure:
         return sum(stream.rows for stream in self._streams.values())
 
     def wanted(self, coming: float, hurry: bool = True) -> float:
-        """Rows that the next batch should have, where so many come meanwhile.
+        """Rows that the next batch should have, if this many arrive meanwhile.
 
-        `hurry`: the sooner what waits is worked off, the better.
+        `hurry`: drain the backlog as soon as possible.
         """
         waiting, fits = self.waiting, self._fits
         if not waiting:
@@ -161,11 +161,11 @@ class Backpressure:
         hurried = coming + waiting / _DRAIN
         if not hurry or hurried > fits.deepest:
             hurried = coming
-        # What fits with nothing left out is let in anyway: who expects less is surprised by it.
+        # What fits without shedding is let in anyway; expecting less would make the forecast wrong.
         return min(there, max(hurried, fits.full))
 
     def _allowed(self, coming: float) -> float:
-        """What the user lets sources give at most."""
+        """The largest number of rows that the user's limits allow."""
         return sum(coming + one.waiting if one.most is None else one.most for one in self._streams.values())
 
     def limits(self, fits: Fits) -> dict[str, int]:
@@ -184,13 +184,15 @@ class Backpressure:
         return self._whole(units, fits.decided)
 
     def let_in(self, limits: Mapping[str, int]) -> float:
-        """Rows of so many units, and of streams that cannot be limited."""
+        """Rows in these units, plus those of streams that cannot be limited."""
         return sum(
             limits[name] * one.per_unit if name in limits else one.rows for name, one in self._streams.items()
         )
 
     def _whole(self, units: Mapping[str, float], rows: float) -> dict[str, int]:
-        """In whole units, one of each at least; what is cut off goes to those that lost most, if it fits."""
+        """In whole units, at least one each; the remainder goes to the streams that rounding cut most, if it
+        fits.
+        """
         whole = {name: max(1, int(one)) for name, one in units.items()}
         left = rows - sum(one * self._streams[name].per_unit for name, one in whole.items())
         for name in sorted(units, key=lambda name: whole[name] - units[name]):
@@ -200,9 +202,9 @@ class Backpressure:
         return whole
 
     def _aligned(self, rows: float, shares: Mapping[str, float]) -> dict[str, float]:
-        """So many rows in all, such that the streams come to the same event time."""
+        """This many rows in all, split so that all streams reach the same event time."""
         since_us = min((one.newest_us or 0) for one in self._streams.values() if one.waiting)
-        # A stream that is behind and has nothing waiting is so by nature, and no faster for being let in.
+        # A stream that is behind with no backlog cannot catch up, so it holds no other stream back.
         ahead_us = {
             name: one.newest_us - since_us
             for name, one in self._streams.items()

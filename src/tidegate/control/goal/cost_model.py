@@ -1,23 +1,20 @@
-"""What an operator's time is made of: fixed + per row + per comparison + per output + per byte, learnt
-online.
+"""Cost of an operator: fixed + per row + per comparison + per output + per byte, learnt online.
 
-Least squares over all batches so far, where a batch counts `forgetting` times as much with every batch that
-follows it, so that a machine that becomes slower is noticed. Costs are never negative. Steady input cannot
-tell the five apart; what the data leave open stays near the last answer, and where there is none, near
-"comparisons cost everything", the assumption of the selective join paper (section 4.1); near "rows cost
-everything" where an operator compares nothing. Of a batch that nobody explains, most is fixed cost: there
-(`to_fixed`) that gives way first, and work is at first thought to cost what rows usually do.
+Least squares over all batches so far, with exponential forgetting, so that a machine that becomes slower is
+noticed. Costs are never negative. Steady input does not determine all five costs; the undetermined ones stay
+near the last answer. Before there is one, comparisons are assumed to cost everything (selective join paper,
+section 4.1), or rows where an operator compares nothing. For time that no operator reports, most is assumed
+to be fixed (`to_fixed`), and rows to cost a usual value. The pull towards the last answer grows with the
+noise: if equal batches take one or two seconds, a slightly larger and slower batch says nothing about the row
+cost.
 
-How strongly an answer is held grows with the noise: where batches that do the same take now one second and
-now two, a batch with a few more rows that took longer says nothing about what rows cost.
+Ours: a batch with a far larger error than usual is an outlier (a pause, other load on the machine) and gets
+little weight. A second one in a row with the same sign is a change: it gets full weight, and earlier batches
+little. The cost of a part is remembered while hardly any of that work is done; otherwise a join that skips
+nearly all pairs would come to treat comparisons as free.
 
-One batch that is off by far more than others were is an outlier (a pause, a neighbour) and counts as if it
-were off by little. The second in a row, to the same side, is a change: it counts in full, and what was before
-it counts little. Both are ours. What something costs is remembered while hardly any of it is done: a join
-that skips nearly everything would otherwise forget what comparisons cost, and take them for free.
-
-Guarantee: a function of the batches observed, in order; exact (up to the pull of the last answer) as soon as
-five batches that differ enough have been seen; `snapshot` → `restore` gives the same answers.
+Guarantee: a function of the batches observed, in order; exact (up to the pull towards the last answer) after
+five batches that differ enough; `snapshot` → `restore` gives the same answers.
 """
 
 from __future__ import annotations
@@ -37,24 +34,23 @@ if TYPE_CHECKING:
 
 #: Fixed, rows, comparisons, outputs, bytes.
 _PARTS = 5
-#: How strongly costs hold on to their last values, relative to the data, at least; and by what part of that
-#: the one does that gives way first: unexplained time is put down to it.
+#: Least pull of costs towards their last values, relative to the data; and the smaller part of it for the
+#: cost that absorbs unexplained time.
 _HOLD, _LEAST, _LEAST_FIXED = 1e-3, 0.1, 0.01
 _FIXED, _ROW, _COMPARISON = 0, 1, 2
-#: Costs are thought to change by this part of a batch's time from one batch to the next: the noise that a
-#: batch has on top is no change.
+#: Costs are assumed to change by this part of a batch's time per batch; the rest of an error is noise.
 _CHANGE = 0.1
-#: What is called much of a part becomes less by this factor with every batch.
+#: Decay per batch of the largest recent size of each part.
 _LESS = 0.98
-#: A batch is off when it errs by so many times what is usual, once so many have told what that is.
+#: A batch is an outlier if its error is this many times the usual one, which is known after so many batches.
 _OFF, _USUAL_AFTER = 4.0, 5
-#: No error is told from chance below this part of the time.
+#: Smaller errors, as a part of the time, count as chance.
 _CHANCE = 0.02
-#: Of what nobody measures, a row is first thought to cost so much, and all of them at most this part.
+#: First guess for unmeasured operators: seconds per row, and the largest part of the time that rows explain.
 _ROW_SECONDS, _OF_WORK = 2e-5, 0.5
-#: Noise of what nobody measures, before it is known.
+#: Noise of unmeasured operators before it is known.
 _NOISE_FIRST = 0.15
-#: Weight of the last error in what is usual, and what is left of all that was before a change.
+#: Weight of the last error in the usual error, and of all earlier batches after a change.
 _NEWS, _LEFT_AFTER_CHANGE = 0.2, 0.3
 
 
@@ -63,7 +59,7 @@ class Effort:
     """What an operator does in a batch."""
 
     rows: float = 0.0
-    #: Pairs that a join looks at; rows that a match tries.
+    #: Pairs that a join probes; rows that a match tries.
     comparisons: float = 0.0
     outputs: float = 0.0
     bytes: float = 0.0
@@ -82,7 +78,7 @@ class CostSettings:
     """Less forgetting averages more noise away, more follows a changing machine faster."""
 
     forgetting: float = 0.85
-    #: Put down what nothing explains to the fixed cost, not to the work that is done.
+    #: Attribute unexplained time to the fixed cost, not to work.
     to_fixed: bool = False
 
     def __post_init__(self) -> None:
@@ -95,7 +91,7 @@ class CostSettings:
 
 
 class CostModel:
-    """Seconds from what is done."""
+    """Seconds as a function of effort."""
 
     def __init__(self, settings: CostSettings | None = None) -> None:
         self.settings = settings or CostSettings()
@@ -103,9 +99,9 @@ class CostModel:
         self.costs: NDArray[np.float64] = np.zeros(_PARTS)
         self._products = np.zeros((_PARTS, _PARTS))
         self._times = np.zeros(_PARTS)
-        #: The largest size of each part of late.
+        #: The largest recent size of each part.
         self._much = np.zeros(_PARTS)
-        #: Batches so far, what they usually err by, and to which side the last one was off.
+        #: Batches so far, their usual error, and the sign of the last batch if it was an outlier.
         self._seen, self._usual, self._off = 0, 0.0, 0
         #: What a batch usually takes.
         self._time = 0.0
@@ -116,7 +112,7 @@ class CostModel:
 
     @property
     def seen(self) -> int:
-        """Batches that it was taught by."""
+        """Number of batches observed."""
         return self._seen
 
     @property
@@ -135,14 +131,14 @@ class CostModel:
         self._fit()
 
     def _guess(self, effort: Effort, seconds: float) -> None:
-        """Before anything can be told apart: work costs what rows usually do, at most half of all."""
+        """Before costs can be separated: rows cost a usual value, at most half of the time."""
         part = _COMPARISON if effort.comparisons else _ROW
         count = max(effort.comparisons or effort.rows, 1.0)
         of_work = min(_ROW_SECONDS * count, _OF_WORK * seconds)
         self.costs[_FIXED], self.costs[part] = seconds - of_work, of_work / count
 
     def _judge(self, seconds: float, expected: float) -> tuple[float, float]:
-        """The weight of a batch, and what is left of those before it."""
+        """The weight of a batch, and the factor on the weight of those before it."""
         error = seconds - expected
         side = 1 if error > 0 else -1
         bound = _OFF * max(self._usual, _CHANCE * expected)
@@ -150,7 +146,7 @@ class CostModel:
         changed = known and off and side == self._off
         outlier = known and off and not changed
         if self._seen:
-            # What is off says nothing about what is usual.
+            # Outliers do not change the usual error.
             self._usual += _NEWS * (min(abs(error), bound if known and off else abs(error)) - self._usual)
         self._seen += 1
         self._time += (seconds - self._time) * max(_NEWS, 1 / self._seen)
@@ -160,9 +156,9 @@ class CostModel:
         return (bound / abs(error) if outlier else 1.0), self.settings.forgetting
 
     def _fit(self) -> None:
-        """Least squares, held near the last answer."""
-        # In units of what each part contributed while there was much of it, so that seconds per row and per
-        # batch can be weighed alike, and a part of which next to nothing is left says nothing about its cost.
+        """Least squares, pulled towards the last answer."""
+        # In units of the largest recent contribution of each part, so that seconds per row and per
+        # batch have comparable weight, and a part that is hardly present does not change its cost.
         self._much = np.maximum(_LESS * self._much, np.sqrt(np.diag(self._products)))
         used = self._much > 0
         unit = np.where(used, self._much, 1.0)
@@ -174,7 +170,7 @@ class CostModel:
         self.costs = held_costs(self._products, self._times, unit, used, hold, self.costs)
 
     def _noise(self) -> float:
-        """What batches are usually off by, as a part of their time."""
+        """The usual error of batches, as a part of their time."""
         if self._seen < _USUAL_AFTER:
             return _NOISE_FIRST if self.settings.to_fixed else 0.0
         return self._usual / max(self._time, 1e-9)

@@ -1,22 +1,20 @@
-"""How many rows the next batch will have: measured at its sources, never assumed.
+"""Forecast of the rows of the next batch, from the rates measured at the sources.
 
     batch b     [ rows since the trigger before ]
     batch b+1                                    [ rate · time until it begins ]
 
-Rows are expected at the mean rate of the last batches, or on a line through them where that rises by more
-than chance, as long as the last one differs from it by no more than rates usually do from batch to batch.
-One that differs by more is suspect: the next batch is prepared for more rows, and nothing else is
-(`lasting`). One that differs by far more, or the second in a row to the same side, is a change: the mean
-begins anew. A rate that changes upwards twice in a row is on its way, and is expected to go on.
+The expected rate is the mean of the last batches, or a line through them if it rises by more than chance. A
+rate that differs by more than usual is suspect: only the next batch is prepared for more rows (`lasting`).
+One that differs by far more, or a second suspect one in the same direction, is a change: the mean starts
+anew. A rate that changes upwards twice in a row is expected to go on rising.
 
     rates   ▁▁▁▂▁▁▃▁▁▁▁▅▅▅▅▅
                   ↑    ↑↑ change
-                  suspect, and no more
+                  suspect only
 
-A source that gives everything has no backlog but the rows of the next batch itself; where it is read in
-portions (`backpressure.py`), the rows that it still holds wait, and are late by as much as they took to come.
-With triggers the next batch begins at the trigger or, if that is later, when this one is over; back to back
-(`trigger_seconds` 0) it always begins when this one is over.
+A source without a limit has no backlog beyond the next batch. If it is read in portions (`backpressure.py`),
+the rows that it still has are behind by the time they took to arrive. With triggers, the next batch begins at
+the trigger or when this one ends, whichever is later; back to back (`trigger_seconds` 0), when this one ends.
 
 Guarantee: a function of what was observed; `snapshot` → `restore` gives the same answers.
 """
@@ -33,27 +31,27 @@ from tidegate.model.json_values import Snapshot
 
 #: Batches that the mean is of, and steps from batch to batch that tell what is usual.
 _RATES_KEPT, _STEPS_KEPT = 6, 24
-#: A step of the usual size, in standard deviations of a rate; a rise that is more than chance; and the least
-#: that a rate may differ by, as a part of it.
+#: The usual step, in standard deviations of a rate; a rise that is more than chance; and the least variation
+#: assumed, as a part of the rate.
 _USUAL, _MORE_THAN_CHANCE, _LEAST = 0.954, 2.0, 0.01
-#: A rate that differs by so many deviations is suspect; by so many times as much, it is likely to come again;
-#: and by so many times as much, it is a change. With 2 deviations one batch in twenty is suspect by chance.
+#: A rate that differs by `_SUSPECT` deviations is suspect; by `_CLEARLY` times as much, likely to recur; by
+#: `_SURELY` times as much, a change. With 2 deviations one batch in twenty is suspect by chance.
 _SUSPECT, _CLEARLY, _SURELY = 2.5, 1.5, 4.0
-#: What is usual before enough steps were seen, and the largest rise that is expected to go on.
+#: Variation assumed before enough steps were seen, how many are enough, and the largest rise extrapolated.
 _AT_FIRST, _STEPS_ENOUGH, _RISE_MOST = 0.05, 4, 0.1
-#: Batches that a line can be drawn through.
+#: Least number of batches for a line.
 _LINE_LEAST = 4
-#: Two batches begin at least so far apart, whatever a clock says.
+#: Least time between the starts of two batches, in case a clock goes backwards.
 _SECONDS_LEAST = 1e-3
 
 
 @dataclass(frozen=True)
 class Expected:
-    """Rows that come until the next batch, and the seconds that sources are behind."""
+    """Rows that arrive until the next batch, and the seconds that sources are behind."""
 
     rows: float
     behind_seconds: float
-    #: Rows a second that came twice in a row: what gathered while sources stood still comes once.
+    #: Rows a second seen in two batches in a row; the backlog of a stalled source comes once.
     lasting_rate: float
     #: The part of these rows that later batches are expected to have as well.
     lasting: float = 1.0
@@ -63,14 +61,14 @@ class Arrivals:
     """Rows a second, over all streams."""
 
     def __init__(self) -> None:
-        #: Rates since the input last changed, and by what part rates differed from batch to batch.
+        #: Rates since the last change, and relative steps from batch to batch.
         self._rates: list[float] = []
         self._steps: list[float] = []
-        #: The last rate; by what part it was above what was expected; and to which side it is suspect (1, -1)
-        #: or changes (2, -2).
+        #: The last rate; the part by which it exceeded the expected one; and the side to which it is suspect
+        #: (1, -1) or changes (2, -2).
         self._last, self._rise, self._side = 0.0, 0.0, 0
         self._began_us: int | None = None
-        #: What was expected of the batch before.
+        #: The rate expected for the last batch.
         self._rate = 0.0
 
     def observe(
@@ -78,7 +76,7 @@ class Arrivals:
     ) -> Expected:
         """After a batch that was planned at `now_us`.
 
-        `rows`: those that came, taken by the batch or not; `waiting`: those that sources still hold.
+        `rows`: those that arrived, taken by the batch or not; `waiting`: those still at the sources.
         """
         interval = max(trigger_seconds, busy_seconds, _SECONDS_LEAST)
         first = self._began_us is None
@@ -88,7 +86,7 @@ class Arrivals:
         before, self._rate = self._rate, rate
         self._began_us, self._last = now_us, last
         if first:
-            # The first batch has what gathered before it, nobody knows since when: no rate to remember.
+            # The rows of the first batch arrived over an unknown time, so they give no rate.
             self._rates = []
         late = max(0.0, busy_seconds - trigger_seconds) if trigger_seconds else 0.0
         return Expected(rate * interval, late + (waiting / rate if rate else 0.0), min(rate, before), lasting)
@@ -116,7 +114,7 @@ class Arrivals:
         return last * (1 + min(risen, rise, _RISE_MOST)), 1.0
 
     def _next_rate(self) -> float:
-        """The mean of the rates, or where a line through them leads if it rises by more than chance."""
+        """The mean of the rates, or the extrapolated line through them if it rises by more than chance."""
         rates, count = np.array(self._rates), len(self._rates)
         mean = float(rates.mean())
         if count < _LINE_LEAST:
@@ -128,7 +126,7 @@ class Arrivals:
         return mean + rise * (count + 1) / 2 if real else mean
 
     def _usual(self) -> float:
-        """By what part rates differ by chance: half of the steps are closer to the middle one."""
+        """Relative variation of rates by chance: from the median deviation of steps."""
         if len(self._steps) < _STEPS_ENOUGH:
             return _AT_FIRST
         # A ramp has steps, too, but all of the same size.

@@ -1,20 +1,16 @@
-"""One goal for a whole query: what joins, matches and windows leave out in the next batch, decided together.
+"""The goal loop: after each batch, one decision on what joins, matches and windows shed in the next.
 
-    reports of b ─┐                        ┌─▶ overload          r of each join
-    time of b     ├─▶ one_goal ─▶ levels ──┼─▶ sifting           z of each match
-    manifest b ───┘                        ├─▶ estimating        f of each approximate window
-                                           ├─▶ window_dropping   p of each drop, outputs that are shut off
-                                           └─▶ freshest          rows too old to be let in, where all that
-                                                                 is not enough
+    reports of b ─┐                              ┌─▶ join_shedding     probe ratio of each join
+    time of b     ├─▶ level_controller ─▶ levels ┼─▶ sifting           admit ratio of each match
+    manifest b ───┘                              ├─▶ sampling          sample ratio of each approximate window
+                                                 ├─▶ window_dropping   drop ratio; outputs that are shut off
+                                                 └─▶ stale_rows        rows too old, if nothing else suffices
 
 What a batch did and what the next one offers is in `goal_prospects.py`; how many rows that one takes, in
 `backpressure.py`. Processor time is believed for joins alone: most of what windows and matches cost is
 Spark's work in front of their tasks, so their time is what is left.
 
-Guarantee: pure; what was learnt lies in the manifest (`CONTROL`), what was decided in the levels that the
-controllers take. A query with one mechanism has one offer, and this is then its rate rule.
-
-What keeping a goal starts from after every batch: the goal, what may be left out for it, what happened.
+Guarantee: pure; what was learnt is in the manifest (`CONTROL`), what was decided in the levels.
 """
 
 from __future__ import annotations
@@ -43,16 +39,15 @@ from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import DropJoinNode
 
-#: Where the manifest keeps what was learnt.
+#: Key in the manifest's control state.
 CONTROL = "goal"
-#: And in it: units that sources may give to the next batch, by stream.
+#: And below it: units that sources may give to the next batch, by stream.
 LIMITS = "limits"
-#: A batch has at most so many times the rows of the largest one that is remembered: what is learnt of small
-#: batches says little of large ones.
+#: Largest batch, relative to the largest one remembered: costs of small batches predict large ones poorly.
 _RISE_MOST = 4.0
-#: Batches take at most so many times as long as they may, where shorter ones would not keep up.
+#: Longest batch, relative to the budget, where shorter ones would not keep up.
 _LONGEST = 2.0
-#: While rows wait, batches keep up with so much more than comes.
+#: While rows wait, batches have room for this much more than arrives.
 _CATCH_UP = 0.2
 
 
@@ -73,7 +68,7 @@ def learn(
     efforts = {**efforts_of(settings, ran), SOURCES: Effort(coming.rows)}
     seen = _seen(step, efforts, coming)
     decided = goal.adapt(seen, forecasts.ahead(efforts, known.get("levels", {})), forecasts.options())
-    # Sources that end do not say what waits, so their streams would be apart while batches grow.
+    # Finite sources do not report a backlog, so their streams would drift apart while batches grow.
     most = _RISE_MOST * goal.model.most_rows if settings.live else np.inf
     fits = what_fits(settings.goal, decided, coming, most)
     limits = coming.backpressure.limits(fits) if seen.teaches and coming.wanted else {}
@@ -85,7 +80,7 @@ def learn(
             "one": goal.snapshot(),
             "arrivals": coming.arrivals.snapshot(),
             "intake": coming.backpressure.snapshot(),
-            # A batch that says nothing of them changes nothing, not even for another run.
+            # Without new limits the last ones stay, also for the next run.
             LIMITS: limits or known.get(LIMITS, {}),
             "levels": dict(decided.levels),
             "told": {**_metrics(settings, decided, after), **metrics},
@@ -105,7 +100,7 @@ def limits(manifest: Manifest) -> dict[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class Coming:
-    """Rows of the next batch: what is known of sources, how many are wanted, and what that is of the last."""
+    """Rows of the next batch: state of the sources, rows wanted, and their ratio to the last batch."""
 
     arrivals: Arrivals
     backpressure: Backpressure
@@ -119,7 +114,7 @@ def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
     ran, settings = step.ran, step.settings
     arrivals = Arrivals.restore(known["arrivals"]) if known else Arrivals()
     backpressure = Backpressure.restore(known["intake"]) if known else Backpressure()
-    # What came, not what was let in: a batch whose windows are all dropped is no calm one.
+    # Rows offered, not rows admitted: a batch whose windows are all dropped is not steady load.
     rows = sum(sum(report.rows.offered) for report in ran.reports) + sum(ran.entered.values())
     taken = sum(one.rows for one in ran.taken.values()) or rows
     arrived = backpressure.observe(ran.taken) if ran.taken else rows
@@ -128,7 +123,7 @@ def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
     expected = arrivals.observe(
         arrived, step.plan.now_us, ran.busy_seconds, settings.trigger_seconds, backpressure.waiting
     )
-    # A source that does not say what waits tells what it gave, and that is not what comes.
+    # A source that does not report a backlog reports what it gave, which is not what arrived.
     says = all(one.waiting is not None for one in ran.taken.values() if one.units is not None)
     if not (says and settings.live):
         expected = replace(expected, lasting_rate=0.0)
@@ -138,7 +133,7 @@ def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
 
 
 def _seen(step: Step, efforts: Mapping[str, Effort], coming: Coming) -> BatchSeen:
-    """What the batch did, and how long that took."""
+    """What the batch did, and how long it took."""
     ran, cores = step.ran, step.settings.parallelism
     joins = _reports_of_joins(step.settings, ran.reports)
     return BatchSeen(
@@ -182,7 +177,7 @@ def _mechanisms(step: Step, levels: Mapping[str, float], works: Mapping[str, Wor
 
 
 def _reports_of_joins(settings: KeepSettings, reports: Sequence[TaskReport]) -> dict[str, list[TaskReport]]:
-    """What the instances of every join say."""
+    """The reports of the instances of every join."""
     found: dict[str, list[TaskReport]] = {}
     for report in reports:
         if isinstance(settings.network.by_name.get(report.operator), DropJoinNode):
@@ -191,22 +186,22 @@ def _reports_of_joins(settings: KeepSettings, reports: Sequence[TaskReport]) -> 
 
 
 def _took(instances: Sequence[TaskReport], cores: int) -> Took:
-    """The time of a join, and the part of it that went to pairs."""
+    """The time of a join, and the part of it spent on pairs."""
     cpu_seconds = [one.seconds.cpu for one in instances]
     probing = sum(one.seconds.probing for one in instances) / max(sum(cpu_seconds), 1e-9)
     return Took.of(wall_seconds(cpu_seconds, cores), probing)
 
 
 def what_fits(goal: GoalSettings, decided: Decided, coming: Coming, most: float) -> Fits:
-    """Rows that a batch has time for, from what is expected of those that are wanted.
+    """Rows that a batch has time for, from the forecast for those that are wanted.
 
-    `most`: further nobody saw. Rows that are kept waiting are late for sure, and those of a batch that is a
-    little long only perhaps: no time is kept free for them before some wait.
+    `most`: the largest batch to try. The safety margin is used up before any row is kept waiting: a waiting
+    row is overdue for sure, a row of a slightly long batch only perhaps.
     """
     backpressure, rows, fixed = coming.backpressure, coming.wanted, decided.fixed
     kept_free = decided.safety_margin / 2 if backpressure.waiting else 0.0
     room = (1 - kept_free) * goal.batch_seconds - fixed
-    # Where overhead takes nearly all the time, batches are longer: smaller ones would get through even less.
+    # Where overhead takes nearly all the time, batches are longer, because smaller ones have less throughput.
     room = max(room, fixed / 2, _keeps_up(goal, decided, coming) - fixed)
     full, planned, deepest = (
         backpressure.more * rows * room / max(seconds - fixed, 1e-6)
@@ -216,10 +211,10 @@ def what_fits(goal: GoalSettings, decided: Decided, coming: Coming, most: float)
 
 
 def _keeps_up(goal: GoalSettings, decided: Decided, coming: Coming) -> float:
-    """Seconds of the shortest batch that has time for all rows that come while it runs, and a few that wait.
+    """Seconds of the shortest batch that has time for all rows that arrive while it runs, and a few waiting
+    ones.
 
-    With shorter ones ever more would wait. What no batch keeps up with, or only one that is far too long, is
-    not let in at once.
+    With shorter batches the backlog would grow. Rows that no batch of acceptable length keeps up with wait.
     """
     each = (decided.expected - decided.fixed) / max(coming.wanted, 1.0)
     rate = (1 + _CATCH_UP * bool(coming.backpressure.waiting)) * coming.expected.lasting_rate

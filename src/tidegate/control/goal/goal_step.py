@@ -1,4 +1,4 @@
-"""One step of the goal loop as a value: settings, the batch that ran, and what was known before it."""
+"""One step of the goal loop as a value: settings, the batch that ran, and the state before it."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from tidegate.window.drop.network import Network
 
 @dataclass(frozen=True)
 class KeepSettings:
-    """The goal, and everything that may be left out for it."""
+    """The goal, and everything that may be shed for it."""
 
     goal: GoalSettings
     trigger_seconds: float
-    #: Streams, operators and outputs, and which way rows go.
+    #: Streams, operators and outputs, and the flow of rows between them.
     network: Network
     parallelism: int = 1
     overload: OverloadSettings | None = None
     sifting: SiftSettings | None = None
     dropping: DropSettings | None = None
     estimating: EstimateSettings | None = None
-    #: Rows come while the query runs: what waits at a source is late.
+    #: Rows arrive while the query runs, so rows that wait at a source become overdue.
     live: bool = True
 
     @property
     def freshest(self) -> tuple[str, ...]:
-        """Joins that may be given the freshest of their rows alone, when nothing else is enough."""
+        """Joins that may drop stale rows when nothing else suffices."""
         return tuple(sorted(self.goal.freshest or ()))
 
     @property
     def approximate(self) -> frozenset[str]:
-        """Windows that may be estimated from some of their rows."""
+        """Windows that may be estimated from a sample of their rows."""
         return frozenset() if self.estimating is None else frozenset(self.estimating.windows)
 
 
@@ -63,7 +63,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Step:
-    """One batch, with what was before and after it."""
+    """One batch, with the state before and after it."""
 
     settings: KeepSettings
     before: Manifest

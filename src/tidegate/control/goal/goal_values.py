@@ -1,4 +1,4 @@
-"""What one controller is given and gives back: the goal as numbers, a batch as it went, what comes next."""
+"""Inputs and results of the level controller: the goal as numbers, a finished batch, the decision."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from tidegate.model.json_values import Snapshot
 
 @dataclass(frozen=True)
 class GoalSettings:
-    """What is to be kept, and how calmly."""
+    """The goal, and how fast levels may change."""
 
     #: Time that a batch may take.
     batch_seconds: float
-    #: Time from the arrival of a row to its results, where a batch after a long one is to be shorter for it.
+    #: Time from the arrival of a row to its results; if set, a batch after a long one gets less time.
     latency_seconds: float | None = None
-    #: By output: what its loss counts (1 unless said), and the largest share of its results that may be lost.
+    #: By output: the weight of its loss (default 1), and the largest share of its results that may be lost.
     weights: Mapping[str, float] = field(default_factory=dict)
     loss_max: Mapping[str, float] = field(default_factory=dict)
     safety_margin: SafetyMarginSettings = field(default_factory=SafetyMarginSettings)
     hysteresis: HysteresisSettings = field(default_factory=HysteresisSettings)
     #: Work that takes no more than this part of the time is always done.
     least_share: float = 0.1
-    #: What a point does becomes at most so many times as much from one batch to the next.
+    #: Largest factor by which the work of a shed option may grow from one batch to the next.
     rise_max: float = 2.5
-    #: Time between two triggers, 0 where batches follow each other; None where all batches are alike.
+    #: Time between two triggers, 0 if batches run back to back; None if all batches are alike.
     trigger_seconds: float | None = None
     cost: CostSettings = field(default_factory=CostSettings)
-    #: Operators that may be given the freshest of their rows alone, when nothing else is enough; None: all.
+    #: Operators that may drop stale rows when nothing else suffices; None: all.
     freshest: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
@@ -51,17 +51,17 @@ class BatchSeen:
 
     busy_seconds: float
     efforts: Mapping[str, Effort]
-    #: By operator whose time is measured: what it took; and all that balance would save.
+    #: By measured operator: its time; and the seconds that perfect balance would save.
     seconds: Mapping[str, Took] = field(default_factory=dict)
     uneven_seconds: float = 0.0
     #: Seconds that sources are behind.
     behind_seconds: float = 0.0
-    #: False: it had no rows, or ran on cold workers, and says nothing that lasts.
+    #: False: it had no rows or ran on cold workers, so nothing is learnt from it.
     teaches: bool = True
     #: It had no rows, and workers were warm: all of it was overhead.
     empty: bool = False
-    #: False: what is left out is decided for longer than a batch (whole windows), so that a batch does all or
-    #: nothing of it, and its time says nothing about how well the average is foreseen.
+    #: False: shedding is decided for longer than a batch (whole windows). A batch then does all or nothing,
+    #: so its time says nothing about the error of the predicted average.
     foreseeable: bool = True
     #: The part of the rows of the next batch that later ones are expected to have as well.
     lasting: float = 1.0
@@ -71,25 +71,25 @@ class BatchSeen:
 class Decided:
     """What the next batch does, and what is expected of it."""
 
-    #: By point: r, z, p, or 1 for an output that is shut off.
+    #: By shed option: probe, admit, sample or drop ratio, or 1 for an output that is shut off.
     levels: Levels
-    #: Seconds: with these levels, with nothing left out, and of a batch that does nothing.
+    #: Seconds: at these levels, without shedding, and of an empty batch.
     planned: float
     full: float
     fixed: float
-    #: The same with everything left out that may be.
+    #: The same at the deepest levels.
     deepest: float
     #: By output: the largest share of its results that will be missing.
     lost: Mapping[str, float]
-    #: Seconds that are missing in spite of these levels; the part of the rows, the freshest, that is let in
-    #: for it; and the seconds that are expected with those rows alone.
+    #: Seconds missing at these levels; the part of the rows, the freshest, that is therefore let in; and the
+    #: seconds expected with those rows.
     short: float = 0.0
     keep_share: float = 1.0
     expected: float = 0.0
     safety_margin: float = 0.0
     uneven_seconds: float = 0.0
     behind_seconds: float = 0.0
-    #: What was predicted for the batch that has just run, and what it took.
+    #: Predicted and actual seconds of the batch that has just run.
     predicted: float | None = None
     took: float | None = None
 
@@ -100,7 +100,7 @@ class Decided:
 
 
 def warnings(settings: GoalSettings, decided: Decided) -> list[str]:
-    """What only the run can tell of a goal that cannot be kept, with the numbers."""
+    """Warnings, with numbers, about a goal that measurements show cannot be kept."""
     said = []
     if decided.fixed > settings.batch_seconds:
         said.append(
@@ -137,7 +137,7 @@ def warnings(settings: GoalSettings, decided: Decided) -> list[str]:
 
 
 def state_warnings(stored_bytes: int, most_bytes: int) -> list[str]:
-    """What is stored after a batch, and may not be."""
+    """Warnings about state that exceeds its limit after a batch."""
     if stored_bytes <= most_bytes:
         return []
     return [

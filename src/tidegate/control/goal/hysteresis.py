@@ -1,12 +1,10 @@
-"""When levels are eased, and when another mix is taken: not at the first batch that has time to spare.
+"""Hysteresis: when levels ease, and when another mix of levels is taken.
 
-Ours. Going deeper is urgent and never waits. Going back is a trial, and each that had to be taken back soon
-makes the next one wait twice as long; after a good while without, all is forgiven. Much time to spare is no
-trial: the rush is over, and then a few batches are enough. What a batch will use swings with its rows, so a
-mean is judged that follows slowly: one that used a little more must not begin the wait anew.
-
-Where there would be time for everything, the rush is over as well, however little is left out for how little
-time. That is judged by each batch as it comes, because a mean remembers the rush.
+Ours. Shedding deepens at once. Easing is a trial: each time it is soon reversed, the wait before the next one
+doubles; the backoff is reset after 60 batches without a reversal. With much spare time the burst is over, and
+a few batches are enough. The decision uses a slow mean of the time used, because the use of a single batch
+varies with its rows and must not restart the wait. The burst is also over when everything would fit without
+shedding. This is tested batch by batch, because a mean still contains the burst.
 
 Guarantee: on steady input, whatever the noise, easing becomes as rare as once in `most` batches.
 """
@@ -20,22 +18,22 @@ from typing import Any
 from tidegate.errors import FlowError
 from tidegate.model.json_values import Snapshot
 
-#: Easing that is taken back within so many batches was too early; without that for so many, all is forgiven.
+#: Easing reversed within `_TOO_EARLY` batches was premature; `_RESET` batches without one reset the backoff.
 _TOO_EARLY, _RESET = 25, 60
-#: A little time to spare must last so many times as long as more of it; below this part used, it is much.
+#: A little spare time must last `_LITTLE` times as long; using less than `_MUCH` leaves much spare time.
 _LITTLE, _MUCH = 3, 0.75
-#: Weight of the last batch in the mean that is judged.
+#: Weight of the last batch in the mean use.
 _NEWS = 0.3
 
 
 @dataclass(frozen=True)
 class HysteresisSettings:
-    """More patience: fewer changes, and more time that is not used."""
+    """Longer waits: fewer changes, and more time unused."""
 
-    #: Batches in a row that must have had time to spare: at first, and after easing was often taken back.
+    #: Consecutive batches with spare time before easing: at first, and after many reversals.
     first: int = 2
     most: int = 32
-    #: Parts of the target: using less than the first is time to spare, less than the second a little of it.
+    #: Parts of the target: using less than the first leaves spare time, less than the second a little.
     keep_above: float = 0.9
     rest_above: float = 0.98
 
@@ -49,29 +47,29 @@ class HysteresisSettings:
 
 
 class Hysteresis:
-    """Counts batches."""
+    """Counts batches with spare time, and decides when to ease."""
 
     def __init__(self, settings: HysteresisSettings | None = None) -> None:
         self.settings = settings or HysteresisSettings()
         self._needed = self.settings.first
-        #: Batches in a row with time to spare, with a little of it, and with a better mix at hand.
+        #: Consecutive batches with spare time, with a little of it, and with a better mix available.
         self._spare, self._little, self._regretted = 0, 0, 0
-        #: Batches in a row that would have had time for everything.
+        #: Consecutive batches that would have fitted without shedding.
         self._fitted = 0
         #: Batches since levels were eased.
         self._since = _RESET
-        #: What batches use, since levels last changed; None: nothing is known yet.
+        #: Mean use since levels last changed; None: not known yet.
         self._used: float | None = None
 
     def deepened(self) -> None:
-        """Levels had to go deeper."""
+        """Record that levels had to go deeper."""
         if self._since < _TOO_EARLY:
             self._needed = min(self.settings.most, 2 * self._needed)
         self._since = max(self._since, _TOO_EARLY)
         self._spare, self._little, self._fitted, self._used = 0, 0, 0, None
 
     def eases(self, used: float, whole: float = inf) -> bool:
-        """Whether to ease: a batch will use this part of the target, and with nothing left out that one."""
+        """Whether to ease, given the parts of the target used at these levels and without shedding."""
         self._since += 1
         self._fitted = self._fitted + 1 if whole < self.settings.rest_above else 0
         used = used if self._used is None else self._used + _NEWS * (used - self._used)
@@ -88,7 +86,7 @@ class Hysteresis:
         return True
 
     def remixes(self, better: bool) -> bool:
-        """Whether to take another mix, which is better for this batch or not."""
+        """Whether to take another mix, given whether it is better for this batch."""
         self._regretted = self._regretted + 1 if better else 0
         if self._regretted <= self._needed:
             return False

@@ -1,30 +1,30 @@
-"""One controller for one goal: after each batch, the levels of everything that can be left out in the next.
+"""The level controller: after each batch, the levels of all shed options for the next.
 
-Ours: every paper adapts its own mechanism, and takes all the time of the machine for its own.
+Ours: each paper adapts its own mechanism, as if it had the machine to itself.
 
     what b did, how long it took ─▶ load_model ─┐
-    what b+1 would do in full ──────────────────┼─▶ prospect ─▶ levels of b+1: r, z and p
-    what can be left out, at what loss ─────────┘
+    what b+1 would do in full ──────────────────┼─▶ PlanForecast ─▶ levels of b+1
+    shed options, with their losses ────────────┘
 
-The order of the goal: rebalance and add instances first (they lose nothing: `uneven_seconds` and
-`behind_seconds` say what that could gain, balancing acts), then skip what cannot matter and shed where the
-weighted loss per second is least, all in one allocation; then shut outputs off that may be; and when even
-that is not enough, keep the freshest rows (`keep_share`, `freshest.py`) and say so (`goal_values.warnings`).
-Only a batch that would be too long with all that can be left out at its deepest, at the rows that usually
-come, is a reason for that: not one that had much to catch up with, and not the first one either.
+Order of measures: rebalance and add instances (lossless; `uneven_seconds` and `behind_seconds` report what
+that could gain, balancing acts); shed where the weighted loss per second is least, in one allocation; shut
+off outputs that allow it; and if that does not suffice, keep only the freshest rows (`keep_share`,
+`control/actuators/stale_rows.py`) and warn (`goal_values.warnings`). The last step requires that batches with
+the usual number of rows are too long at the deepest levels, several times in a row; a single batch with a
+backlog is no reason.
 
     seconds ▲ ──────────────────────────────── batch_seconds
-            │ ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ above: deeper, at once     ↑ headroom, learnt
+            │ ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ above: deeper, at once     ↑ safety margin, learnt
             │ ──────────────────────────────── target
             │ ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ below for a while: easier
             │
 
-Guarantee: a state machine; telemetry in, decision out; `snapshot` → `restore` gives the same answers. While
-the predicted time of the levels in force stays in the band, nothing moves. Going deeper gives no point
-anything back and going easier takes from none, so one slow batch shifts nothing around; only when another mix
-would lose clearly less for a while are levels set anew. Easing waits, and longer each time that it had to be
-taken back: on steady input levels come to rest. Work that takes no more than `least_share` of the time is
-always done, and more where overhead alone is too much: leaving out everything would be late just the same.
+Guarantee: a state machine; telemetry in, decision out; `snapshot` → `restore` gives the same answers. Levels
+do not move while their predicted time stays in the band. Deepening eases no option and easing deepens none,
+so a slow batch does not shift work between options; levels are set anew only if another mix has been clearly
+better for a while. Easing waits (`hysteresis.py`), so on steady input levels come to rest. Work that takes no
+more than `least_share` of the time is always done, and more if overhead alone exceeds the budget: the batch
+would be overdue even without any work.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ from tidegate.control.goal.safety_margin import SafetyMargin
 from tidegate.control.goal.shed_options import ShedOption
 from tidegate.model.json_values import Snapshot
 
-#: A point that does less than this part of what it could may always come up to it; and by as much as takes
-#: this part of the time: should that be far off, little is at stake.
+#: An option may always rise to this part of its full work, and by as much as takes this part of the time: if
+#: the prediction is wrong, little is at stake.
 _RISE_ALWAYS, _RISE_SECONDS = 0.1, 0.1
-#: Part of the headroom that a single batch may be foreseen to use before it does less than the others.
+#: Part of the safety margin that a single batch may be predicted to use before it sheds more than others.
 _ONCE = 0.65
-#: A batch with less than this part of its time left is late anyway: nothing is gained by leaving out more.
+#: A batch with less than this part of its time left is overdue anyway: shedding more gains nothing.
 _WORTH_A_HURRY = 0.4
-#: Where overhead alone is late, work may take as long again as it is late by, up to this part of it. A goal
-#: that is so many times below overhead is a wish for all the speed there is: then it may not, and no more
-#: than `least_share` of the work is done, however short all of it is.
+#: If overhead alone exceeds the budget, work may take as long as the excess, up to `_LATE_ANYWAY` of the
+#: overhead. A goal that is `_FAR` times below overhead asks for the highest speed possible: then at most
+#: `least_share` of the work is done.
 _LATE_ANYWAY, _FAR = 0.25, 3.0
-#: Batches in a row that are too long whatever is left out, before rows are.
+#: Consecutive batches that are too long at the deepest levels before stale rows are dropped.
 _PATIENT = 2
-#: Another mix is worth a change when it gives this much more than is given now.
+#: Another mix is taken if it keeps this much more than the present one.
 _REGRET = 0.03
 
 
 class LevelController:
-    """Levels of all points, by one model of the load."""
+    """Moves the levels of all shed options, by one load model."""
 
     def __init__(self, settings: GoalSettings) -> None:
         self.settings = settings
@@ -69,11 +69,11 @@ class LevelController:
         self._levels: dict[str, float] = {}
         self._predicted: float | None = None
         self._hysteresis = Hysteresis(settings.hysteresis)
-        #: Batches in a row that were too long whatever is left out; not enough of them yet, or rows go.
+        #: Consecutive batches that were too long at the deepest levels.
         self._too_long = 0
 
     def adapt(self, batch: BatchSeen, ahead: Mapping[str, Effort], options: Sequence[ShedOption]) -> Decided:
-        """Learn from a batch; decide for the next, which would do `ahead` if nothing were left out."""
+        """Learn from a batch; decide for the next, which would do `ahead` without shedding."""
         predicted = self._predicted
         if batch.empty:
             self.model.observe_empty(batch.busy_seconds)
@@ -84,7 +84,7 @@ class LevelController:
         forecast = PlanForecast(self.model, ahead, options, self.settings.weights, self.settings.loss_max)
         self._levels = {point: self._levels.get(point, level) for point, level in forecast.nothing.items()}
         if batch.teaches:
-            # What may come once is no reason to leave out more for longer.
+            # Rows that may come only once are no reason to shed more for longer.
             lasting = forecast.times(batch.lasting)
             self._move(lasting, batch.busy_seconds)
             self._judge(lasting, batch.busy_seconds)
@@ -93,20 +93,20 @@ class LevelController:
         return decided
 
     def expect(self, decided: Decided, part: float) -> None:
-        """The next batch has only this part of the rows that were expected: its source lets in no more."""
+        """The next batch has only this part of the expected rows, because backpressure limits it."""
         if self._predicted is not None:
             self._predicted = decided.fixed + part * (decided.expected - decided.fixed)
 
     def _target(self, forecast: PlanForecast) -> float:
-        """The time to be used: what there is, less headroom; never so little that nothing would be done."""
+        """The time to use: the budget less the safety margin, but never too little to do any work."""
         time = self.settings.batch_seconds
         return max((1 - self._margin.part) * time, self._least(forecast, time))
 
     def _move(self, forecast: PlanForecast, busy_seconds: float) -> None:
-        """Deeper at once, easier after a while, another mix after a while; or as it is."""
+        """Deepen at once, ease or remix after a while, or keep the levels."""
         target = self._target(forecast)
         usual = self._usual_part(target, busy_seconds)
-        # What gathered during a long batch is no reason to go deeper for good.
+        # Rows that arrived during a long batch are no reason to deepen for good.
         now = forecast.times(min(1.0, usual))
         if now.seconds(self._levels) > target + self._margin.part / 2 * self.settings.batch_seconds:
             self._hysteresis.deepened()
@@ -114,7 +114,7 @@ class LevelController:
             return
         if self._levels == forecast.nothing:
             return
-        # And what did not gather during a short one, back to back, is no reason to go back.
+        # Back to back, a short batch is followed by few rows; that is no reason to ease.
         settled = forecast.times(usual)
         planned = settled.seconds(self._levels)
         if self._hysteresis.eases(planned / target, settled.seconds(forecast.nothing) / target):
@@ -123,7 +123,7 @@ class LevelController:
             self._mix(settled, planned)
 
     def _judge(self, forecast: PlanForecast, busy_seconds: float) -> None:
-        """Is a batch of the rows that usually come too long with everything left out? Does it fit again?"""
+        """Update whether a batch with the usual rows is too long at the deepest levels, or fits again."""
 
         def fits(seconds: float, part_most: float) -> bool:
             usual = forecast.times(min(part_most, self._usual_part(seconds, busy_seconds)))
@@ -132,19 +132,19 @@ class LevelController:
         time = self.settings.batch_seconds
         if not fits(time, 1.0):
             self._too_long += 1
-        # What did not gather during a short batch, back to back, will gather during a longer one.
+        # Back to back, a longer batch is followed by more rows than this one.
         elif self._too_long < _PATIENT or fits((1 - self._margin.part) * time, math.inf):
             self._too_long = 0
 
     def _usual_part(self, target: float, busy_seconds: float) -> float:
-        """What a batch usually brings, of what the next one will: it begins when this one is over."""
+        """Rows of a usual batch relative to the next one, which begins when this one ends."""
         trigger = self.settings.trigger_seconds
         if trigger is None:
             return 1.0
         return trigger / max(trigger, busy_seconds) if trigger else target / max(busy_seconds, 1e-3)
 
     def _not_too_fast(self, forecast: PlanForecast, levels: Levels) -> dict[str, float]:
-        """A model that errs must not undo in one batch what it took many to learn."""
+        """Limit the rise of work, so that a wrong model cannot undo in one batch what took many to learn."""
         limited = {}
         for point, level in levels.items():
             option = forecast.options[point]
@@ -153,7 +153,7 @@ class LevelController:
         return limited
 
     def _rise_most(self, forecast: PlanForecast, option: ShedOption) -> float:
-        """The most that a point may do in the next batch, of all that it could."""
+        """The largest part of its full work that an option may do in the next batch."""
         done, others = option.done(self._levels[option.point]), self._levels
         all_of_it = forecast.seconds({**others, option.point: option.nothing})
         all_of_it -= forecast.seconds({**others, option.point: float(option.levels[-1])})
@@ -161,7 +161,7 @@ class LevelController:
         return max(self.settings.rise_max * done, done + little, _RISE_ALWAYS)
 
     def _mix(self, forecast: PlanForecast, target: float) -> None:
-        """Set levels anew where that has been better for a while."""
+        """Set levels anew if that has been better for a while."""
         other = forecast.fit(target).levels
         here, there = forecast.loss(self._levels), forecast.loss(other)
         whole = sum(self.settings.weights.get(output, 1.0) for output in forecast.lost(other))
@@ -170,7 +170,7 @@ class LevelController:
             self._levels = self._not_too_fast(forecast, other)
 
     def _next_levels(self, forecast: PlanForecast, batch: BatchSeen) -> Levels:
-        """The levels in force; deeper, this once, where the next batch has more rows or less time."""
+        """The levels in force; deeper for one batch if the next one has more rows or less time."""
         time, latency = self.settings.batch_seconds, self.settings.latency_seconds
         if latency is not None and latency - batch.busy_seconds >= _WORTH_A_HURRY * time:
             time = min(time, latency - batch.busy_seconds)
@@ -180,7 +180,7 @@ class LevelController:
         return forecast.fit(max((1 - part) * time, least), deeper=self._levels).levels
 
     def _least(self, forecast: PlanForecast, time: float) -> float:
-        """Never so little time that nothing would be done; where overhead is late anyway, some more."""
+        """Least time for work; more if overhead alone exceeds the budget."""
         overhead = forecast.seconds(forecast.deepest)
         late = min(overhead - (1 - self._margin.part) * time, _LATE_ANYWAY * overhead)
         within_reach = min(1.0, max(0.0, _FAR - overhead / time))
@@ -217,9 +217,9 @@ class LevelController:
         return forecast.operators if self.settings.freshest is None else self.settings.freshest
 
     def _keep_share(self, planned: float, freshest: float) -> float:
-        """The part of the rows that fits, where they take so many seconds of those that are planned.
+        """The part of the rows that fits, given the seconds of the plan that these rows take.
 
-        1 where fewer rows would not help, because all the rest is too much.
+        1 if fewer rows would not help, because the rest alone is too long.
         """
         target = (1 - self._margin.part) * self.settings.batch_seconds
         room = target - (planned - freshest)

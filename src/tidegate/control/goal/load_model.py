@@ -1,22 +1,20 @@
-"""What a batch takes: overhead, and what each operator does times what that costs; learnt while running.
+"""Load model: predicted time of a batch from overhead and the effort of each operator, learnt online.
 
     batch = overhead + Σ ( fixed + row · rows + comparison · comparisons + output · outputs + byte · bytes )
 
-Ours: no paper has more than one operator in mind. Where the time of an operator is measured (tasks report
-their processor time), it has a model of its own (`cost_model.py`), and all that no operator explains (Spark,
-the disk, slow sinks, the neighbours) is overhead (`overhead.py`): some of it for the rows that come in, which
-are the effort of SOURCES. A start from cold or a slow stretch is then not mistaken for dear comparisons.
-Operators whose time nobody measures share one model of what the others leave of the batch, rows included, and
-then there is no overhead but its fixed cost.
+Ours: the papers consider one operator. An operator whose tasks report processor time has its own model
+(`cost_model.py`). Time that no operator explains (Spark, disk, slow sinks, other load on the machine) is
+overhead (`overhead.py`), part of it per input row (the effort of SOURCES). So a cold start or a slow phase is
+not mistaken for expensive comparisons. Operators without reported time share one model of the rest of the
+batch, rows included; then the only overhead is its fixed cost.
 
-A join has two: of rows, which are taken in and stored whatever is skipped, and of pairs. Tasks look at the
-clock between them, because no fit can tell them apart in time: when four times the rows come, both have more
-to do in the same batch, and a join that took it all for pairs would then skip nearly all of them, and with so
-few left never learn better.
+A join has two models: rows, which are stored whatever is skipped, and pairs. Tasks time both separately,
+because a fit cannot separate them soon enough: with four times the rows both grow in the same batch. A join
+that attributed everything to pairs would skip nearly all of them, and with so few pairs never learn better.
 
-Guarantee: the time of a batch is linear in what operators do, so what leaving something out saves is known
-without trying; a single batch that takes three times as long changes neither overhead nor costs by much; a
-function of the batches observed, `snapshot` → `restore` gives the same answers.
+Guarantee: the time of a batch is linear in effort, so the saving of a shed option is known without trying it;
+one batch that takes three times as long changes neither overhead nor costs by much; a function of the batches
+observed, `snapshot` → `restore` gives the same answers.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds of a measured operator: for pairs (or all it does), and for rows where it tells them apart."""
+    """Seconds of a measured operator: for pairs (or all its work), and for rows if reported separately."""
 
     probing: float
     keeping: float = 0.0
@@ -52,7 +50,7 @@ class Took:
 
 
 class _Measured:
-    """What one operator costs, by what it says that it took."""
+    """Cost model of one operator that reports its time."""
 
     def __init__(self, settings: CostSettings) -> None:
         self.probing, self.keeping = CostModel(settings), CostModel(settings)
@@ -82,11 +80,10 @@ class _Measured:
         return restored
 
 
-#: Instead of an operator: whatever reads rows and brings them to operators.
+#: Pseudo-operator for reading rows and bringing them to operators.
 SOURCES = "(sources)"
-#: Nothing is free: seconds that a row and a pair take at least, whatever noise makes of them. Where work is
-#: too short to be told from noise, leaving out more of it is still known to be faster. Far less than anything
-#: takes (pairs are those within reach, and most of them are never touched), so that it is no price.
+#: Least seconds per row and per candidate pair, far below any real cost: where work is too short to be told
+#: from noise, shedding more of it still counts as faster.
 _LEAST_RATES = np.array([1e-12, 1e-14, 0.0, 0.0])
 
 
@@ -96,24 +93,24 @@ class LoadModel:
     def __init__(self, settings: CostSettings | None = None) -> None:
         self.settings = settings or CostSettings()
         self._models: dict[str, _Measured] = {}
-        #: Of operators that nobody measures, all together. Most of what is left of a batch is Spark's own.
+        #: All operators without reported time. Most of the rest of a batch is Spark's own work.
         self._others = CostModel(replace(self.settings, to_fixed=True))
-        #: What no operator explains; nothing where some are not measured.
+        #: Time that no operator explains; unused if some operators are not measured.
         self._overhead = Overhead()
 
     @property
     def is_blank(self) -> bool:
-        """No batch has taught anything yet: what it predicts means nothing."""
+        """No batch has been observed: predictions mean nothing."""
         return not self._models and not self._others.seen
 
     @property
     def overhead(self) -> float:
-        """Seconds of a batch that are no operator's, and do not depend on rows."""
+        """Seconds of a batch that belong to no operator and do not depend on rows."""
         return self._overhead.fixed
 
     @property
     def most_rows(self) -> float:
-        """Rows of the largest batches that overhead is known of."""
+        """Rows of the largest batches from which overhead is known."""
         return self._overhead.most_rows
 
     @property
@@ -132,9 +129,9 @@ class LoadModel:
     def observe(
         self, efforts: Mapping[str, Effort], busy_seconds: float, seconds: Mapping[str, Took]
     ) -> None:
-        """Learn from one batch: what operators did, how long it took, and how long those that say so did."""
+        """Learn from one batch: efforts, total seconds, and the seconds of operators that report them."""
         said = {name: one for name, one in seconds.items() if name in efforts}
-        # Operators that run side by side take more time together than passes.
+        # The times of operators that run in parallel add up to more than the wall time.
         together = sum(one.seconds for one in said.values())
         scale = min(1.0, busy_seconds / max(together, 1e-9))
         for name, one in said.items():
@@ -172,10 +169,10 @@ class LoadModel:
 
 
 def wall_seconds(instances: Sequence[float], parallelism: int) -> float:
-    """Time of an operator: as slow as its slowest instance, or as all of them on so many cores."""
+    """Time of an operator: that of its slowest instance, or of all of them on this many cores."""
     return max(max(instances, default=0.0), sum(instances) / parallelism)
 
 
 def uneven_seconds(instances: Sequence[float], parallelism: int) -> float:
-    """What an operator would be faster by, were its instances equally loaded."""
+    """Seconds that an operator would save if its instances were equally loaded."""
     return wall_seconds(instances, parallelism) - sum(instances) / max(1, min(parallelism, len(instances)))

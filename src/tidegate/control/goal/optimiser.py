@@ -1,7 +1,8 @@
-"""Where to leave work out: so many seconds are to be saved with the least weighted loss, over all offers.
+"""Optimiser: the levels with the least weighted loss at which the next batch fits its time budget.
 
-Ours. Every offer is a convex curve, seconds saved against weighted loss. All curves together are one list of
-straight pieces; taking them by slope, the flattest first, is the optimum for curves that add up:
+Ours. Every shed option is a convex curve, seconds saved against weighted loss (`shed_options.py`, costs from
+`load_model.py`). All curves together are one list of straight pieces; taking them by slope, the flattest
+first, is optimal for curves that add up (`allocate`):
 
     loss ▲   a        ▲   b                      pieces by slope:  a₁ b₁ a₂ b₂ …
          │      ╱     │     ╱                    taken until enough is saved, the last one in part
@@ -9,25 +10,18 @@ straight pieces; taking them by slope, the flattest first, is the optimum for cu
          │_-‾ a₁      │_╱b₁
          └──────▶     └──────▶ seconds saved
 
-Pieces that lose nothing (regions that no query asks about, cells without a match) come first by themselves:
-what cannot matter is skipped before anything is shed. A piece ends where an output that it costs has lost as
-much as it may.
+Pieces without loss (regions that no query covers, cells without a match) come first. A piece ends where an
+output that it affects reaches its bound on loss.
 
-Guarantee: without bounds on losses, and with bounds where no output is fed by two offers of which one feeds
-others too, the least weighted loss (checked against a linear program). In all cases: no bound is broken, and
-as much is saved as was asked or `short` says what is missing. Losses of one output by several offers are
-added up, which is never less than what is lost.
+Options in sequence (a drop in front of a join) save less together than the sum. So `PlanForecast.fit` chooses
+levels as if savings added up, predicts the batch with them, and asks for the missing seconds again until it
+fits.
 
-The next batch under any levels: what it will take, what outputs lose, and the levels with which it fits.
-
-Ours. `load_model.py` says what effort costs, `options.py` what each level leaves of it, and here both are put
-together. Offers in a row (a drop in front of a join, say) leave a part of a part, so what two of them save
-together is less than the sum: levels are chosen as if savings added up (`allocation.py`), the batch is
-predicted with them, and what is still missing is asked for on top, until it fits.
-
-Guarantee: a function of what is given. The levels found fit into the target, or `short` says by how much they
-do not; bounds on losses are kept in both cases. With `deeper` no point is given back anything, with `easier`
-none has to give more: one direction at a time, so that a batch that was a little slow shifts nothing around.
+Guarantee of `allocate`: without bounds on losses, and with bounds where no output is fed by two options of
+which one feeds others too, the least weighted loss (checked against a linear program). Always: no bound is
+broken, and the seconds asked for are saved or `short` says how many are missing. Losses of one output by
+several options are summed, an upper bound. Guarantee of `fit`: a function of its arguments; with `deeper` no
+option eases, with `easier` none deepens, so that a slightly slow batch does not shift work between options.
 """
 
 from __future__ import annotations
@@ -51,20 +45,20 @@ if TYPE_CHECKING:
 
 Levels = Mapping[str, float]
 
-#: Times that what is missing is asked for again, and how much of the target may be missing in the end.
+#: Largest number of rounds of `fit`, and the part of the target that may be missing in the end.
 _ROUNDS, _CLOSE = 12, 1e-3
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Levels, and the seconds by which the batch is too long in spite of them."""
+    """Levels, and the seconds by which the batch is still too long."""
 
     levels: dict[str, float]
     short: float
 
 
 class PlanForecast:
-    """What is expected of one batch."""
+    """Predicts one batch under any levels."""
 
     def __init__(
         self,
@@ -77,12 +71,12 @@ class PlanForecast:
         self.options = {option.point: option for option in options}
         self.weights, self.loss_max = weights, loss_max
         self.fixed = model.fixed
-        #: By operator: seconds that its rows, comparisons, outputs and bytes take while nothing is left out.
+        #: By operator: seconds for its rows, comparisons, outputs and bytes without shedding.
         self._full = {name: model.rates(name) * effort.parts for name, effort in ahead.items()}
         self._saved = {point: self._savings(option) for point, option in self.options.items()}
 
     def times(self, part: float) -> PlanForecast:
-        """The same for a batch of so many times the rows."""
+        """The same for a batch with this multiple of the rows."""
         other = copy(self)
         other._full = {name: part * one for name, one in self._full.items()}
         other._saved = {point: part * one for point, one in self._saved.items()}
@@ -90,23 +84,23 @@ class PlanForecast:
 
     @property
     def nothing(self) -> dict[str, float]:
-        """The levels at which all is done."""
+        """The levels at which nothing is shed."""
         return {point: option.nothing for point, option in self.options.items()}
 
     @property
     def deepest(self) -> dict[str, float]:
-        """As far as every mechanism goes, whatever is lost; outputs that may be are shut off."""
+        """The deepest level of every option, whatever is lost; outputs that allow it are shut off."""
         return {
             point: option.nothing if option.whole and self._bounded(option) else float(option.levels[-1])
             for point, option in self.options.items()
         }
 
     def seconds(self, levels: Levels) -> float:
-        """What the batch takes."""
+        """Predicted time of the batch."""
         return self.fixed + self.spent(levels, self._full)
 
     def spent(self, levels: Levels, operators: Collection[str]) -> float:
-        """What some of its operators take, of seconds that depend on rows."""
+        """Row-dependent seconds of some of its operators."""
         left = {name: np.ones(4) for name in self._full}
         for point, option in self.options.items():
             for name, kept in option.kept_at(levels[point]).items():
@@ -116,11 +110,11 @@ class PlanForecast:
 
     @property
     def operators(self) -> frozenset[str]:
-        """All that have something to do."""
+        """All operators with work to do."""
         return frozenset(self._full)
 
     def lost(self, levels: Levels) -> dict[str, float]:
-        """The share of each output's results that is missing, at most."""
+        """Upper bound of the share of each output's results that is lost."""
         lost: dict[str, float] = {}
         for point, option in self.options.items():
             for output, share in option.lost_at(levels[point]).items():
@@ -128,24 +122,24 @@ class PlanForecast:
         return lost
 
     def loss(self, levels: Levels) -> float:
-        """What the user minds of it."""
+        """The weighted loss."""
         return sum(self.weights.get(output, 1.0) * share for output, share in self.lost(levels).items())
 
     def saved(self, point: str, level: float) -> float:
-        """What one point saves, were it the only one."""
+        """Seconds that one option saves if it is the only one."""
         option = self.options[point]
         rising = option.levels if option.levels[-1] > option.levels[0] else -option.levels
         at = level if option.levels[-1] > option.levels[0] else -level
         return float(np.interp(at, rising, self._saved[point]))
 
     def level(self, point: str, saved: float) -> float:
-        """The level at which one point saves so much."""
+        """The level at which one option saves this many seconds."""
         seconds, levels = self._saved[point], self.options[point].levels
         rises = np.append(True, np.diff(seconds) > 0)
         return float(np.interp(saved, seconds[rises], levels[rises]))
 
     def fit(self, target: float, deeper: Levels | None = None, easier: Levels | None = None) -> Fit:
-        """The levels with the least loss with which the batch takes no longer than the target."""
+        """The levels with the least loss at which the batch fits the target."""
         found = self._fit(target, deeper, easier)
         shut: dict[str, float] = {}
         while found.short > _CLOSE * target:
@@ -186,7 +180,7 @@ class PlanForecast:
         return Fit(levels, max(0.0, self.seconds(levels) - target))
 
     def _curve(self, point: str, begin: float, end: float) -> Curve:
-        """What a point can still save, beyond the beginning and up to the end."""
+        """What an option can still save, between the first and the last level allowed."""
         seconds, option = self._saved[point], self.options[point]
         end = max(begin, min(end, float(seconds[-1])))
         at = np.unique(np.concatenate(([begin], seconds[(seconds > begin) & (seconds < end)], [end])))
@@ -204,7 +198,7 @@ class PlanForecast:
         return np.maximum.accumulate(saved)
 
     def _cheapest_to_shut(self, levels: Levels, shut: Levels) -> str | None:
-        """Of the outputs that may go as a whole, the one that is missed least for the time that it takes."""
+        """Of the outputs that may be shut off, the one with the least loss per second saved."""
         best, price = None, np.inf
         for point, option in self.options.items():
             if not option.whole or point in shut or self._bounded(option):
@@ -219,13 +213,13 @@ class PlanForecast:
         return any(self.loss_max.get(output, 1.0) < 1 for output in option.lost)
 
 
-#: Less than this part of a bound is rounding.
+#: Smaller parts of a bound are rounding errors.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """An offer in seconds: what is saved at each breakpoint, from 0 upwards, and what each output loses."""
+    """A shed option in seconds: the saving at each breakpoint, from 0 upwards, and each output's loss."""
 
     point: str
     saved: NDArray[np.float64]
@@ -234,7 +228,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Seconds to save at each point, the share that each output loses by it, and the seconds missing."""
+    """Seconds to save by each option, the share that each output loses, and the seconds missing."""
 
     saved: Mapping[str, float]
     lost: Mapping[str, float]
@@ -251,7 +245,7 @@ class _Piece:
 
     point: str
     seconds: float
-    #: What each output loses per second.
+    #: Loss of each output per second saved.
     lost: Mapping[str, float]
 
     def slope(self, weights: Mapping[str, float]) -> float:
@@ -261,23 +255,23 @@ class _Piece:
 def allocate(
     curves: Sequence[Curve], weights: Mapping[str, float], loss_max: Mapping[str, float], seconds: float
 ) -> Allocation:
-    """Save so many seconds; outputs without a weight count 1, those without a bound may lose everything."""
+    """Save this many seconds. Outputs without a weight count 1; those without a bound may lose everything."""
     cheapest = _taken(curves, weights, loss_max, seconds)
     if cheapest.short <= 0 or not loss_max:
         return cheapest
-    # Bounds are in the way. Whoever uses them least for what it saves may save more than the cheapest.
+    # Bounds stop the cheapest order. The order that uses the bounds least per second may save more.
     outputs = {output for curve in curves for output in curve.lost}
     tightness = {output: 1 / max(loss_max.get(output, np.inf), _ROUNDING) for output in outputs}
     frugal = _taken(curves, tightness, loss_max, np.inf)
     missing, more = cheapest.short, frugal.total - cheapest.total
-    # Both keep the bounds, so everything between them does; go no further than must be.
+    # Both keep the bounds, so every mixture does; take the one nearest to the cheapest that suffices.
     return _between(cheapest, frugal, min(1.0, missing / more), missing - more) if more > 0 else cheapest
 
 
 def _taken(
     curves: Sequence[Curve], weights: Mapping[str, float], loss_max: Mapping[str, float], seconds: float
 ) -> Allocation:
-    """The flattest pieces first."""
+    """Take the flattest pieces first."""
     pieces = [piece for curve in curves for piece in _pieces(curve, weights)]
     saved = {curve.point: 0.0 for curve in curves}
     lost = {output: 0.0 for curve in curves for output in curve.lost}
@@ -304,7 +298,7 @@ def _taken(
 
 
 def _pieces(curve: Curve, weights: Mapping[str, float]) -> list[_Piece]:
-    """The pieces of a curve; where it is not convex, those of its hull from below."""
+    """The pieces of a curve; if it is not convex, those of its lower hull."""
     total = np.zeros(curve.saved.size)
     for output, lost in curve.lost.items():
         total += weights.get(output, 1.0) * lost

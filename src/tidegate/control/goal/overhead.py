@@ -1,20 +1,20 @@
-"""What of a batch no operator explains: a fixed part, and one for every row that comes in.
+"""Overhead: the part of a batch that no operator explains; a fixed part, and one per input row.
 
-Spark plans, schedules and commits whatever a batch holds; but it also reads, parses and shuffles its rows,
-and rows of JSON take longer there than in any join. Who took that for fixed would let in ever more rows,
-because they seem to cost nothing.
+Spark plans, schedules and commits regardless of the rows, but it also reads, parses and shuffles them;
+parsing JSON can take longer than any join. If that counted as fixed, rows would seem free and ever more be
+let in.
 
-    seconds ▲            ╱ ▪       batches are remembered by size, a quarter of an octave each: sizes that
-            │        ▪ ╱           differ by a fifth and more tell what a row takes, and what an empty batch
-            │      ╱ ▪             would. Batches of about one size tell nothing, however often they come:
-            │  ▪ ╱                 what they differ by is chance, and the last answer stays.
+    seconds ▲            ╱ ▪       Batches are grouped by size, a quarter of an octave each. Sizes that differ
+            │        ▪ ╱           by a fifth or more give the cost per row and the fixed part. Batches of
+            │      ╱ ▪             about one size give neither: their differences are chance, and the last
+            │  ▪ ╱                 answer stays.
             └──────────────▶ rows
 
-Before sizes differ, all of it is thought to be for rows that a batch without any takes less (one of those has
-mostly come before the first rows did; it may do less than others, so it says nothing once sizes differ): then
-neither twice as many are let in because they seem to cost nothing, nor is a batch that is too long taken for
-fate; and the next batch, which has another size for it, tells what is true. Rows that take less than a third
-of the overhead of the largest batches are not told from none.
+Until sizes differ, everything above the time of an empty batch is attributed to rows. (An empty batch has
+mostly run before the first rows arrive; it may do less than others, so it is ignored once sizes differ.) So
+neither are too many rows let in because they seem free, nor is an overlong batch accepted as unavoidable; the
+next batch then has another size and corrects the guess. A row cost below a third of the overhead of the
+largest batches counts as zero.
 
 Guarantee: a function of what was observed; one slow batch changes little (medians); `snapshot` → `restore`
 gives the same answers.
@@ -31,11 +31,11 @@ from tidegate.model.json_values import Snapshot
 
 #: Fixed overhead is what three of four of these last batches did not exceed, without their rows.
 _KEPT = 8
-#: Batches of a size that are remembered, and for how many batches after the last of them.
+#: Batches remembered per size, and for how many batches after the last of them.
 _OF_A_SIZE, _REMEMBERED = 5, 60
-#: Sizes tell something when the largest is so many times the smallest.
+#: Least ratio of the largest to the smallest size for a line.
 _APART = 1.2
-#: Rows matter from this part of the overhead on.
+#: Least part of the overhead that rows must explain.
 _MATTERS = 1 / 3
 
 #: Rows and seconds of a batch, and its number.
@@ -43,20 +43,20 @@ _Batch = tuple[float, float, int]
 
 
 class Overhead:
-    """Seconds of a batch that are no operator's."""
+    """Seconds of a batch that belong to no operator."""
 
     def __init__(self) -> None:
         #: The last batches of each size, and the last ones of all.
         self._sizes: dict[int, list[_Batch]] = {}
         self._last: list[_Batch] = []
-        #: Seconds of a row as sizes told it; None before they did.
+        #: Seconds per row from batches of different sizes; None before there are any.
         self._learnt: float | None = None
         #: Seconds of the last batches without rows.
         self._empty: list[float] = []
 
     @property
     def per_row(self) -> float:
-        """Seconds of a row; none where rows take so little of the overhead that it may be chance."""
+        """Seconds per row; 0 if rows explain so little of the overhead that it may be chance."""
         if not self._last:
             return 0.0
         rows, seconds = self._middles()[-1]
@@ -65,7 +65,7 @@ class Overhead:
 
     @property
     def most_rows(self) -> float:
-        """Those of the largest batches that are remembered."""
+        """Rows of the largest batches remembered."""
         return self._middles()[-1][0] if self._last else inf
 
     @property
@@ -92,20 +92,20 @@ class Overhead:
         self._empty = [*self._empty, float(seconds)][-_OF_A_SIZE:]
 
     def _guessed(self, rows: float, seconds: float) -> float:
-        """Seconds of a row, before sizes tell."""
+        """Seconds per row before sizes differ."""
         without = median(self._empty) if self._empty else 0.0
         return max(0.0, seconds - without) / max(rows, 1.0)
 
     def _middles(self) -> list[tuple[float, float]]:
-        """Rows and seconds of the middle batch of each size, the smallest first."""
-        # A handful of numbers, asked for several times a batch: arrays would take twenty times as long.
+        """Rows and seconds of the median batch of each size, smallest first."""
+        # A few numbers, needed several times a batch: arrays would take twenty times as long.
         return [
             (median(rows for rows, _, _ in some), median(seconds for _, seconds, _ in some))
             for some in self._sizes.values()
         ]
 
     def _tell(self) -> None:
-        """A line through the sizes, each by its middle batch and as heavy as it has batches."""
+        """Fit a line through the median batch of each size, weighted by the number of batches."""
         middles, weights = self._middles(), [len(some) for some in self._sizes.values()]
         sizes = [rows for rows, _ in middles]
         if max(sizes) < _APART * max(min(sizes), 1.0):

@@ -1,15 +1,14 @@
-"""How much of the time is left free for what cannot be foreseen: as much as predictions were off by.
+"""Safety margin: the part of the time budget kept free, learnt from prediction errors.
 
-Ours. A fixed headroom wastes time on a quiet machine and is too small on a busy one. What a batch took is
-compared with what was predicted before it ran, so the error holds all of it: costs, rows, neighbours. The
-headroom is the error that one batch in ninety would exceed, were errors normal:
+Ours. A fixed margin wastes time on a quiet machine and is too small on a busy one. Comparing the actual time
+of a batch with its prediction covers all errors: costs, rows, other load. The margin is the error that one
+batch in ninety would exceed if errors were normal:
 
-    middle of the last errors + 2.3 · how far errors lie from it
+    median of the last errors + 2.3 · standard deviation
 
-Errors far out count as if they were less far, so a single batch that goes wrong changes little. Older ones
-count less, and `first` counts as some errors did, so headroom moves slowly from what is assumed to what is
-seen. Batches that were shorter than predicted are no reason for headroom: where errors lie further below the
-middle than above it (what was learnt before was too dear), only those above count.
+Far errors are clipped, so a single bad batch changes little. Older errors count less, and `first` counts as a
+few errors, so the margin moves slowly from the assumption to the measurement. Batches that were shorter than
+predicted need no margin: if errors spread further below the median than above it, only those above count.
 
 Guarantee: between `least` and `most`; `first` until enough batches have been seen.
 """
@@ -27,18 +26,18 @@ from tidegate.errors import FlowError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Batches that are remembered, those that it takes to judge, and those that the middle is of.
+#: Batches remembered, batches needed for an estimate, and batches in the median.
 _KEPT, _ENOUGH, _RECENT = 48, 3, 16
-#: What is left of an error's weight with every batch that follows, and the errors that `first` counts as.
+#: Decay of an error's weight per batch, and the number of errors that `first` counts as.
 _FADES, _ASSUMED = 0.96, 3.0
-#: In standard deviations: what one in ninety exceeds; beyond which errors count as if they were there; and
-#: what half of all errors lie within.
+#: In standard deviations: what one in ninety exceeds; where errors are clipped; and what half of all errors
+#: lie within.
 _HIGHEST, _FAR_OUT, _HALF = 2.3, 3.0, 0.674
 
 
 @dataclass(frozen=True)
 class SafetyMarginSettings:
-    """More headroom: fewer batches that take too long, more that is left out."""
+    """A larger margin: fewer overlong batches, more shedding."""
 
     first: float = 0.08
     least: float = 0.05
@@ -58,21 +57,23 @@ class SafetyMarginSettings:
 
 
 class SafetyMargin:
-    """A part of the time, from the errors of predictions."""
+    """A part of the time budget, from prediction errors."""
 
     def __init__(self, settings: SafetyMarginSettings | None = None) -> None:
         self.settings = settings or SafetyMarginSettings()
         self._errors: list[float] = []
 
     def observe(self, predicted: float, took: float, batch_seconds: float) -> None:
-        """A short batch is off by much of itself and little of the time there is: the latter counts."""
+        """Record an error relative to the budget: a short batch may err by much of itself and little of the
+        budget.
+        """
         self._errors = [*self._errors, (took - predicted) / max(predicted, batch_seconds / 2)][-_KEPT:]
         self.__dict__.pop("part", None)
 
-    # Asked for many times a batch, and the same until the next error.
+    # Needed many times a batch, and constant until the next error.
     @cached_property
     def part(self) -> float:
-        """The headroom: a part of the time there is."""
+        """The safety margin as a part of the time budget."""
         if len(self._errors) < _ENOUGH:
             return self.settings.first
         errors = np.array(self._errors)
@@ -85,7 +86,7 @@ class SafetyMargin:
 
     @property
     def _assumed_variance(self) -> float:
-        """Of errors for which `first` would be right."""
+        """Variance of errors for which `first` would be right."""
         return (self.settings.first / (1 - self.settings.first) / _HIGHEST) ** 2
 
     def snapshot(self) -> list[float]:
@@ -99,7 +100,7 @@ class SafetyMargin:
 
 
 def _variance(off: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """How far errors lie from their middle, squared: on both sides, or above it where that is less."""
+    """Variance about the median: of both sides, or of the errors above it if that is less."""
     usual = float(np.median(np.abs(off))) / _HALF
     squares = weights * np.minimum(np.abs(off), _FAR_OUT * usual) ** 2
     return float(min(squares.sum(), 2 * squares[off > 0].sum()) / weights.sum())

@@ -1,20 +1,20 @@
-"""What every place that can leave work out offers: which work goes at which level, and what is lost by it.
+"""Shed options: for each mechanism, the work saved and the results lost at each level.
 
-Ours: the papers have one mechanism each, and each has its own knob. Here all speak one language, so that
-`allocation.py` can weigh them against each other:
+Ours: each paper has one mechanism with its own parameter. Here all have one form, so that `optimiser.py` can
+compare them:
 
-    join      r  falls from 1    cells of both windows, least productive first (`join/selective/cells.py`)
-    match     z  falls from 1    regions of the data space, least wanted first (`configuration.py`)
-    window    f  falls from 1    rows of windows that are estimated (`estimating.py`)
-    windows   p  rises from 0    whole windows, up to 𝓑 / (𝓑 + 1) of them (`window/drop/window_drop.py`)
-    output    0 or 1             an output is shut off as a whole: the last resort
+    join      probe ratio, from 1 down    cells, least productive first (`join/selective/cells.py`)
+    match     admit ratio, from 1 down    regions, least needed first (`sift/construct/configuration.py`)
+    window    sample ratio, from 1 down   rows of estimated windows (`control/actuators/sampling.py`)
+    windows   drop ratio, from 0 up       whole windows, 𝓑 / (𝓑 + 1) at most (`window/drop/window_drop.py`)
+    output    0 or 1                      the output is shut off as a whole: the last resort
 
-An offer is a line of breakpoints. At each it says its level, the part of every operator's effort that is left
-(those behind it have less to do as well), and the share of every output's results that is lost. That share is
-the common unit of loss; an output's weight turns it into what the user minds.
+An option is a list of breakpoints. Each has a level, the part of every operator's effort that is left
+(operators downstream have less work, too), and the share of every output's results that is lost. That share,
+times the output's weight, is the common unit of loss.
 
-Guarantee: lost shares and effort left are convex in the level as far as what was learnt is true: cells,
-regions and windows go in the order of what they are worth per cost, so each next one is worth more.
+Guarantee: lost shares and remaining effort are convex in the level, as far as the learnt values are right:
+cells, regions and windows are shed in the order of value per cost.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from tidegate.window.drop.window_drop import share_max
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Breakpoints of curves that have no natural ones.
+#: Number of breakpoints of smooth curves.
 _STEPS = 25
 
 
 @dataclass(frozen=True, eq=False)
 class ShedOption:
-    """What one place can leave out, from nothing (its first level) to all that it can (its last)."""
+    """What one mechanism can shed, from nothing (first level) to the most it can (last level)."""
 
     point: str
-    #: As the mechanism knows them, one direction only.
+    #: In the mechanism's own unit, monotone.
     levels: NDArray[np.float64]
     #: By operator: the parts of its rows, comparisons, outputs and bytes that are left, (levels, 4).
     kept: Mapping[str, NDArray[np.float64]]
@@ -55,16 +55,16 @@ class ShedOption:
 
     @property
     def nothing(self) -> float:
-        """The level at which all is done."""
+        """The level at which nothing is shed."""
         return float(self.levels[0])
 
     def done(self, level: float) -> float:
-        """How far a level is from leaving out all that it can: 1 where all is done."""
+        """Distance of a level from the deepest one: 1 if nothing is shed."""
         first, last = self.levels[0], self.levels[-1]
         return float((level - last) / (first - last))
 
     def level(self, done: float) -> float:
-        """The level at which so much is done."""
+        """The level with this `done`."""
         first, last = self.levels[0], self.levels[-1]
         return float(last + done * (first - last))
 
@@ -79,7 +79,7 @@ class ShedOption:
         }
 
     def _place(self, level: float) -> tuple[int, float]:
-        """The breakpoint in front of a level, and how far it is to the next."""
+        """The breakpoint before a level, and the fraction of the way to the next."""
         falling = self.levels[-1] < self.levels[0]
         rising = -self.levels if falling else self.levels
         at = float(np.interp(-level if falling else level, rising, np.arange(rising.size)))
@@ -94,9 +94,9 @@ def cells_option(
     work: NDArray[np.float64],
     behind: Mapping[str, float] | None = None,
 ) -> ShedOption:
-    """A join that skips cells: `values` are matches per comparison, `work` what each cell costs.
+    """A join that skips cells: `values` are matches per comparison, `work` the cost of each cell.
 
-    `outputs`: the share of each output's results that come by this join; `behind`: of each operator's rows.
+    `outputs`: the share of each output's results that this join produces; `behind`: of each operator's rows.
     """
     order = np.argsort(-values, kind="stable")
     costs, found = work[order], (values * work)[order]
@@ -104,7 +104,7 @@ def cells_option(
         return rate_option(point, outputs, 1.0, behind)
     levels = np.append(1.0, 1 - np.cumsum(costs[::-1]) / costs.sum())
     left = np.append(1.0, 1 - np.cumsum(found[::-1]) / found.sum())
-    # The last cell is never given up as a whole, and cells without work are no step.
+    # The last cell is never skipped as a whole, and cells without work add no breakpoint.
     steps = np.append(True, np.diff(levels) < 0) & (levels > FRACTION_MIN)
     last = float(left[steps][-1] * FRACTION_MIN / levels[steps][-1])
     levels, left = np.append(levels[steps], FRACTION_MIN), np.append(left[steps], last)
@@ -114,7 +114,7 @@ def cells_option(
 def rate_option(
     point: str, outputs: Mapping[str, float], bend: float, behind: Mapping[str, float] | None = None
 ) -> ShedOption:
-    """A join of which only this is known: with r of the comparisons it finds r ** bend of its matches."""
+    """A join known only by its rate: a probe ratio r finds r ** bend of the matches."""
     levels = np.geomspace(1.0, FRACTION_MIN, _STEPS)
     return _join(point, outputs, levels, levels ** min(1.0, bend), behind or {})
 
@@ -128,7 +128,9 @@ def regions_option(
     fairness: float,
     behind: Mapping[str, float] | None = None,
 ) -> ShedOption:
-    """A match behind a sifter of these regions: what is lost is QoS, by the best thresholds for each z."""
+    """A match behind a sifter of these regions: the loss is that of QoS at the best thresholds for each
+    ratio.
+    """
     unplaced = max(0.0, 1.0 - float(frequencies.sum()))
     levels = np.linspace(1.0, max(unplaced, FRACTION_MIN), _STEPS)
     thresholds = [
@@ -143,16 +145,17 @@ def regions_option(
 def even_option(
     point: str, outputs: Mapping[str, float], behind: Mapping[str, float] | None = None
 ) -> ShedOption:
-    """A match of which nothing is known yet: all rows are alike."""
+    """A match without measurements: all rows are alike."""
     levels = np.array([1.0, FRACTION_MIN])
     return _match(point, outputs, levels, levels, 1 - levels, behind or {})
 
 
 def sample_option(point: str, outputs: Mapping[str, float]) -> ShedOption:
-    """Windows that are estimated from f of their rows: that much is left of what all of them would say.
+    """Windows estimated from a sample of their rows; the information kept is proportional to the sample
+    ratio.
 
-    The variance of an estimate falls with the rows it is made of, so what a sample says grows with its size.
-    All windows come out all the same, and every row is looked at until it is known whether it is kept.
+    The variance of an estimate falls with the sample size. All windows are still written, and every row is
+    read up to the sampling decision.
     """
     levels, all_of_it = np.array([1.0, FRACTION_MIN]), np.ones(2)
     own = np.stack([all_of_it, levels, all_of_it, all_of_it], axis=1)
@@ -162,10 +165,11 @@ def sample_option(point: str, outputs: Mapping[str, float]) -> ShedOption:
 def windows_option(
     point: str, outputs: Collection[str], max_gap: int, going: Mapping[str, float], made: Collection[str] = ()
 ) -> ShedOption:
-    """Windows that may go missing: `going` is the part of each operator's rows that goes per unit of p.
+    """Windows that may be dropped: `going` is the part of each operator's rows dropped per unit of drop
+    ratio.
 
-    `made`: the operators that make the windows; results of a window that goes are not made, whatever its
-    rows are needed for.
+    `made`: the operators that produce the windows; results of a dropped window are not computed even if its
+    rows are needed elsewhere.
     """
     levels = np.array([0.0, share_max(max_gap)])
     kept = {}
@@ -176,7 +180,7 @@ def windows_option(
 
 
 def rows_going(network: Network, drop: DropPlacement) -> dict[str, float]:
-    """By node: the part of its rows that a drop takes, per unit of p."""
+    """By node: the part of its rows that a drop removes, per unit of drop ratio."""
     going: dict[str, float] = {}
     for arrow in drop.behind:
         part = min(1.0, dropped_rows(arrow.window, network.grid_us(arrow.parent)))
@@ -185,7 +189,7 @@ def rows_going(network: Network, drop: DropPlacement) -> dict[str, float]:
 
 
 def shut_option(output: str, own: Collection[str]) -> ShedOption:
-    """An output that may be shut off, with the operators that work for nobody else."""
+    """An output that may be shut off, with the operators that serve no other output."""
     gone = np.array([[1.0] * 4, [0.0] * 4])
     levels = np.array([0.0, 1.0])
     return ShedOption(output, levels, dict.fromkeys(own, gone), {output: levels}, whole=True)
@@ -211,13 +215,13 @@ def _match(
     lost: NDArray[np.float64],
     behind: Mapping[str, float],
 ) -> ShedOption:
-    # Every row is looked at by the sifter; those that pass are tried.
+    # The sifter reads every row; those that pass are tried.
     own = np.stack([np.ones_like(levels), levels, left, levels], axis=1)
     return ShedOption(point, levels, {point: own, **_less(left, behind)}, _shares(lost, outputs))
 
 
 def _less(left: NDArray[np.float64], behind: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:
-    """Operators that are given the results have less to do by the share of their rows that is missing."""
+    """Operators downstream have less work by the share of their rows that is missing."""
     return {name: np.repeat((1 - share * (1 - left))[:, None], 4, axis=1) for name, share in behind.items()}
 
 

@@ -1,13 +1,10 @@
-"""What a batch did and what the next one would do in full, in the language of `one_goal.py`: the effort of
-every operator, and what every mechanism offers to leave out.
+"""Work of a finished batch and of the next one without shedding, and the shed options of the next batch.
+
+A join offers cells of both windows by value if its policy learns values (`control/actuators/selective.py`);
+otherwise only a rate, with matches proportional to comparisons. If rows choose by content, matches follow a
+learnt power of the rate (`control/actuators/content.py`).
 
 Guarantee: functions of the manifests, the plan and the reports of a batch.
-
-What the joins of the next batch would do in full, and what leaving out parts of their windows would lose.
-
-Cells of both windows are offered by what they are worth, where a policy learns that (`selective.py`);
-otherwise only the rate is: comparisons and matches then fall together. Where rows choose by content, matches
-fall with a power of the rate that is learnt (`content.py`).
 """
 
 from __future__ import annotations
@@ -57,16 +54,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Foreseen:
-    """What a join would do in the next batch, were nothing left out, and what its parts are worth."""
+    """Work of a join in the next batch without shedding, and the value of its parts."""
 
     effort: Effort
-    #: By cell of both windows: matches per comparison, and comparisons; None where nobody learns them.
+    #: By cell of both windows: matches per comparison, and comparisons; None if no policy learns them.
     values: NDArray[np.float64] | None
     work: NDArray[np.float64]
-    #: Stored rows that a new row will meet, per window and age.
+    #: Stored rows that a new row will probe, per window and age.
     met: Work
     name: str = ""
-    #: With r of the comparisons r ** bend of the matches are found, where rows choose by content.
+    #: If rows choose by content, a probe ratio r finds r ** bend of the matches.
     bend: float | None = None
 
     def option(self, outputs: Mapping[str, float], behind: Mapping[str, float]) -> ShedOption:
@@ -84,7 +81,7 @@ def foreseen(
     operators: Mapping[str, OperatorTraits],
     growth: float,
 ) -> dict[str, Foreseen]:
-    """By join that may skip work: the next batch in full."""
+    """By join that may skip work: the next batch without shedding."""
     found = {}
     for name in settings.joins:
         shape = JoinShape(operators[name])
@@ -107,13 +104,13 @@ def foreseen(
 
 
 class WorkForecast:
-    """What the next batch would do in full, and what may be left out of it."""
+    """Work of the next batch without shedding, and its shed options."""
 
     def __init__(self, step: Step, growth: float) -> None:
-        """`growth`: how many times the rows of the last batch the next one should have."""
+        """`growth`: expected rows of the next batch relative to the last."""
         self.settings, self.before, self.ran, self.growth = step.settings, step.before, step.ran, growth
         joins = self.settings.overload
-        # The paper's own rule goes by what it feels for, not by what is foreseen.
+        # The paper's own rule uses measured rates, not a forecast.
         self._joins = (
             foreseen(joins, step.before, step.plan, step.ran.reports, step.after, step.operators, growth)
             if joins is not None and joins.shed.rate == "model"
@@ -121,10 +118,10 @@ class WorkForecast:
         )
 
     def ahead(self, efforts: Mapping[str, Effort], levels: Mapping[str, float]) -> dict[str, Effort]:
-        """By operator: what it would do, were nothing left out."""
+        """By operator: its work without shedding."""
         full = {name: _times(effort, self.growth) for name, effort in efforts.items()}
         for drop in self._drops(levels):
-            # Windows behind others had fewer rows because their inputs were dropped.
+            # Downstream windows had fewer rows because windows before them were dropped.
             for name, kept in drop.items():
                 if name in full and not self._reads_all(name):
                     full[name] = _times(full[name], 1 / max(kept, 0.05))
@@ -142,11 +139,11 @@ class WorkForecast:
 
     @property
     def works(self) -> dict[str, Work]:
-        """By join that may skip work: stored rows that a new row will meet."""
+        """By join that may skip work: stored rows that a new row will probe."""
         return {name: one.met for name, one in self._joins.items()}
 
     def options(self) -> list[ShedOption]:
-        """What every mechanism can leave out."""
+        """The shed options of all mechanisms."""
         found = [one.option(self._outputs(name), self._behind(name)) for name, one in self._joins.items()]
         sifters = self.settings.sifting
         if sifters is not None and sifters.shed.rate == "model":
@@ -182,13 +179,13 @@ class WorkForecast:
 
     @property
     def _sampled(self) -> frozenset[str]:
-        """Windows of which as many rows are kept as there is time for."""
+        """Options of windows that are estimated from samples."""
         settings = self.settings.estimating
         fixed = settings is None or settings.fixed is not None
         return frozenset() if fixed else self.settings.approximate
 
     def _drops(self, levels: Mapping[str, float]) -> list[dict[str, float]]:
-        """Per drop in force: the part of its rows that each operator was left."""
+        """Per drop in force: the part of its rows that each operator received."""
         drops = self.settings.dropping
         if drops is None:
             return []
@@ -201,7 +198,7 @@ class WorkForecast:
         ]
 
     def _offered_to_windows(self) -> dict[str, int]:
-        """Rows that came to windows of streams, dropped or not."""
+        """Rows that arrived at windows over streams, dropped or not."""
         offered: dict[str, int] = {}
         for report in self.ran.reports:
             if self._reads_all(report.operator):
@@ -209,7 +206,7 @@ class WorkForecast:
         return offered
 
     def _reads_all(self, name: str) -> bool:
-        """A window aggregate whose rows are counted before any goes."""
+        """Whether this is a window aggregate whose rows are counted before any is dropped."""
         if name in self.settings.approximate:
             return False
         network = self.settings.network
@@ -229,23 +226,23 @@ class WorkForecast:
         }
 
     def _own(self, output: str) -> list[str]:
-        """Operators that work for this output alone."""
+        """Operators that serve this output alone."""
         network = self.settings.network
         left = {node.name for node in network.without(frozenset({output})).nodes}
         return [node.name for node in network.nodes if node.name not in left and node.name != output]
 
 
 def efforts_of(settings: KeepSettings, ran: Ran) -> dict[str, Effort]:
-    """By operator: what it did."""
+    """By operator: its effort in the batch."""
     parts: dict[str, list[Effort]] = {}
     for report in ran.reports:
         probed = join_shedding.comparisons_of(report)
         rows = sum(report.rows.offered) - sum(report.rows.dropped) - sum(report.rows.stale)
-        # What is paid comes out, too, and only of joins whose every row is a match.
+        # Repaired pairs are emitted, too, and only by joins whose every output row is a match.
         outputs = report.work.matches or (0 if report.repaired.matches else report.emitted)
         done = Effort(rows, probed or report.work.comparisons, outputs, report.state.bytes_read)
         if report.operator in settings.approximate:
-            # As in front of a match: every row is looked at, some are kept.
+            # As in front of a match: every row is read, some are kept.
             done = Effort(sum(report.rows.offered), rows, outputs, report.state.bytes_read)
         parts.setdefault(report.operator, []).append(done)
     for match in ran.matched:

@@ -1,21 +1,18 @@
-"""Which operators may lack results in a batch, and why: everything upstream counts, and earlier batches too.
+"""Which operators may lack results in a batch, and why; upstream losses and earlier batches count.
 
-A pair that was skipped is missing once, in the batch of its later row. A row that was dropped, given up or
-never came out of the operator before is missing in the state, so pairs with it are missing until its window
-is over:
+A skipped pair is missing once, in the batch of its later row. A row that was dropped or never emitted
+upstream is missing in the state, so pairs with it are missing until its window is over:
 
-    batch          1      2      3      4      5          rows dropped in batch 2: later rows find no partner
+    batch          1      2      3      4      5          rows dropped in batch 2: later rows find no match
     random drop           ✗                               there, however much time there is again
     results        EXACT  SUBSET SUBSET SUBSET EXACT      watermark has passed the newest row that is missing
 
-Estimates lack nothing: values are uncertain instead, and so are those that are computed from them.
+Estimates lack nothing: their values are uncertain instead, and so is whatever is computed from them. Late and
+rejected rows are no loss: the rules for them are part of the stream's description, and results are exact for
+the rows that it accepted.
 
-Late and rejected rows are no loss: what a stream takes is part of its description, and results are exact
-for the rows that it took.
-
-Guarantee: an operator that is not named here has exactly the results that it would have had without any
-shedding. Pure: what is missing in the state is remembered in the manifest (`CONTROL`), as the newest time
-of a missing row.
+Guarantee: an operator that is not listed has exactly the results that it would have had without shedding.
+Pure: the manifest keeps the newest time of a row that is missing in the state (`CONTROL`).
 """
 
 from __future__ import annotations
@@ -36,15 +33,15 @@ CONTROL = "receipts"
 #: Reasons that are not those of a row that was dropped (`ledger.REASONS`).
 SKIPPED_PAIRS, WINDOW_REDUCTION = "skipped_pairs", "window_reduction"
 UPSTREAM, EARLIER = "upstream", "earlier_batches"
-#: For these a row is missing in the state, where later ones would have met it.
+#: With these reasons a row is missing in the state, where later rows would have probed it.
 _MISSING_IN_STATE = {RANDOM_DROP, STALE, WINDOW_REDUCTION, UPSTREAM}
-#: Rows that go for these make no operator lack results: windows are missing, or estimated, as a whole.
+#: With these reasons no operator lacks results: whole windows are missing or estimated.
 _REPORTED_OTHERWISE = (WINDOW_DROP, SAMPLING)
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Why results may be missing, by operator; and what the manifest must remember of it."""
+    """Why results may be missing, by operator; and what the manifest must remember."""
 
     why: Mapping[str, frozenset[str]]
     gaps_us: Mapping[str, int]
@@ -63,8 +60,8 @@ def losses_of(
 ) -> Losses:
     """What a batch lacks. Readers are given in the order of the flow, so upstream comes first.
 
-    Rows that go because no kept window needs them leave nothing behind but missing windows, and those every
-    output knows by itself. `estimated`: approximate windows whose results are estimates in this batch.
+    Rows dropped because no kept window needs them cause only missing windows, which every output lists
+    itself. `estimated`: approximate windows whose results are estimates in this batch.
     """
     unsure = set(estimated)
     why: dict[str, frozenset[str]] = {}
@@ -91,7 +88,7 @@ def losses_of(
 
 
 def _left_out(name: str, plan: Plan, reports: Sequence[TaskReport]) -> set[str]:
-    """What the plan tells a join to leave out, where there was anything to be looked at."""
+    """The reasons for which the plan lets a join skip work, if there was anything to probe."""
     skipping = plan.shed.skipping.get(name)
     if skipping is None or not any(report.work.probed for report in reports if report.operator == name):
         return set()
@@ -100,7 +97,7 @@ def _left_out(name: str, plan: Plan, reports: Sequence[TaskReport]) -> set[str]:
 
 
 def _is_open(operator: OperatorTraits, settle_us: int, gap_us: int) -> bool:
-    """Could a row of that time still be met?"""
+    """Whether a row of that time could still be probed."""
     if gap_us == BEGINNING_US:
         return False
     return any(operator.within.dead_before(side, settle_us) <= gap_us for side in (0, 1))

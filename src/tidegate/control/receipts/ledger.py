@@ -4,23 +4,23 @@
 
 A *reader* takes rows in: a side of a join, a window aggregate, a match. Its line counts each row once:
 
-    offered     rows of its stream, in front of the user's boxes (where a transform makes more rows than it
-                was given, those that it made count too); of another operator: rows that came behind boxes
-    rejected    their time is null or too far ahead; judged first
-    late        below the watermark of their stream; a row that a box filtered out is not judged
+    offered     rows of its stream before the user's stateless steps (plus rows that a step adds); of another
+                operator: rows after the stateless steps
+    rejected    their time is null or too far ahead; tested first
+    late        below the watermark of their stream; rows that a stateless step filtered out are not tested
     shed        `random_drop` in front of a join, `sifter` in front of a match (or at the sources),
                 `window_drop` in front of a window aggregate, or of a join that only feeds such; `sampling`
-                in front of an approximate window, whose results are estimates then; `stale` in front of a
-                join where nothing else was enough, and only the freshest rows were let in
-    processed   all that were joined, matched or aggregated. Rows that the user's boxes filtered out are among
-                them: that is what was asked for (`filtered` says how many). So are rows with a null key.
+                in front of an approximate window, whose results are then estimates; `stale` in front of a
+                join where nothing else sufficed and only the freshest rows were let in
+    processed   all that were joined, matched or aggregated, including rows that stateless steps filtered out
+                as requested (`filtered` counts them) and rows with a null key
 
-What was joined is counted where rows are stored, not by subtraction: a row that a task lost on the way
-would be unexplained. So would one that never reached a reader without boxes in front of it.
+Joined rows are counted where they are stored, not by subtraction: a row that a task lost would be
+unexplained. So would a row that never reached a reader without stateless steps before it.
 
-A stream that several readers take has the line of the reader that got least. (How many rows at least one
-reader shed nobody knows: readers draw lots independently.) The lines of all of them are in the receipt.
-Rows that window reduction takes out of the state were processed when they came; see `given_up`.
+A stream with several readers has the line of the reader that got least, because readers sample independently
+and the number of rows that any of them shed is unknown. The receipt contains the lines of all readers. Rows
+that window reduction removes from the state were processed when they arrived; see `given_up`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ REASONS = (RANDOM_DROP, SIFTER, WINDOW_DROP, SAMPLING, STALE)
 
 @dataclass(frozen=True)
 class Counted:
-    """What was counted elsewhere than in the tasks of joins, windows and matches."""
+    """Counts that do not come from the tasks of joins, windows and matches."""
 
-    #: By stream that Spark counts in front of all boxes: its rows, and those of them without a usable time.
+    #: By stream that Spark counts before all stateless steps: its rows, and those without a usable time.
     arrived: Mapping[str, int] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
     #: By match: rows in front of its sifter; and those that sifters at the sources dropped.
@@ -82,7 +82,7 @@ def lines_of(
     taken = {reader: _taken(reader, reports, matched, counted) for reader in readers}
     arrived = dict(counted.arrived)
     for reader, (reached, _) in taken.items():
-        # Where Spark counts nothing, whoever sees all rows knows how many there are.
+        # Where Spark counts nothing, a reader that gets all rows gives their number.
         if reader.whole and reader.source not in counted.arrived:
             arrived[reader.source] = max(reached, arrived.get(reader.source, 0))
     return {reader: _line(reader, *taken[reader], arrived, counted) for reader in readers}
@@ -113,7 +113,7 @@ def added_up(lines: Iterable[LedgerLine]) -> LedgerLine:
 
 
 def given_up(operator: str, side: int, before: Manifest, plan: Plan, dead_us: int) -> int:
-    """Stored rows of a side that this batch deleted before their window was over (window reduction)."""
+    """Stored rows of a side that this batch dropped before their window was over (window reduction)."""
     skipping = plan.shed.skipping.get(operator)
     if skipping is None or plan.flush or skipping.forget_us[side] <= dead_us:
         return 0
@@ -135,7 +135,7 @@ def given_up(operator: str, side: int, before: Manifest, plan: Plan, dead_us: in
 def _taken(
     reader: Reader, reports: Sequence[TaskReport], matched: Sequence[MatchReport], counted: Counted
 ) -> tuple[int, LedgerLine]:
-    """Rows that reached a reader, and what its tasks say became of them."""
+    """Rows that reached a reader, and what its tasks report about them."""
     if reader.reason == SIFTER:
         tried = [report for report in matched if report.operator == reader.operator]
         received = sum(report.received for report in tried)
@@ -164,10 +164,10 @@ def _taken(
 def _line(
     reader: Reader, reached: int, counted_line: LedgerLine, arrived: Mapping[str, int], counted: Counted
 ) -> LedgerLine:
-    """The line of a reader, from the source on."""
+    """The line of a reader, starting at the source."""
     rejected = counted.rejected.get(reader.source, 0)
     filtered = arrived.get(reader.source, reached) - rejected - reached
-    # Behind a box that makes more rows than it is given, rows that it made are offered as well.
+    # Rows that a stateless step adds are offered as well.
     made = 0 if reader.whole else max(0, -filtered)
     filtered = 0 if reader.whole else max(0, filtered)
     elsewhere = counted.at_sources.get(reader.operator, 0)
@@ -182,7 +182,7 @@ def _line(
 
 
 def _unread(stream: str, counted: Counted) -> LedgerLine:
-    """A stream whose rows go straight to outputs: what is on time is written."""
+    """A stream whose rows go straight to outputs: rows on time are written."""
     arrived, rejected = counted.arrived.get(stream, 0), counted.rejected.get(stream, 0)
     late = counted.late.get(stream, 0)
     return LedgerLine(arrived, arrived - rejected - late, late, rejected)

@@ -1,22 +1,22 @@
-"""How much of a join's result was found in a batch that left out work: an estimate and its 95 % interval.
+"""Recall of a join in a batch that skipped work: an estimate and its 95 % interval.
 
-Rows that explore are a random sample of the new rows, and look at every stored row of a basic window with the
-same known chance (`join/selective/reach.py`). So what they find, scaled up, is an unbiased estimate of what
-there was:
+Rows that explore are a random sample of the new rows, and probe every stored row of a basic window with the
+same known probability (`join/selective/reach.py`). So the matches they find, scaled up, are an unbiased
+estimate:
 
-    basic windows looked at whole     what was found there is all there was
-    all others                        U = (new rows / rows of the sample) · Σ found by the sample / chance
+    basic windows probed whole  what was found there is all there was
+    all others                  U = (new rows / rows of the sample) · Σ found by the sample / probability
 
-(the Hájek form of the Horvitz–Thompson estimate: rows are weighted by how many were really drawn). The
-matches of one row come together, and only the driver sees all instances. Therefore tasks report what was
-found by 16 random groups of the sample, and the variance of U is that of leaving out one group after the
-other (the delete-a-group jackknife). Leaving out part of the rows explains (1 − share of the sample) of it,
-looking at part of a basic window the rest. U cannot be negative and is skewed where matches are few: the
-interval is symmetric on the scale of its logarithm, with Student's quantile.
+(the Hájek form of the Horvitz–Thompson estimate: rows are weighted by the number actually drawn). The matches
+of one row are clustered, and only the driver sees all instances. Therefore tasks report the matches of 16
+random groups of the sample, and the variance of U is that of leaving out one group after the other (the
+delete-a-group jackknife). Leaving out part of the rows explains (1 − share of the sample) of it, probing part
+of a basic window the rest. U cannot be negative and is skewed where matches are few: the interval is
+symmetric on the scale of its logarithm, with Student's quantile.
 
-Guarantee: recall = found / true, always within [found / (found + pairs never looked at), 1]. Intervals
-cover the truth in 94 to 96 of 100 runs (`tests/simulation/test_recall.py`). Without a sample there is no
-estimate. Estimates of several batches or windows add up (`pooled`): their samples are drawn independently.
+Guarantee: recall = found / true, always within [found / (found + pairs never probed), 1]. Intervals cover the
+truth in 94 to 96 of 100 runs (`lab/tests/simulate/test_recall.py`). Without a sample there is no estimate.
+Estimates of several batches or windows add up (`pooled`): their samples are drawn independently.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tidegate.model.skip_plan import Skipping
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: What the logarithm of a chance of 2.5 % is: a sample that saw nothing leaves room for so many matches.
+#: If a sample found nothing, up to this many matches are possible at a probability of 2.5 %.
 _UNSEEN_MAX = -log(0.025)
 
 
@@ -43,19 +43,19 @@ _UNSEEN_MAX = -log(0.025)
 class Estimate:
     """Matches of one or several basic windows: found, and in truth."""
 
-    #: All that were found, and those of basic windows that were looked at whole.
+    #: All that were found, and those of basic windows that were probed whole.
     found: float
     certain: float
     #: Matches in the other basic windows, as estimated; with its variance and degrees of freedom.
     others: float = 0.0
     variance: float = 0.0
     freedom: float = 0.0
-    #: Pairs that nobody looked at: no more matches than these can be missing.
+    #: Pairs that were not probed: an upper bound on the missing matches.
     unseen: float = 0.0
 
     @property
     def true(self) -> float:
-        """Matches that there were, as estimated; never fewer than were found."""
+        """Estimated number of matches; never fewer than were found."""
         return max(self.found, self.certain + self.others)
 
     @property
@@ -65,7 +65,7 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Between these lies the recall, in 95 of 100 batches."""
+        """The 95 % interval of the recall."""
         _, low, high = found_shares(np.array([astuple(self)]))
         return float(low[0]), float(high[0])
 
@@ -73,7 +73,7 @@ class Estimate:
 def found_shares(
     estimates: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Recall and the ends of its interval, of many estimates at once: a line has the fields of `Estimate`."""
+    """Recall and the ends of its interval, of many estimates at once: a row has the fields of `Estimate`."""
     found, certain, others, variance, freedom, unseen = estimates.T
     spread = np.sqrt(variance)
     some = others > 0
@@ -104,14 +104,14 @@ class Recall:
     """The estimate of a join in a batch: in all, and per window by age."""
 
     total: Estimate
-    #: A line per age with the fields of `Estimate`; all 0 where nothing is in reach.
+    #: A row per age with the fields of `Estimate`; all 0 where there are no candidate pairs.
     by_age: tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def recall_of(skipping: Skipping, reported: Sequence[Sequence[ProbeCounts]]) -> Recall | None:
-    """What a join found of what there was; None where it skipped work and nobody explored.
+    """The recall of a join; None if it skipped work and no row explored.
 
-    `reported`: what each instance says of the left and the right window.
+    `reported`: the counts of each instance for the left and the right window.
     """
     windows = []
     for window, shares in enumerate(skipping.shares):
@@ -125,7 +125,7 @@ def recall_of(skipping: Skipping, reported: Sequence[Sequence[ProbeCounts]]) -> 
 
 
 class _Counts:
-    """What all instances say of one window, added up."""
+    """The counts of all instances for one window, summed."""
 
     def __init__(self, probes: Sequence[ProbeCounts], ages: int) -> None:
         def total(name: str) -> NDArray[np.float64]:
@@ -135,7 +135,7 @@ class _Counts:
         self.found = total("chosen_matches") + total("explored_matches")
         self.candidates = total("candidates")
         self.unseen = np.maximum(0.0, self.candidates - total("chosen") - total("explored"))
-        #: New rows that looked, those of the sample by group, and what these found by age and group.
+        #: New rows that probed, those of the sample by group, and matches of these by age and group.
         self.rows = sum(one.rows for one in sampling)
         self.sample = np.sum([one.sample for one in sampling], axis=0) if sampling else np.zeros(0)
         self.sampled = np.sum([one.sampled for one in sampling], axis=0) if sampling else np.zeros((ages, 0))
@@ -168,7 +168,7 @@ def _scaled_up(
     by_place = _with_total(weight * found.sum(axis=1) * (1 / chances - 1))
     found = np.concatenate((found.sum(axis=0)[None], found))
     total = weight * found.sum(axis=1)
-    # The least that chance can do: one match more or less of those that weigh most.
+    # Lower bound of the variance: one match more or less, with the largest weight.
     least = np.where(partly, weight / chances, 0.0)
     least = np.concatenate(([least.max()], least)) ** 2
     used = sample > 0

@@ -4,25 +4,24 @@
     reports of tasks ├─▶ receipt: one plain value, a JSON line in the checkpoint (`state/receipt_log.py`)
     observations     ┘
 
-For streams the ledger (`ledger.py`): offered = processed + shed by reason + late + rejected. For outputs
-the ledger of the operator that makes them (rows that came to it, over all its inputs), how many rows were
-written where that is known, what may be missing and why (`completeness.py`), for joins that skipped work
-the estimated recall with its 95 % interval, also by lag (`recall.py`), and for windows the ones that are
-missing. Modes:
+A stream has its ledger (`ledger.py`): offered = processed + shed by reason + late + rejected. An output has
+the ledger of its operator (over all its inputs), the rows written where known, what may be missing and why
+(`completeness.py`), for joins that skipped work the estimated recall with its 95 % interval, also by lag
+(`recall.py`), and for windows the missing ones. Modes:
 
-    EXACT       the rows that an engine with unlimited time would have written, from those that streams took
-    SUBSET      some of these rows, all of them right; of windows: some are missing that would close now
+    EXACT       the rows that an engine with unlimited time would have written, from accepted rows
+    SUBSET      some of these rows, all of them correct; of windows: some that would close now are missing
     ESTIMATED   values are estimates, of aggregates over a sample of the rows, with intervals where valid
                 ones are known; groups of which no row was kept are missing
 
-A join with repair makes up for what it skipped (`debts.py`). Its output stays a SUBSET in the batch that
-skipped, with the recall of what came in time: later batches pay, and say so. `debt` is what is owed after a
-batch, `repaired` and `written_off` what it made up for and gave up, in comparisons. Where nothing is owed in
-the end and nothing was ever forgiven, no pair is missing from all batches together for having been skipped.
+A join with repair finds skipped pairs later (`control/repair/debts.py`). Its output stays a SUBSET in the
+batch that skipped, with the recall of what came in time; the receipts of later batches count the repairs.
+`debt` is the debt after a batch, `repaired` and `written_off` its repairs and write-offs, in comparisons. If
+no debt is left in the end and none was written off, no skipped pair is missing from all batches together.
 
-Guarantee: a pure function, the same for a replayed batch; every ledger balances (`unexplained` is 0), and
-where it does not, the receipt says by how much. The recall is that of pairs, before any filter behind the
-join; none is given where no sound estimate is known, and `why` tells the reason.
+Guarantee: a pure function, the same for a replayed batch; every ledger balances (`unexplained` is 0), or the
+receipt says by how much it does not. The recall is that of pairs, before any filter after the join; it is
+omitted where no sound estimate exists, and `why` gives the reason.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ Row = Snapshot
 
 @dataclass(frozen=True)
 class BatchOutcome:
-    """What a batch said about itself."""
+    """Everything a batch reported."""
 
     plan: Plan
     before: Manifest
@@ -77,7 +76,7 @@ class BatchOutcome:
     reports: Sequence[TaskReport]
     matched: Sequence[MatchReport] = ()
     counted: Counted = field(default_factory=Counted)
-    #: By output: windows that would have come out in this batch and were decided against.
+    #: By output: windows that would have been written in this batch and were dropped.
     missing: Mapping[str, MissingWindows] = field(default_factory=dict)
     #: Approximate windows whose results are estimates in this batch.
     estimated: Collection[str] = ()
@@ -92,7 +91,7 @@ def receipt_of(ways: Lineage, outcome: BatchOutcome) -> tuple[Row, dict[str, int
     found = {name: _found(name, ways, outcome, losses) for name in {outlet.source for outlet in ways.outputs}}
     streams = [_stream(name, ways, outcome, lines) for name in ways.streams]
     outputs = [
-        # Of windows that are missing nobody knows how many rows they would have had.
+        # The number of rows of missing windows is unknown.
         {
             **_output(outlet, outcome, lines, losses),
             **({} if outlet.name in outcome.missing else found[outlet.source]),
@@ -118,7 +117,7 @@ def _stream(name: str, ways: Lineage, outcome: BatchOutcome, lines: Mapping[Read
 
 
 def _warnings(name: str, ways: Lineage, outcome: BatchOutcome) -> list[str]:
-    """Rows of a stream that are lost because nothing else that could be left out was enough."""
+    """Warnings about stale rows of a stream, dropped because the other shed options did not suffice."""
     said = []
     for reader in ways.readers:
         mine = [one for one in outcome.reports if one.operator == reader.operator and reader.source == name]
@@ -166,7 +165,7 @@ def _output(outlet: Outlet, outcome: BatchOutcome, lines: Mapping[Reader, Ledger
 
 
 def _debts(name: str, outcome: BatchOutcome) -> Row:
-    """What a join owes, paid and gave up; nothing where nothing is repaired."""
+    """Debt, repairs and write-offs of a join; empty where repair is off."""
     debt, written_off = (
         [debt.comparisons for debt in debts if debt.operator == name]
         for debts in (outcome.after.debts, outcome.after.written_off)
@@ -179,7 +178,7 @@ def _debts(name: str, outcome: BatchOutcome) -> Row:
 
 
 def _found(name: str, ways: Lineage, outcome: BatchOutcome, losses: Losses) -> Row:
-    """How much of the result of an operator, or stream, was found; nothing where nobody can tell."""
+    """The share of the results of an operator or stream that was found; empty where it is unknown."""
     mine = [report for report in outcome.reports if report.operator == name]
     if name in losses.estimated:
         return {}
@@ -203,7 +202,7 @@ def _found(name: str, ways: Lineage, outcome: BatchOutcome, losses: Losses) -> R
 
 
 def _straight(outlet: Outlet, lines: Mapping[Reader, LedgerLine], outcome: BatchOutcome) -> LedgerLine:
-    """Rows of a stream that go past all operators: nothing is shed on this way."""
+    """Rows of a stream that bypass all operators: nothing is shed there."""
     stream, _ = of_stream(outlet.source, lines, outcome.counted)
     if outlet.takes == "rows":
         taken = stream.processed + stream.dropped
@@ -213,7 +212,7 @@ def _straight(outlet: Outlet, lines: Mapping[Reader, LedgerLine], outcome: Batch
 
 
 def _emitted(outlet: Outlet, line: LedgerLine, outcome: BatchOutcome) -> int | None:
-    """Rows written; None where only the sink knows."""
+    """Rows written; None if only the sink knows."""
     if not outlet.plain:
         return None
     counts = [report.emitted for report in outcome.reports if report.operator == outlet.source]
@@ -222,7 +221,7 @@ def _emitted(outlet: Outlet, line: LedgerLine, outcome: BatchOutcome) -> int | N
 
 
 def _by_lag(recall: Recall, within: Within | Tumbling | Unbounded | Any) -> list[Row]:
-    """Per basic window in reach: how far the stored row lies behind the new one (ahead of it: negative)."""
+    """Per basic window: how far the stored row lies behind the new one (ahead of it: negative)."""
     rows: list[Row] = []
     for side, estimates in enumerate(recall.by_age):
         ages = ages_of(within, side)

@@ -1,18 +1,17 @@
-"""The ledger of skipped work: what a batch left out is written down, paid in parts, forgiven if it must be.
+"""The ledger of debts: pairs that a batch skipped are recorded, repaired in parts, written off if necessary.
 
-Ours; no paper has it. A debt is (rows of batch b) × (what was stored by then), less what the plan of b let
-them look at. It names no file and no instance: stored rows carry their batch and
-`join/selective/skipped_ranges.py` finds the pairs from times and identities, so a debt survives merges, moves
-and splits. It is split into *cells* (basic windows by age), and a cell into rows by lot, so that any spare
-moment can pay some of it:
+Ours; no paper has it. A debt is (rows of batch b) × (rows stored by then), less what the plan of b probed. It
+names no file and no instance: stored rows carry their batch, and `join/selective/skipped_ranges.py` finds the
+pairs from times and identities, so a debt survives merges, moves and splits. It is divided into *cells*
+(basic windows by age), and a cell into rows by hash sampling, so that any spare time can repair a part:
 
-    debt of batch 7    age 0  ████████████   paid
-                       age 1  ██████░░░░░░   paid for rows whose lot is below 0.5
-                       age 2  ░░░░░░░░░░░░   owed
+    debt of batch 7    age 0  ████████████   repaired
+                       age 1  ██████░░░░░░   repaired for rows whose hash is below 0.5
+                       age 2  ░░░░░░░░░░░░   in debt
 
-What is needed to pay outlives its window, as far as that is allowed (control/repair/write_off.py).
+Rows needed for a repair outlive their window, within a limit (`control/repair/write_off.py`).
 
-Guarantee: pure. A cell is paid for each lot exactly once, and no stored row that a debt needs is given up.
+Guarantee: pure. Each row of a cell is repaired exactly once, and no stored row that a debt needs is dropped.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Ledger:
-    """What is owed after a pass, and what was given up in its batch."""
+    """The debts after a pass, and what was written off in its batch."""
 
     debts: tuple[Debt, ...]
     written_off: tuple[Debt, ...] = ()
@@ -48,7 +47,7 @@ class Ledger:
 def debts_after(
     before: Manifest, plan: Plan, reports: Sequence[TaskReport], operators: Mapping[str, OperatorTraits]
 ) -> Ledger:
-    """The ledger with what a pass paid and what it left out; nothing is owed where nothing is repaired."""
+    """The ledger after a pass: less its repairs, plus what it skipped; empty where repair is off."""
     written_off = before.written_off if before.batch == plan.batch else ()
     if plan.repair.bytes_max is None:
         return Ledger((), written_off + before.debts)
@@ -69,24 +68,24 @@ def recorded(
     reports: Sequence[TaskReport],
     stored: Sequence[Piece],
 ) -> Debt | None:
-    """What a join left out in a pass; None where it looked at everything, or nothing came."""
+    """What a join skipped in a pass; None if it probed everything, or no rows arrived."""
     new = [piece for report in reports for piece in report.state.added if _is_new(piece, plan.batch)]
     cells = _cells(skipping, reports)
     if not new or not cells:
         return None
-    # For people only, and many: the shares say it all.
+    # Only for reports, and large: the shares contain the decision.
     said = replace(skipping, fractions=(1.0, 1.0), orders=((), ()))
     spans = _spans(operator, new, [*stored, *new], skipping.forget_us)
     return Debt(operator.name, plan.batch, said, plan.seed, spans, cells)
 
 
 def _is_new(piece: Piece, batch: int) -> bool:
-    """Rows that came in this batch and look for partners."""
+    """Whether these rows arrived in this batch and probe."""
     return piece.first_batch == batch and piece.level == 0 and not (piece.keyless or piece.marks)
 
 
 def _cells(skipping: Skipping, reports: Sequence[TaskReport]) -> tuple[DebtCell, ...]:
-    """What is owed per window and age. Counts are estimates, so a cell without any may still be owed."""
+    """The debt per window and age. Counts are estimates, so a cell with a count of 0 may still be in debt."""
     cells = []
     for window, shares in enumerate(skipping.shares):
         probes = [report.probes[window] for report in reports if report.probes]
@@ -95,7 +94,7 @@ def _cells(skipping: Skipping, reports: Sequence[TaskReport]) -> tuple[DebtCell,
         seen = np.sum([zero, *(np.add(one.chosen, one.explored) for one in probes)], axis=0)
         found = np.sum([zero, *(np.add(one.chosen_matches, one.explored_matches) for one in probes)], axis=0)
         left_out = np.maximum(0, candidates - seen)
-        # Of an age that hardly anybody looked at, what is known of all ages is the better guess.
+        # For an age with few probes, the mean over all ages is the better estimate.
         overall = found.sum() / max(seen.sum(), 1.0)
         expected = left_out * (found + overall) / (seen + 1)
         cells += [
@@ -109,7 +108,7 @@ def _cells(skipping: Skipping, reports: Sequence[TaskReport]) -> tuple[DebtCell,
 def _spans(
     operator: OperatorTraits, new: Sequence[Piece], stored: Sequence[Piece], forget_us: tuple[int, int]
 ) -> tuple[Span, Span]:
-    """Per side: times of the rows that came, and of all that they have in reach and that were there."""
+    """Per side: times of the rows that arrived, and of all their candidates that were stored."""
     within = operator.within
     assert not isinstance(within, Lifetime | RowsLifetime), "windows have no pairs to skip"
     came = [_hull([piece for piece in new if piece.side == side]) for side in (LEFT, RIGHT)]
@@ -133,7 +132,7 @@ def _hull(pieces: Sequence[Piece]) -> Span:
 
 
 def _less(debt: Debt, repairs: Mapping[str, tuple[DebtRepair, ...]]) -> Debt | None:
-    """The debt after what the plan pays of it; None when nothing is left."""
+    """The debt after the repairs of a plan; None if nothing is left."""
     made = [payment for payment in repairs.get(debt.operator, ()) if payment.batch == debt.batch]
     until = {(cell.window, cell.age): cell.until for payment in made for cell in payment.cells}
     cells = tuple(

@@ -1,18 +1,18 @@
-"""Decides which owed work a batch does: what there is time for, the most valuable first.
+"""Decides which debts a batch repairs: as much as there is time for, the most valuable first.
 
-    time of a batch   |── ordinary work ──|── owed work ──|··· reserve ···|
-                                           ◀──── spare ───▶
+    time of a batch   |── ordinary work ──|── repair ──|··· reserve ···|
+                                           ◀── spare ──▶
 
-Ours; no paper has it. How long ordinary work takes is the longest of the last batches; how long owed work
-takes is learnt from every batch that did some (`cost_model.py`: per debt, which is what it calls a row, per
-comparison, per match). Cells of all debts compete by matches per comparison, then the older debt wins; the
-last cell is taken in part, by lot.
+Ours; no paper has it. Ordinary work is assumed to take as long as in the longest of the last batches; the
+cost of repair is learnt from every batch that did some (`control/goal/cost_model.py`: per debt, counted as
+its row, per comparison, per match). Cells of all debts compete by matches per comparison, then the older debt
+wins; the last cell is taken in part, by hash sampling.
 
-Nothing is paid while joins leave out work for want of time. When nothing arrives, owed work may fill more of
-the time, and gets some of it even where a batch that does nothing takes all there is: idle time ends every
-debt, however slow the machine and however wrong the model.
+Nothing is repaired while joins shed for lack of time. When no rows arrive, repair may fill more of the time,
+and gets some even if an empty batch uses the whole budget: so idle time ends every debt, however slow the
+machine or wrong the model.
 
-Guarantee: pure; a function of the manifest and of what was asked for. What is learnt lies in the manifest.
+Guarantee: pure; a function of the manifest and the settings. What is learnt is in the manifest.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.model.skip_plan import Skipping
 
-#: Where the manifest keeps what is remembered.
+#: Key in the manifest's control state.
 CONTROL = "repair"
-#: Part of the time of a batch that ordinary and owed work may fill together. The rest is for what neither
-#: model foresees: a batch that repairs must not be the one that is late. Now and then tasks take a third
-#: longer than others of the same work, for a batch or two; with 0.85 one repairing batch in thirty was late.
+#: Part of a batch's time for ordinary work and repair together. The rest covers prediction errors, so that
+#: repair does not make a batch overdue: tasks occasionally take a third longer for the same work. With 0.85,
+#: one repairing batch in thirty was overdue.
 FILLED = 0.75
-#: The same when nothing arrives, and the least part that is then for owed work.
+#: The same when no rows arrive, and the least part that is then for repair.
 FILLED_IDLE, LEAST_IDLE = 0.9, 0.25
-#: Batches whose longest stands for the next. More: a rush that has just ended is remembered longer.
+#: Batches whose longest predicts the next. More: a burst that has just ended counts for longer.
 ORDINARY_KEPT = 4
-#: Comparisons that are taken on before anything is known, and at least when nothing arrives: milliseconds, or
-#: a tenth of a second where a Python function judges.
+#: Comparisons in the first repair, and at least when no rows arrive: milliseconds, or a tenth of a second
+#: with a Python predicate.
 FIRST_COMPARISONS = 500_000.0
-#: From a batch to the next at most so many times as many: more would be trusting a model that knows little.
+#: Largest growth of comparisons from one batch to the next, because the model has little data at first.
 RISE_MAX = 4.0
-#: What took next to no time may rise faster: until as many times its time would fill this part of what is
-#: spare, and at most so many times.
+#: Repair that took next to no time may grow faster: until it would fill this part of the spare time, by at
+#: most this factor.
 RISE_FILLS, RISE_FAR = 0.5, 64.0
-#: Debts of one batch: each takes some calls over all stored runs, however little it owes.
+#: Most debts per batch: each needs some calls over all stored runs, however small it is.
 DEBTS_PER_BATCH_MAX = 32
 
 Payments = dict[str, tuple[DebtRepair, ...]]
@@ -58,7 +58,7 @@ Payments = dict[str, tuple[DebtRepair, ...]]
 
 @dataclass(frozen=True)
 class RepairSettings:
-    """When owed work is done, and how much may be kept for it."""
+    """The budget for repair, and how many bytes may be kept for it."""
 
     when: str
     bytes_max: int
@@ -69,23 +69,23 @@ class RepairSettings:
 
 @dataclass(frozen=True)
 class Room:
-    """What owed work may take in one batch."""
+    """What repair may take in one batch."""
 
     seconds: float
     comparisons: float
-    #: Comparisons that are made whatever time they take.
+    #: Comparisons that are made however long they take.
     at_least: float
 
 
 def everything(debts: Iterable[Debt]) -> Payments:
-    """All that is owed."""
+    """Repairs of all debts."""
     return _grouped(
         (debt, RepairCell(c.window, c.age, c.repaired, 1.0)) for debt in debts for c in debt.cells
     )
 
 
 def choose(settings: RepairSettings, manifest: Manifest, skipping: Mapping[str, Skipping]) -> Payments:
-    """What the batch after this manifest pays, if there is time for some of it."""
+    """What the batch after this manifest repairs, if there is time."""
     known = manifest.control.get(CONTROL, {})
     idle = not known.get("rows", 0)
     short = any(one.fraction < 1 for one in skipping.values())
@@ -96,7 +96,7 @@ def choose(settings: RepairSettings, manifest: Manifest, skipping: Mapping[str, 
     seconds = max(spare, LEAST_IDLE * settings.batch_seconds) if idle else spare
     if seconds <= 0:
         return {}
-    # A clock that saw nothing pass says nothing.
+    # A measured time of 0 is no measurement.
     took = known.get("seconds") or seconds
     rise = min(RISE_FAR, max(RISE_MAX, RISE_FILLS * seconds / took))
     room = Room(
@@ -120,7 +120,7 @@ def learn(
     model, comparisons = _model(known), known.get("comparisons", 0)
     seconds = known.get("seconds")
     debts = sum(len(repairs) for repairs in plan.repair.repairs.values())
-    # Where everything is paid in a pass of its own, the plan does not say how much that is.
+    # If all debts are repaired in a separate pass, the plan does not contain their size.
     if debts and not plan.repair.repair_all and not cold:
         comparisons = sum(report.repaired.comparisons for report in reports)
         matches = sum(report.repaired.matches for report in reports)
@@ -129,7 +129,7 @@ def learn(
     return {
         "rows": sum(sum(report.rows.offered) for report in reports),
         "ordinary": [*known.get("ordinary", ()), ordinary_seconds][-ORDINARY_KEPT:],
-        # Of the last batch that paid.
+        # Of the last batch that repaired.
         "comparisons": comparisons,
         "seconds": seconds,
         "model": model.snapshot(),
@@ -137,7 +137,7 @@ def learn(
 
 
 def repair_seconds(reports: Sequence[TaskReport], parallelism: int) -> float:
-    """Time of owed work: each join is as slow as its slowest instance, or as all of them on so many cores."""
+    """Time of repair: per join that of its slowest instance, or of all of them on this many cores."""
     total = 0.0
     for name in {report.operator for report in reports}:
         seconds = [report.repaired.cpu_seconds for report in reports if report.operator == name]
@@ -150,11 +150,11 @@ def _model(known: Mapping[str, Any]) -> CostModel:
 
 
 def _most_valuable(debts: Sequence[Debt], model: CostModel, room: Room) -> Iterator[tuple[Debt, RepairCell]]:
-    """Cells by matches per comparison, as many as there is room for."""
+    """Cells by matches per comparison, as many as fit."""
     per_debt, per_comparison, per_match, _ = model.rates.tolist()
     seconds, comparisons = model.fixed, 0.0
     chosen: set[tuple[str, int]] = set()
-    # Those with the best cells come first in any case, so no others need to be looked at closely.
+    # Debts with the best cells come first in any case, so the others need no closer evaluation.
     best = nsmallest(
         DEBTS_PER_BATCH_MAX, debts, key=lambda debt: (-max(map(_density, debt.cells)), debt.batch)
     )
@@ -180,14 +180,14 @@ def _density(cell: DebtCell) -> float:
 
 
 def _part(room: float, size: float) -> float:
-    """How much of something fits; what has no size fits where there is any room."""
+    """The part of something that fits; anything of size 0 fits if there is any room."""
     if room <= 0:
         return 0.0
     return min(1.0, room / size) if size > 0 else 1.0
 
 
 def _grouped(repaired: Iterable[tuple[Debt, RepairCell]]) -> Payments:
-    """Payments by operator, oldest debt first."""
+    """Repairs by operator, oldest debt first."""
 
     def debt_of(one: tuple[Debt, RepairCell]) -> tuple[str, int]:
         return one[0].operator, one[0].batch

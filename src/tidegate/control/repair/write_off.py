@@ -1,11 +1,11 @@
-"""Decides which debts are given up, because what they need takes too much room.
+"""Decides which debts are written off because the rows they need take too much space.
 
-Where rows that outlive their windows take more bytes than the user allows, debts are forgiven: oldest first,
-since they are what keeps old segments; and of a debt the most valuable cells have been paid by then
-(control/repair/repair.py), so what is lost is the least valuable of the oldest. So are debts that need rows
-which are given up to keep the whole state small (`Skipping.forget_us`).
+If rows kept beyond their windows take more bytes than the user allows, debts are written off, oldest first,
+because they keep the oldest segments. Their most valuable cells have been repaired by then
+(`control/repair/repair.py`), so the least valuable part is lost. Debts that need rows dropped by the state
+limit (`Skipping.forget_us`) are written off, too.
 
-Guarantee: pure; what is forgiven is in the ledger, and told.
+Guarantee: pure; write-offs are in the ledger and in the receipt.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tidegate.control.repair.debts import Ledger, Needs
 from tidegate.model.pieces import Piece
 from tidegate.model.skip_plan import Skipping
 
-#: Each debt is a kilobyte or two in the state: more of them are forgiven, however little else they keep.
+#: Most debts in a manifest, where each takes a kilobyte or two; more are written off.
 DEBTS_MAX = 1000
 
 
 def without_given_up(ledger: Ledger, pieces: Iterable[Piece], skipping: Mapping[str, Skipping]) -> Ledger:
-    """The ledger less debts that need rows which this batch gives up."""
+    """The ledger without debts that need rows which this batch drops."""
     gone = [
         piece
         for piece in pieces
@@ -38,7 +38,7 @@ def without_given_up(ledger: Ledger, pieces: Iterable[Piece], skipping: Mapping[
 def within_limit(
     ledger: Ledger, pieces: Iterable[Piece], is_dead: Callable[[Piece], bool], bytes_max: int
 ) -> Ledger:
-    """The ledger less what must be forgiven, so that not too much outlives its window for it."""
+    """The ledger without debts that must be written off to keep within the byte limit."""
     dead = [piece for piece in pieces if is_dead(piece)]
     debts = sorted(ledger.debts, key=lambda debt: (debt.batch, debt.matches))
     count = max(0, len(debts) - DEBTS_MAX)

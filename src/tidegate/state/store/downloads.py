@@ -5,7 +5,7 @@ without locks:
 
 - A copy is named after the remote file *and its version* (size, time or tag), so it is never out of date.
 - A copy gets its name by a rename after it is complete, so no process sees half of one.
-- A copy that is evicted while somebody has it mapped lives on, nameless, until the map is dropped.
+- A copy that is evicted while a process has it mapped lives on, nameless, until the map is dropped.
 
 The least recently used copies go first; the time of use is the file's modification time, so the order
 survives the process. The limit may be passed by the copy that is being fetched.

@@ -9,8 +9,8 @@ Guarantees that all three give:
 
 - `write_atomic`: a reader sees the old content, the new content, or no file: never a part. The file
   appears under its name only when all bytes have been handed to the file system.
-- `write` promises no such thing: its names are unique to an attempt, and nobody knows them until a manifest
-  that was written later says so. A second write of one name is refused.
+- `write` does not guarantee this: its names are unique to an attempt and unknown to readers until a later
+  manifest lists them. A second write of one name is refused.
 - A missing file is a `StateError` that names it.
 
 Nothing is fsynced. When a process dies, the page cache still holds all that it wrote, so no crash of
