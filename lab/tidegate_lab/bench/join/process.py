@@ -78,7 +78,7 @@ def run_contender(task: Task, timeout_seconds: float, python: str = sys.executab
 
 def _start(task: Task, python: str, out: Any) -> subprocess.Popen[bytes]:
     if task.engine in SCRIPTS:
-        command = [python, str(Path(__file__).parent / SCRIPTS[task.engine]), str(task.save())]
+        command = [python, str(Path(__file__).parents[1] / SCRIPTS[task.engine]), str(task.save())]
     else:
         command = [python, "-m", "tidegate_lab.bench.join.contender", str(task.save())]
     return subprocess.Popen(
