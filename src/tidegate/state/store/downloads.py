@@ -81,7 +81,7 @@ class Downloads:
 
 
 def private_directory(name: str) -> str:
-    """A directory for this user's copies: a shared one, or a fresh one if somebody else owns that name."""
+    """A directory for this user's copies: a shared one, or a fresh one if another user owns that name."""
     shared = os.path.join(tempfile.gettempdir(), f"tidegate-{os.getuid()}", name)
     parent = os.path.dirname(shared)
     os.makedirs(parent, mode=0o700, exist_ok=True)

@@ -38,7 +38,7 @@ class LocalStore:
             raise written_twice(self.url, path) from None
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        # 1. All bytes under a name that nobody reads.
+        # 1. All bytes under a temporary name.
         draft = temporary(checked(path))
         with self._create(draft) as file:
             file.write(data)

@@ -2,7 +2,7 @@
 
 Every path is relative to a store's root, with `/` between its parts. Files that belong to a batch carry its
 number in ten digits, so that the order of names is the order of batches. A name that starts with `.tmp-`
-is an atomic write that has not been finished: no reader looks at it.
+is an atomic write that has not been finished: readers ignore it.
 """
 
 from __future__ import annotations

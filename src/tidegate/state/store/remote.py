@@ -84,7 +84,7 @@ class RemoteStore:
         if self._object_store:
             self._fs.pipe_file(self._full(path), bytes(data))
             return
-        # 1. All bytes under a name that nobody reads.
+        # 1. All bytes under a temporary name.
         draft = temporary(checked(path))
         self._put(draft, [data])
         # 2. One step that makes them visible, complete.
