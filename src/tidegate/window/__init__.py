@@ -5,7 +5,7 @@ partials, masks and time intervals come out. Numpy and numba only; no rows are m
 window (a session, say) gets a folder of its own here, as `count/` is; `driver/operators/` says what else it
 needs.
 
-    spec.py            windows of time: size, slide, and which windows contain a time
+    spec.py            windows of time and of rows: size, slide, and which windows contain a time
     panes.py           the pieces that overlapping windows share
     lifetime.py        how long partials are needed
     kernel_types.py    argument types of the compiled loops

@@ -1,4 +1,5 @@
-"""Rate adaptation: the part r of the windows that can be processed, from the rows offered and fetched.
+"""Rate adaptation: the probe ratio r, the part of the windows that can be processed, from the rows offered
+and fetched.
 
 Paper: selective join, section 4.1, algorithm 1.
 

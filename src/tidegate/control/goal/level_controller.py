@@ -1,5 +1,8 @@
 """The level controller: after each batch, the levels of all shed options for the next.
 
+A level is the probe ratio of a join, the admit ratio of a match or the drop ratio of windows. (With
+`rate="paper"` joins follow `control/actuators/paper_rate.py` instead.)
+
 Ours: each paper adapts its own mechanism, as if it had the machine to itself.
 
     what b did, how long it took ─▶ load_model ─┐

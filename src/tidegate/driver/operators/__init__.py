@@ -9,5 +9,6 @@
 
 A new kind (a session window, say) is a node in `api/nodes.py`, an operator here with a line in the registry,
 a work order and a task in `worker/`, and its algorithm in `window/` or `join/`. Planning and checks go by
-traits (`model/graph.py`).
+traits (`model/graph.py`). `tests/spark/session_windows.py` does it in one file. (Count windows are no kind of
+their own: they share the node of windows of time, and differ by `spec.counts_rows`.)
 """
