@@ -1,6 +1,6 @@
 """Parts that all tasks share. Rows enter a worker in `task_runner.py`.
 
-task_runner.py     what Spark calls with Arrow batches: by_instance (operators with state), by_partition (others)
+task_runner.py     what Spark calls with Arrow batches: by_instance (with state), by_partition (without)
 layout.py          the columns of rows, in the shuffle and in the state
 runs.py            sorted rows of one side: new, or stored by an earlier batch
 owned_state.py     the stored rows of one instance; state_order.py: the state part of a work order
