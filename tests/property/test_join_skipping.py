@@ -121,7 +121,7 @@ def test_rows_that_look_together_find_what_they_do_slot_by_slot(data: st.DataObj
     owners = tuple(partition % instances for partition in range(partitions))
     found = []
     for together in (None, False):
-        with patch.object(JoinInstance, "_look_together", together) if together is False else nullcontext():
+        with patch.object(JoinInstance, "_probe_together", together) if together is False else nullcontext():
             engine = PlainEngine([join], story.lateness, partitions=partitions)
             engine.assign("join1", Assignment(instances, owners, 1, places))
             ages = []
