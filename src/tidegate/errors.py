@@ -1,42 +1,137 @@
 """Every error that Tidegate raises on purpose, under one base class.
 
-A message has four parts, in this order: what is wrong; what we got; why it matters; what to do. Errors take
-the parts themselves; `explain` makes the same sentence for warnings.
+A message starts with the code of the error and has four parts, in this order: what is wrong; what we got; why
+it matters; what to do.
+
+    [JOIN_TYPE_UNKNOWN] Unknown join type. Got: 'iner'. Use one of inner, left, right, full, …
+
+`docs/errors.md` lists the codes. Errors take the parts themselves; `explain` makes the same sentence for
+warnings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Self
+
+__all__ = ["BatchFailed", "CheckpointInUse", "FlowError", "StateError", "TidegateError"]
+
+#: The remedy of a fault that no user can cause.
+REPORT_BUG = "This is a bug in Tidegate: report it with this message, the stack trace and the query's code"
+#: The same, where the checkpoint shows what happened.
+REPORT_STATE_BUG = (
+    "This is a bug in Tidegate: report it with this message, the stack trace and the output of "
+    "`tidegate inspect CHECKPOINT`"
+)
+
+
+_PARTS = ("problem", "got", "why", "remedy")
+
 
 class TidegateError(Exception):
-    """Base of all errors that Tidegate raises on purpose: what is wrong, what was got, why, what to do."""
+    """Base of all errors that Tidegate raises on purpose.
 
-    def __init__(self, wrong: str, *, got: object = None, why: str = "", do: str = "") -> None:
-        super().__init__(explain(wrong, got=got, why=why, do=do))
+    `code` names the kind of mistake and does not change between versions. `details` has the parts of the
+    message (`problem`, `got`, `why`, `remedy`) and, where they are known, `batch_id`, `operator`, `output`
+    and `stream`.
+
+    >>> error = TidegateError("Unknown join type", got="'iner'", do="Use inner", code="JOIN_TYPE_UNKNOWN")
+    >>> error.code, error.details["got"]
+    ('JOIN_TYPE_UNKNOWN', "'iner'")
+    """
+
+    code: str
+    details: dict[str, Any]
+
+    def __init__(
+        self,
+        wrong: str,
+        *,
+        code: str,
+        got: object = None,
+        why: str = "",
+        do: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        said = explain(wrong, got=got, why=why, do=do)
+        super().__init__(f"[{code}] {said}")
+        self.code = code
+        parts = {"problem": wrong, "got": got, "why": why or None, "remedy": do or None}
+        self.details = {name: part for name, part in parts.items() if part is not None} | dict(details or {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies and other processes: `Exception` would call `__init__` with the message alone."""
+        return _restored, (type(self), self.args, dict(self.__dict__))
+
+    def prefixed(self, place: str) -> Self:
+        """The same error with the place of the mistake in front: `[CODE] Aggregate 'top': …`."""
+        more = {name: part for name, part in self.details.items() if name not in _PARTS}
+        problem, got, why, do = (self.details.get(part) for part in _PARTS)
+        return type(self)(
+            f"{place}: {problem}", got=got, why=why or "", do=do or "", code=self.code, details=more
+        )
 
 
-class FlowError(TidegateError):
-    """The description of the query is wrong: found before anything starts."""
+def _restored(kind: type[TidegateError], args: tuple[str, ...], state: dict[str, Any]) -> TidegateError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class FlowError(TidegateError, ValueError):
+    """The description of the query is wrong: found before anything starts.
+
+    >>> import tidegate as tg
+    >>> try:
+    ...     tg.Goal(latency="0 seconds")
+    ... except FlowError as error:
+    ...     print(error.code)
+    GOAL_LATENCY_ZERO
+    """
 
 
 class StateError(TidegateError):
-    """What lies in the checkpoint cannot be trusted or does not fit this query."""
+    """What lies in the checkpoint cannot be trusted or does not fit this query.
+
+    >>> issubclass(StateError, TidegateError)
+    True
+    """
 
 
 class CheckpointInUse(StateError):
-    """Another run holds this checkpoint."""
+    """Another run holds this checkpoint.
+
+    >>> issubclass(CheckpointInUse, StateError)
+    True
+    """
 
 
 class BatchFailed(TidegateError):
-    """A batch did not complete; nothing of it was committed."""
+    """A batch did not complete; nothing of it was committed.
+
+    >>> BatchFailed("Batch 7 failed", code="SINK_FAILED", details={"batch_id": 7}).details["batch_id"]
+    7
+    """
+
+
+#: Characters of a message: six lines of a terminal, with room for the code.
+MESSAGE_MAX = 600
+#: What of a part is left at least when a message is too long: long lists of columns, SQL, whole arrays.
+_PART_MIN = 120
 
 
 def explain(wrong: str, *, got: object = None, why: str = "", do: str = "") -> str:
-    """One message out of its four parts; parts that do not apply are left out."""
-    parts = [wrong.rstrip(".") + "."]
-    if got is not None:
-        parts.append(f"Got: {got}.")
-    if why:
-        parts.append(why.rstrip(".") + ".")
-    if do:
-        parts.append(do.rstrip(".") + ".")
-    return " ".join(parts)
+    """One message out of its four parts; parts that do not apply are left out.
+
+    If it is too long, first `got` and then `do` end in an ellipsis; `details` has them in full.
+    """
+    seen = "" if got is None else f"Got: {' '.join(str(got).split())}"
+    length = sum(map(len, (wrong, seen, why, do)))
+    seen = _cut(seen, length - MESSAGE_MAX)
+    do = _cut(do, sum(map(len, (wrong, seen, why, do))) - MESSAGE_MAX)
+    return " ".join(part.rstrip(".") + "." for part in (wrong, seen, why, do) if part)
+
+
+def _cut(part: str, excess: int) -> str:
+    kept = max(_PART_MIN, len(part) - excess - 2)
+    return part if excess <= 0 or len(part) <= kept else f"{part[:kept]} …"

@@ -63,9 +63,10 @@ def _column(axis: Axis, batch: Any) -> NDArray[np.float64]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FlowError(
             f"Column {axis.column} cannot be sifted",
+            code="SIFT_COLUMN_TYPE_UNSUPPORTED",
             got=error,
-            why=f"The sifter takes it for a {axis.kind}",
-            do="Cast the column, or take the sifter that was made for these rows",
+            why=f"The sifter expects a {axis.kind} there",
+            do="Cast the column, or use the sifter that was made for these rows",
         ) from error
 
 
@@ -79,8 +80,9 @@ def _check_columns(node: Node, wishes: Wishes, schema: Any) -> None:
 
 def _broken(error: Exception) -> FlowError:
     return FlowError(
-        "The Arrow stream cannot be read on",
+        "The Arrow stream cannot be read any further",
+        code="SIFT_INPUT_DAMAGED",
         got=error,
-        why="Arrow has no way to find the next row after a damaged one",
-        do="Send an Arrow IPC stream (not a file), or name the right --format",
+        why="Arrow cannot find the next row after a damaged one",
+        do="Send an Arrow IPC stream (not an Arrow file), or pass the right --format",
     )

@@ -49,7 +49,7 @@ def of_value(axis: Axis, value: Any) -> float:
     if axis.kind == "category":
         return float(_cell(axis, value))
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{axis.column} is no number: {json.dumps(value)[:40]}")
+        raise ValueError(f"{axis.column} is not a number: {json.dumps(value)[:40]}")
     return float(value)
 
 
@@ -62,12 +62,12 @@ def of_text(axis: Axis, text: str) -> float:
             raise ValueError(text)
         return float(text)
     except ValueError:
-        raise ValueError(f"{axis.column} is no number: {text[:40]!r}") from None
+        raise ValueError(f"{axis.column} is not a number: {text[:40]!r}") from None
 
 
 def _cell(axis: Axis, value: Any) -> int:
     if isinstance(value, list | dict):
-        raise ValueError(f"{axis.column} is no category: {json.dumps(value)[:40]}")
+        raise ValueError(f"{axis.column} is not a category: {json.dumps(value)[:40]}")
     text = value if isinstance(value, str) else json.dumps(value)
     if is_boolean(axis):
         text = text.lower()

@@ -35,7 +35,7 @@ class CsvLines:
 
     def __init__(self, header: bytes) -> None:
         try:
-            self.header = next(csv.reader([header.decode("utf-8-sig")], strict=True))
+            self.header: list[str] = next(csv.reader([header.decode("utf-8-sig")], strict=True))
         except (UnicodeDecodeError, csv.Error) as error:
             raise _no_header(header) from error
         if not self.header:
@@ -90,7 +90,7 @@ class CsvLines:
         try:
             fields = next(csv.reader([line.decode()], strict=True))
         except csv.Error as error:
-            raise ValueError(f"no CSV: {error}") from None
+            raise ValueError(f"invalid CSV: {error}") from None
         if len(fields) != len(self.header):
             raise ValueError(f"{len(fields)} fields where the header has {len(self.header)}")
         row = dict(zip(self.header, fields, strict=True))
@@ -116,8 +116,8 @@ def _quotes_closed(lines: Lines) -> bool:
 
 def _no_header(line: bytes) -> FlowError:
     return FlowError(
-        "The first line is no CSV header",
+        "The first line is not a CSV header",
+        code="SIFT_CSV_HEADER_INVALID",
         got=repr(line[:80]),
-        why="It names the columns",
-        do="Put the names of the columns on the first line, or name the right --format",
+        do="Write the column names on the first line, or pass the right --format",
     )

@@ -58,9 +58,9 @@ class JsonLines:
         try:
             found = json.loads(line)
         except (RecursionError, ValueError) as error:
-            raise ValueError(f"no JSON: {error}") from None
+            raise ValueError(f"invalid JSON: {error}") from None
         if not isinstance(found, dict):
-            raise ValueError("JSON, but no object")
+            raise ValueError("JSON, but not an object")
         return [of_value(axis, found.get(axis.column)) for axis in axes]
 
     def missing(self, axes: Sequence[Axis], lines: Lines) -> tuple[list[str], list[str]]:

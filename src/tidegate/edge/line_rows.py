@@ -71,7 +71,7 @@ class LineRows:
         verdicts[parsed.is_row] = self._node.decide(parsed.rows())
         for i, reason in sorted(parsed.bad.items()):
             if self._node.bad < REPORTED_LINES:
-                self._report(f"line {self.number + i + 1} is no row: {reason}")
+                self._report(f"line {self.number + i + 1} is not a row: {reason}")
             self._node.bad += 1
             verdicts[i] = PASS_UNREAD if self._wishes.keep_bad else DROP
         mark = self._wishes.mark
@@ -88,16 +88,17 @@ class LineRows:
 def columns_missing(missing: list[str], known: list[str]) -> FlowError:
     return FlowError(
         f"The rows have no column {', '.join(missing)}",
+        code="SIFT_COLUMN_MISSING",
         got=f"columns {', '.join(known)}",
-        why="The sifter decides by it; without it rows are in no region and all of them pass",
-        do="Take the sifter that was made for these rows, or say --allow-missing",
+        why="The sifter decides by this column; rows without it always pass",
+        do="Use the sifter that was made for these rows, or pass --allow-missing",
     )
 
 
 def marked_twice(mark: str) -> FlowError:
     return FlowError(
-        "The rows have the column that --mark is to add",
+        "The rows already have the column that --mark adds",
+        code="SIFT_MARK_COLUMN_EXISTS",
         got=mark,
-        why="Two columns of one name cannot be distinguished",
-        do="Choose another name",
+        do="Pass another name to --mark",
     )

@@ -44,7 +44,7 @@ class Node:
         self._checked_at = clock() - TICK_SECONDS
         #: Counts under earlier sifters, without regions.
         self._past = NodeCounts(name, sifter.version)
-        self.gate = Gate(sifter, seed=zlib.crc32(name.encode()) << 32)
+        self.gate: Gate = Gate(sifter, seed=zlib.crc32(name.encode()) << 32)
         self.bad = 0
         if directory is not None:
             self._go_on(counts_of(directory, name))
@@ -81,7 +81,7 @@ class Node:
         self._checked_at = self._clock()
         found = newest(self._directory, self.sifter.version, self._passed_over)
         for file, reason in found.damaged.items():
-            self._report(f"{file} is passed over: {reason}")
+            self._report(f"{file} is skipped: {reason}")
         self._passed_over |= found.damaged.keys()
         if found.sifter is not None:
             self._change(found.sifter)

@@ -97,8 +97,9 @@ def counts_of(directory: str, node: str) -> NodeCounts | None:
     except ValueError as error:
         raise StateError(
             f"The counts of node {node} are damaged: {name}",
+            code="SIFT_COUNTS_DAMAGED",
             got=error,
-            why="What it was offered is not known, and z would be wrong",
+            why="The admit ratio cannot be computed without them",
             do="Delete the file; the node writes a new one",
         ) from error
 

@@ -28,7 +28,7 @@ class Stopping:
     """Turns SIGINT and SIGTERM into a request to stop; `asked` is the signal received, or 0."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.asked: int = 0
         self.fd, self._bell = os.pipe()
         self._before: dict[int, Any] = {}
 
@@ -116,10 +116,10 @@ class EdgeSource:
 
 def _endless(held: int) -> FlowError:
     return FlowError(
-        "A line does not end",
+        "A line of the input does not end",
+        code="SIFT_LINE_TOO_LONG",
         got=f"{held >> 20} MB without a newline",
-        why="Rows are separated by newlines",
-        do="Name the right --format, or put each row on a line of its own",
+        do="Pass the right --format, or write each row on its own line",
     )
 
 

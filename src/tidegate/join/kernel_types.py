@@ -20,24 +20,24 @@ from numba.extending import intrinsic
 from tidegate.kernels import inlined as inlined
 from tidegate.kernels import kernel as kernel
 
-CODES = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
-TIMES = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
+CODES: Any = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
+TIMES: Any = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
 #: Positions and counts are int64 as times are: one type, one compiled version.
-POSITIONS = TIMES
-BITS = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
-WEIGHTS = types.Array(types.float64, 1, "C", readonly=True, aligned=False)
+POSITIONS: Any = TIMES
+BITS: Any = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
+WEIGHTS: Any = types.Array(types.float64, 1, "C", readonly=True, aligned=False)
 #: Places within one run of stored rows: half as many bytes as positions, and so half the memory traffic.
-PLACES = types.Array(types.int32, 1, "C", readonly=True, aligned=False)
+PLACES: Any = types.Array(types.int32, 1, "C", readonly=True, aligned=False)
 #: Bitsets: a word per line, a row per column, so that the same word of neighbouring rows is adjacent.
-WORDS = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
+WORDS: Any = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
 #: Arrays that a kernel may change in place.
-NEW_CODES = types.Array(types.uint64, 1, "C")
-NEW_TIMES = types.Array(types.int64, 1, "C")
-NEW_BITS = types.Array(types.uint8, 1, "C")
-NEW_PLACES = types.Array(types.int32, 1, "C")
-NEW_WEIGHTS = types.Array(types.float64, 1, "C")
-NUMBER = types.int64
-REAL = types.float64
+NEW_CODES: Any = types.Array(types.uint64, 1, "C")
+NEW_TIMES: Any = types.Array(types.int64, 1, "C")
+NEW_BITS: Any = types.Array(types.uint8, 1, "C")
+NEW_PLACES: Any = types.Array(types.int32, 1, "C")
+NEW_WEIGHTS: Any = types.Array(types.float64, 1, "C")
+NUMBER: Any = types.int64
+REAL: Any = types.float64
 
 
 def _population_count(_: Any, bits: Any) -> Any:

@@ -1,12 +1,17 @@
 """The time condition of a join: the range of partner times of a row, and when a row can no longer match.
 
-`Within(left_us, right_us)`: a left row stays joinable for `left_us`, a right row for `right_us`. A pair
-matches when -left_us <= left.ts - right.ts <= right_us, both ends included:
+`Within(lower_us, upper_us)`: a pair matches when lower_us <= right.ts - left.ts <= upper_us, both ends
+included. Both bounds may have the same sign:
 
     time          ──────────────────────────────────────────────────────────────▶
     a left row                          L
-    its partners         [ right_us ────┼──── left_us ]         L - right_us … L + left_us
-                         R stayed until L came        L stays until R comes
+    its partners               [ lower ─┼──── upper ]                -5 … +10: before and after it
+    its partners                        ┊     [ lower ─── upper ]    +5 … +15: some time after it
+
+A left row is kept until the watermark passes its last possible partner, L + upper_us; a right row until it
+passes R - lower_us. With bounds of the same sign one of these lies before the row itself. The rows of that
+side are kept only until the watermark passes them, and usually all their partners are there when they arrive
+(`complete_before`).
 
 `Tumbling(size_us)`: both rows lie in the same window of the epoch; windows begin at multiples of the size:
 
@@ -15,9 +20,11 @@ matches when -left_us <= left.ts - right.ts <= right_us, both ends included:
 
 `Unbounded()`: every pair of equal keys matches; rows never expire.
 
-The slot (basic window) is the unit in which stored rows are kept and discarded: a tenth of the window, so
-that at most about a tenth more is kept than is needed. All results are exact at the ends of int64: they
-stop there and never wrap.
+The slot (basic window) is the unit in which stored rows are kept and discarded: a tenth of the time that rows
+are kept, so that at most about a tenth more is kept than is needed. Where partners lie in a range that is
+narrower than that, slots are narrower too, or parts of the range could not be told apart.
+
+All results are exact at the ends of int64, which lie outside of event time: they stop there and never wrap.
 """
 
 from __future__ import annotations
@@ -30,66 +37,101 @@ import numpy as np
 from tidegate.errors import FlowError
 from tidegate.model.json_values import Json
 from tidegate.model.times import BEGINNING_US, END_US, LEFT
+from tidegate.quantities import duration_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: More slots mean more pieces to probe; fewer slots keep expired rows longer.
 SLOTS_PER_WINDOW = 10
+#: Most slots of a side where partners lie in a range that is narrow and far away.
+SLOTS_MAX = 50
 #: Slot length where rows must have equal times, so that there is no window to take a tenth of.
 SLOT_OF_NO_WINDOW_US = 1_000_000
 
 
 @dataclass(frozen=True)
 class Within:
-    """-left_us <= left.ts - right.ts <= right_us."""
+    """lower_us <= right.ts - left.ts <= upper_us."""
 
     waits_for_rows: ClassVar[bool] = False
 
-    left_us: int
-    right_us: int
+    lower_us: int
+    upper_us: int
 
     def __post_init__(self) -> None:
-        for side, window_us in (("left", self.left_us), ("right", self.right_us)):
-            if not 0 <= window_us <= END_US:
+        for name, bound_us in (("lower", self.lower_us), ("upper", self.upper_us)):
+            if not -END_US <= bound_us <= END_US:
                 raise FlowError(
-                    f"The {side} window of a join must be zero or more and fit into 64 bits",
-                    got=f"{window_us} microseconds",
-                    why="It is how long a row stays joinable",
-                    do="Give a duration such as '20 seconds'; the two sides may differ",
+                    f"The {name} bound of a join's time condition does not fit into 64 bits",
+                    code="JOIN_WITHIN_TOO_LONG",
+                    got=f"{bound_us} microseconds",
+                    do="Give a duration such as '20 seconds', or tg.UNBOUNDED for the full history",
                 )
+        if self.lower_us > self.upper_us:
+            raise FlowError(
+                "The lower bound of a join's time condition lies above the upper one",
+                code="JOIN_WITHIN_EMPTY",
+                got=f"lower {duration_text(self.lower_us)}, upper {duration_text(self.upper_us)}",
+                why="No pair can satisfy lower <= right.time - left.time <= upper",
+                do='Give the smaller bound first: tg.between("-5 minutes", "1 minute")',
+            )
 
     def partner_range(
         self, side: int, times: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Per row of `side`: earliest and latest time of a partner, both included."""
-        back, ahead = (self.right_us, self.left_us) if side == LEFT else (self.left_us, self.right_us)
-        # Clip first, then shift: the sum can no longer leave int64.
-        low = np.maximum(times, BEGINNING_US + back) - back
-        high = np.minimum(times, END_US - ahead) + ahead
-        return low, high
+        first, last = self._partners_us(side)
+        return _shifted(times, first), _shifted(times, last)
 
     def dead_before(self, side: int, watermark_us: int) -> int:
-        """Rows of `side` before this time have no partner among rows from `watermark_us` on."""
+        """Rows of `side` before this time have no partner among rows from `watermark_us` on.
+
+        Never above the watermark: the rows that arrive are not below it, so none is dead on arrival.
+        """
         if watermark_us == END_US:
             return END_US
-        return max(BEGINNING_US, watermark_us - self._window_us(side))
+        return max(BEGINNING_US, watermark_us - self.kept_us[side])
+
+    def complete_before(self, side: int, watermark_us: int) -> int:
+        """Rows of `side` before this time have all their partners below `watermark_us`.
+
+        Above the watermark where the partners of a row lie before it: then rows may be complete on arrival.
+        """
+        if watermark_us in (BEGINNING_US, END_US):
+            return watermark_us
+        return min(max(BEGINNING_US, watermark_us - self._partners_us(side)[1]), END_US)
 
     def slot_us(self, side: int) -> int:
         """Length of a slot of `side`, the unit in which its stored rows are kept."""
-        window_us = self._window_us(side) or self.left_us or self.right_us
-        return -(-window_us // SLOTS_PER_WINDOW) or SLOT_OF_NO_WINDOW_US
+        kept_us = self.kept_us[side] or max(self.kept_us)
+        width_us = min(kept_us, self.upper_us - self.lower_us)
+        return max(_part(width_us, SLOTS_PER_WINDOW), _part(kept_us, SLOTS_MAX)) or SLOT_OF_NO_WINDOW_US
 
     @property
-    def reaches_us(self) -> tuple[int, int]:
-        """How far a left row may lie before a right one, and a right row before a left one."""
-        return self.left_us, self.right_us
+    def kept_us(self) -> tuple[int, int]:
+        """By side: how long a row is kept for partners that come after it."""
+        return max(0, self.upper_us), max(0, -self.lower_us)
+
+    @property
+    def probed_us(self) -> tuple[int, int]:
+        """By side: the length of time in which stored rows match a new row, if rows come in order."""
+        return (
+            max(0, self.upper_us) - max(0, self.lower_us),
+            max(0, -self.lower_us) - max(0, -self.upper_us),
+        )
+
+    @property
+    def bounds_us(self) -> tuple[int, int]:
+        """The least and the greatest time from a left row to a right one."""
+        return self.lower_us, self.upper_us
 
     def to_json(self) -> Json:
         return {"kind": "within", **asdict(self)}
 
-    def _window_us(self, side: int) -> int:
-        return self.left_us if side == LEFT else self.right_us
+    def _partners_us(self, side: int) -> tuple[int, int]:
+        """From a row of `side` to its first and its last possible partner."""
+        return (self.lower_us, self.upper_us) if side == LEFT else (-self.upper_us, -self.lower_us)
 
 
 @dataclass(frozen=True)
@@ -104,6 +146,7 @@ class Tumbling:
         if not 0 < self.size_us <= END_US:
             raise FlowError(
                 "A tumbling window must be longer than zero and fit into 64 bits",
+                code="JOIN_WINDOW_SIZE",
                 got=f"{self.size_us} microseconds",
                 why="Rows are joined with the rows of their own window",
                 do="Give a duration such as '10 seconds'",
@@ -124,23 +167,29 @@ class Tumbling:
             return END_US
         return max(BEGINNING_US, watermark_us // self.size_us * self.size_us)
 
+    def complete_before(self, side: int, watermark_us: int) -> int:
+        return self.dead_before(side, watermark_us)
+
     def slot_us(self, side: int) -> int:
         """A slot is a window: it expires as a whole, and rows of different windows never match."""
         return self.size_us
 
     @property
-    def reaches_us(self) -> tuple[int, int]:
-        return self.size_us, self.size_us
+    def bounds_us(self) -> tuple[int, int]:
+        return -self.size_us, self.size_us
 
     def to_json(self) -> Json:
         return {"kind": "tumbling", **asdict(self)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Unbounded:
     """Any two times: rows are joined with the full history."""
 
     waits_for_rows: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        return "tg.UNBOUNDED"
 
     def partner_range(
         self, side: int, times: NDArray[np.int64]
@@ -150,13 +199,16 @@ class Unbounded:
     def dead_before(self, side: int, watermark_us: int) -> int:
         return END_US if watermark_us == END_US else BEGINNING_US
 
+    def complete_before(self, side: int, watermark_us: int) -> int:
+        return self.dead_before(side, watermark_us)
+
     def slot_us(self, side: int) -> int:
         """0: one slot for all time."""
         return 0
 
     @property
-    def reaches_us(self) -> tuple[int, int]:
-        return END_US, END_US
+    def bounds_us(self) -> tuple[int, int]:
+        return -END_US, END_US
 
     def to_json(self) -> Json:
         return {"kind": "unbounded"}
@@ -170,3 +222,16 @@ def slots_of(times: NDArray[np.int64], slot_us: int) -> NDArray[np.int64]:
     if slot_us == 0:
         return np.zeros(times.size, np.int64)
     return times // slot_us
+
+
+def _shifted(times: NDArray[np.int64], by_us: int) -> NDArray[np.int64]:
+    """The times plus a duration, stopped at the ends of int64."""
+    # Clip first, then shift: the sum can no longer leave int64.
+    if by_us < 0:
+        return np.maximum(times, BEGINNING_US - by_us) + by_us
+    return np.minimum(times, END_US - by_us) + by_us
+
+
+def _part(length_us: int, parts: int) -> int:
+    """The length of one of so many parts, rounded up."""
+    return -(-length_us // parts)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_STATE_BUG, FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,25 +40,40 @@ class Assignment:
 
     def __post_init__(self) -> None:
         if self.instances < 1:
-            raise FlowError("A join needs at least one instance", got=self.instances)
+            raise FlowError(
+                "An operator needs at least one instance",
+                code="BALANCE_INSTANCES_INVALID",
+                got=self.instances,
+                do="Give instances=1 or more",
+            )
         if not 1 <= self.spread <= self.instances:
             raise FlowError(
-                "A partition must lie on at least one instance, and on no more than there are",
+                "The spread of partitions must be between 1 and the number of instances",
+                code="INTERNAL_ROUTING_INVALID",
                 got=f"spread {self.spread}, {self.instances} instances",
+                do=REPORT_STATE_BUG,
             )
         owners = (*self.table, *(one for places in self.keys.values() for one in places))
         if owners and not (0 <= min(owners) and max(owners) < self.instances):
             raise FlowError(
-                "Every partition and key must lie on an instance that exists",
+                "A partition or key is routed to an instance that does not exist",
+                code="INTERNAL_ROUTING_INVALID",
                 got=f"instances {min(owners)} to {max(owners)}, {self.instances} exist",
+                do=REPORT_STATE_BUG,
             )
         if any(not places or len(set(places)) < len(places) for places in self.keys.values()):
-            raise FlowError("A key with a place of its own needs one instance or more, each once")
+            raise FlowError(
+                "A split key needs at least one instance, and each instance once",
+                code="INTERNAL_ROUTING_INVALID",
+                do=REPORT_STATE_BUG,
+            )
         for code, columns in self.columns.items():
             if columns < 1 or code not in self.keys or len(self.keys[code]) % columns:
                 raise FlowError(
-                    "The instances of a key must fill the columns of its grid",
+                    "The instances of a split key do not fill the columns of its grid",
+                    code="INTERNAL_ROUTING_INVALID",
                     got=f"{columns} columns, instances {self.keys.get(code, ())}",
+                    do=REPORT_STATE_BUG,
                 )
 
     @property

@@ -79,18 +79,20 @@ class HashOnly:
 
 
 @dataclass(frozen=True)
-class ContRand:
+class ContRandStrategy:
     """A larger group shares hot keys among more instances, and makes every row visit more of them."""
 
     group: int = 4
+    #: The number of subgroups, which gives their size once the number of instances is known; None: `group`.
+    groups: int | None = None
 
     def __post_init__(self) -> None:
         if self.group < 1:
             raise FlowError(
-                "A subgroup needs at least one instance",
+                "A subgroup of contrand needs at least one instance",
+                code="BALANCE_SETTING_INVALID",
                 got=f"group {self.group}",
-                why="Rows of an empty subgroup would lie nowhere",
-                do="Give 1 (plain hash routing) or more",
+                do="Give 1 (the same as hash) or more",
             )
 
     @property
@@ -116,5 +118,6 @@ class ContRand:
 
     def _shape(self, instances: int) -> tuple[int, int]:
         """Instances in a subgroup, and from the start of one subgroup to the next."""
-        spread = min(self.group, instances)
+        group = self.group if self.groups is None else -(-instances // self.groups)
+        spread = min(group, instances)
         return spread, math.gcd(spread, instances)

@@ -43,16 +43,20 @@ class Elastic:
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
             raise FlowError(
-                "The number of instances needs bounds: 1 <= least <= most",
+                "The bounds of the number of instances must satisfy 1 <= least <= most",
+                code="BALANCE_SCALE_RANGE",
                 got=f"least {self.least}, most {self.most}",
+                do="Give for example scale=(2, 8)",
             )
         # Twice the instances are half as busy: with less distance, a step down would follow a step up.
         if not (self.seconds > 0 and 0 < 2 * self.low <= self.busy <= self.high <= 1 and self.batches >= 1):
             raise FlowError(
-                "Elastic needs a time above zero, 0 < 2 · low <= busy <= high <= 1, and batches >= 1",
+                "A setting of autoscaling is out of range",
+                code="BALANCE_SCALE_RANGE",
                 got=self,
-                why="Numbers closer together would make the number of instances swing",
-                do="The defaults are 0.3, 0.6, 0.8 and 3",
+                why="With thresholds closer together the number of instances would oscillate",
+                do="Give seconds > 0, 0 < 2 · low <= busy <= high <= 1 and batches >= 1; the defaults are "
+                "0.3, 0.6, 0.8 and 3",
             )
 
     def wanted(

@@ -71,10 +71,11 @@ def check_instances(partitions: int, instances: int) -> None:
     _check_partitions(partitions)
     if not 1 <= instances <= partitions:
         raise FlowError(
-            "The number of instances must be between one and the number of partitions",
+            "The number of instances must be between 1 and the number of partitions",
+            code="BALANCE_INSTANCES_INVALID",
             got=f"{instances} instances, {partitions} partitions",
-            why="An instance without a partition would never have work",
-            do="Use fewer instances, or start the query with more partitions",
+            why="An instance without a partition would have no work",
+            do="Give fewer instances=…, or start with a new checkpoint and more partitions=…",
         )
 
 
@@ -88,8 +89,8 @@ def _lowest_codes(partitions: int) -> NDArray[np.uint64]:
 def _check_partitions(partitions: int) -> None:
     if not 1 <= partitions <= PARTITIONS_MAX:
         raise FlowError(
-            "The number of partitions must be between one and 2**31",
+            "The number of partitions must be between 1 and 2**31",
+            code="BALANCE_PARTITIONS_INVALID",
             got=partitions,
-            why="A partition is computed from 31 bits of the key code",
-            do="Use some tens of partitions per instance",
+            do="Give some tens of partitions per instance, for example partitions=128",
         )

@@ -115,7 +115,8 @@ def check_bits(bits: int) -> None:
     if not is_whole(bits) or bits > BITS_MAX:
         raise FlowError(
             "A Hilbert cell needs between 1 and 31 bits per axis",
+            code="HILBERT_BITS_INVALID",
             got=repr(bits),
-            why="Its number takes two bits per step and must fit into a signed 64-bit integer",
-            do="16 bits make cells of about 300 by 600 metres at the equator",
+            why="The cell number takes two bits per step and must fit into a signed 64-bit integer",
+            do="Give for example bits=16: cells of about 300 by 600 metres at the equator",
         )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.sift.construct.configuration import configure
 from tidegate.sift.construct.consolidation import Consolidated, consolidate
 from tidegate.sift.construct.shrinkage import shrunk
@@ -42,9 +42,10 @@ class Sample:
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or len(self.rows) != len(self.hits) or not len(self.hits):
             raise FlowError(
-                "A sample has rows, and a number of hits for each",
-                got=f"rows of shape {self.rows.shape} and {len(self.hits)} numbers of hits",
-                do="Collect sample rows, and count the queries that each satisfies",
+                "A sample needs rows, and one hit count for each row",
+                code="INTERNAL_ARRAYS_INCONSISTENT",
+                got=f"rows of shape {self.rows.shape} and {len(self.hits)} hit counts",
+                do=REPORT_BUG,
             )
 
 
@@ -108,8 +109,10 @@ def reconfigure(
     """New thresholds for existing regions; `counts` are the sources' rows per region, last those in none."""
     if len(counts) != regions.count + 1 or (counts < 0).any() or not counts.sum() > 0:
         raise FlowError(
-            "Sources count the rows of every region, and last those in none",
-            got=f"{counts.tolist()} for {regions.count} regions",
+            "The row counts of a source do not fit the regions of the sifter",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
+            got=f"{counts.tolist()} for {regions.count} regions and the rows outside them",
+            do=REPORT_BUG,
         )
     shares = counts[:-1] / counts.sum()
     seen = consolidate(regions, shares, boxes, weights, alphas, sample)

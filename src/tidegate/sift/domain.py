@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain
@@ -25,7 +25,10 @@ def domain_of(boxes: Boxes, rows: NDArray[np.float64]) -> Domain:
     """The domain of queries and of sample rows: coordinates (rows, axes), with NaN for null."""
     if rows.ndim != 2 or rows.shape[1] != len(boxes.axes):
         raise FlowError(
-            "Sample rows have a coordinate per axis", got=f"shape {rows.shape}, {len(boxes.axes)} axes"
+            "Sample rows need one coordinate per axis",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
+            got=f"shape {rows.shape}, {len(boxes.axes)} axes",
+            do=REPORT_BUG,
         )
     low, high = boxes.extents
     bounds = [
@@ -48,9 +51,10 @@ def _bounds(axis: Axis, values: NDArray[np.float64], sides: NDArray[np.float64])
     # A single value has no width either, although the box `x = 5` extends to the next float.
     if np.nextafter(low, np.inf) >= high:
         raise FlowError(
-            f"Column {axis.column!r} has no width in the data space",
+            f"Column {axis.column!r} has only one value or none",
+            code="SIFT_COLUMN_CONSTANT",
             got=f"only the value {low:g}" if reached.size else "neither a finite sample nor a finite bound",
-            why="Densities are counts by volume, and there is none",
-            do="Take more samples, or leave the column out of the queries",
+            why="Regions cannot be cut along a column without a range",
+            do="Collect more sample rows, or leave the column out of the queries",
         )
     return low, high

@@ -29,9 +29,10 @@ def frequencies(regions: Regions, sample: NDArray[np.float64]) -> NDArray[np.flo
     """The share of the sample in each region; the remainder to one is in no region."""
     if not len(sample):
         raise FlowError(
-            "There is no sample row",
-            why="Without one the distribution of the data over the regions is unknown",
-            do="Collect a sample before building a sifter",
+            "A sifter cannot be built from an empty sample",
+            code="SIFTER_SAMPLE_EMPTY",
+            why="The distribution of rows over the regions is unknown without sample rows",
+            do="Collect a sample before building the sifter",
         )
     counts = np.bincount(region_of(regions, sample), minlength=regions.count + 1)
     return np.asarray(counts[:-1] / len(sample))

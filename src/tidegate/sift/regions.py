@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.model.json_values import Json
 
 if TYPE_CHECKING:
@@ -35,15 +35,18 @@ class Domain:
     def __post_init__(self) -> None:
         if len(self.low) != len(self.high) or not len(self.low):
             raise FlowError(
-                "A domain has a lower and an upper bound per axis", got=f"{self.low}, {self.high}"
+                "A domain needs a lower and an upper bound per axis",
+                code="INTERNAL_ARRAYS_INCONSISTENT",
+                got=f"{self.low}, {self.high}",
+                do=REPORT_BUG,
             )
         for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise FlowError(
                     f"Axis {k} of the domain has no width",
+                    code="INTERNAL_ARRAYS_INCONSISTENT",
                     got=f"from {low} to {high}",
-                    why="Densities are counts by volume, and there is none",
-                    do="Leave the column out, or give finite bounds with low < high",
+                    do=REPORT_BUG,
                 )
 
 

@@ -13,7 +13,7 @@ The life of a run: `open` → `recover` → for each batch (plan, run, `commit`)
 
 from __future__ import annotations
 
-from tidegate.errors import CheckpointInUse
+from tidegate.errors import REPORT_BUG, CheckpointInUse, StateError
 from tidegate.model.manifest import Manifest
 from tidegate.state.lock import Lock, hold
 from tidegate.state.manifest_log import ManifestLog
@@ -38,10 +38,10 @@ class Checkpoint:
     def __init__(self, url: str) -> None:
         self._root = url.rstrip("/")
         self.store: Store = open_store(f"{self._root}/tidegate")
-        self.manifests = ManifestLog(self.store)
-        self.plans = PlanLog(self.store)
-        self.telemetry = TelemetryLog(self.store)
-        self.receipts = ReceiptLog(open_store(f"{self._root}/receipts"))
+        self.manifests: ManifestLog = ManifestLog(self.store)
+        self.plans: PlanLog = PlanLog(self.store)
+        self.telemetry: TelemetryLog = TelemetryLog(self.store)
+        self.receipts: ReceiptLog = ReceiptLog(open_store(f"{self._root}/receipts"))
         self._lock: Lock | None = None
         #: The state as of the last commit or recovery; whose files the next commit may let go of.
         self._current: Manifest | None = None
@@ -55,7 +55,16 @@ class Checkpoint:
 
     def open(self, owner: str) -> None:
         """Take the lock; CheckpointInUse when another run has it, or this object holds it already."""
-        self._lock = hold(self.store, owner)
+        try:
+            self._lock = hold(self.store, owner)
+        except OSError as error:
+            raise StateError(
+                f"The checkpoint {self._root} cannot be written",
+                code="CHECKPOINT_UNWRITABLE",
+                got=f"{type(error).__name__}: {error}",
+                why="The state is stored there, and nothing has started",
+                do="Pass a folder that this user may create and write as checkpoint=…",
+            ) from error
 
     def close(self) -> None:
         """Give the lock back; a second call does nothing."""
@@ -98,8 +107,9 @@ class Checkpoint:
     def _held(self) -> Lock:
         if self._lock is None:
             raise CheckpointInUse(
-                f"The checkpoint is not held by this run: {self.store.url}",
-                why="Another run could be writing to it",
-                do="Call open() first",
+                f"The checkpoint was used before it was opened: {self.store.url}",
+                code="INTERNAL_CHECKPOINT_NOT_OPEN",
+                why="Without the lock, another run could write to it",
+                do=REPORT_BUG,
             )
         return self._lock

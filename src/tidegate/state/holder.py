@@ -48,7 +48,8 @@ def in_use(url: str, holder: Holder | None) -> CheckpointInUse:
         who = f"held by {holder.owner}, pid {holder.pid} on {holder.host}, since {since}"
     return CheckpointInUse(
         f"Another run uses this checkpoint: {url}",
+        code="CHECKPOINT_IN_USE",
         got=who,
         why="Two runs would overwrite each other's state",
-        do="Stop that run or use another checkpoint; remove the file `lock` only if no run is alive",
+        do="Stop that run, or pass another checkpoint=…; delete the file `lock` only if that run has died",
     )

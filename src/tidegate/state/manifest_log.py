@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tidegate.errors import StateError
+from tidegate.errors import REPORT_BUG, REPORT_STATE_BUG, StateError
 from tidegate.model.debts import Debt
 from tidegate.model.manifest import Manifest
 from tidegate.model.pieces import Piece
@@ -118,10 +118,11 @@ def by_name(pieces: Sequence[Piece]) -> dict[str, Piece]:
     if len(named) < len(pieces):
         counts = Counter(piece.name for piece in pieces)
         raise StateError(
-            "A manifest lists one piece twice",
+            "A manifest lists the same piece twice",
+            code="INTERNAL_PIECE_DUPLICATED",
             got=", ".join(name for name, count in counts.items() if count > 1),
             why="Its rows would be joined twice",
-            do="Report this: a task's report was counted twice",
+            do=REPORT_STATE_BUG,
         )
     return named
 
@@ -135,7 +136,12 @@ class ManifestLog:
 
     def __init__(self, store: Store, snapshot_every: int = 32) -> None:
         if snapshot_every < 1:
-            raise StateError("snapshot_every must be at least 1", got=snapshot_every)
+            raise StateError(
+                "snapshot_every must be at least 1",
+                code="INTERNAL_TUNING_INVALID",
+                got=snapshot_every,
+                do=REPORT_BUG,
+            )
         self._store = store
         self._snapshot_every = snapshot_every
         #: The newest manifest, where this log has written or loaded it: what the next delta builds on.
@@ -214,7 +220,9 @@ class ManifestLog:
         try:
             link = unseal(self._store.read(path), KIND, batch, path, _Link)
         except StateError as error:
-            raise StateError(f"Manifest {wanted} cannot be loaded, it needs {path}. {error}") from error
+            raise error.prefixed(
+                f"Manifest {wanted} cannot be loaded because it builds on batch {batch}"
+            ) from error
         self._chains[batch] = link.chain
         return link
 
@@ -225,8 +233,9 @@ class ManifestLog:
             newest = self.latest_batch()
         if newest is not None and manifest.batch <= newest:
             raise StateError(
-                f"Batch {manifest.batch} is committed already",
+                f"Batch {manifest.batch} is already committed",
+                code="CHECKPOINT_BATCH_ALREADY_COMMITTED",
                 got=f"manifest {newest} as the newest in {self._store.url}",
-                why="A batch that is done must not be done again: its results would be repeated",
-                do="Ask latest_batch() before running a batch, and skip what is done",
+                why="Committing it again would repeat its results",
+                do="Check that no other run uses this checkpoint, then start the query again",
             )

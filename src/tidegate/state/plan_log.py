@@ -38,10 +38,12 @@ class PlanLog:
             self._store.write_atomic(path, sealed)
         elif self._store.read(path) != sealed:
             raise StateError(
-                f"Batch {plan.batch} has another plan already: {path}",
-                got=f"a second plan, decided at {plan.now_us} us",
-                why="Part of the batch may have run under the first plan, and a replay must repeat it",
-                do="Read the plan that is there and run the batch under it",
+                f"Batch {plan.batch} already has a different plan: {path}",
+                code="CHECKPOINT_PLAN_CONFLICT",
+                got=f"a second plan, made at {plan.now_us} us",
+                why="Part of the batch may have run under the first plan, which a replay must repeat",
+                do="Check that no other run uses this checkpoint, then start the query again: it replays "
+                "the first plan",
             )
 
     def purge(self, before: int) -> None:

@@ -1,4 +1,4 @@
-"""`ReceiptLog`: what every batch lost, one JSON line a batch, kept for the life of the checkpoint.
+"""`ReceiptLog`: what every batch lost, one JSON line a batch, as long as the retention of the query says.
 
     <checkpoint>/receipts/0000000000.json     batches 0 to 99, a line each
                           0000000100.json     batches 100 to …, written anew with every batch
@@ -6,7 +6,8 @@
 So many lines share a file that thousands of batches stay few files, and a file is replaced as a whole: a
 batch has exactly one line at any moment, also after replays and crashes, and readers of the folder (with
 Spark: `spark.read.json("<checkpoint>/receipts")`) see whole lines only. A line is written before the
-manifest of its batch; until that stands, the batch may run again, and replaces its line by an equal one.
+manifest of its batch; until that stands, the batch may run again, and replaces its line by one that
+differs in the measured latency alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from tidegate.errors import StateError
 from tidegate.model.json_values import Json
+from tidegate.model.times import utc_text
 from tidegate.state.store.paths import batch_of
 from tidegate.state.store.store import Store
 
@@ -34,7 +36,7 @@ class ReceiptLog:
 
     def write(self, receipt: Mapping[str, Any]) -> None:
         """Keep the receipt of a batch; that of a batch that runs again takes the place of the first."""
-        batch = int(receipt["batch"])
+        batch = int(receipt["batch_id"])
         path = f"{batch - batch % PER_FILE:010d}.json"
         if self._open is None or self._open[0] != path:
             self._open = path, {one: text for one, text, _ in self._lines(path)}
@@ -48,6 +50,16 @@ class ReceiptLog:
         wanted = [path for path in files if (batch_of(path) or 0) + PER_FILE > first]
         return [receipt for path in wanted for batch, _, receipt in self._lines(path) if batch >= first]
 
+    def purge(self, before_us: int) -> None:
+        """Delete files all of whose batches began before this time; the newest file stays."""
+        before = utc_text(before_us)
+        files = sorted(path for path in self._store.list() if batch_of(path) is not None)
+        for path in files[:-1]:
+            started = [receipt.get("started_at", before) for _, _, receipt in self._lines(path)]
+            if started and max(started) >= before:
+                return
+            self._store.delete(path)
+
     def tidy(self) -> None:
         """Delete what a crash left of writes that were cut short."""
         for path in self._store.list(temporary=True):
@@ -59,11 +71,12 @@ class ReceiptLog:
         for text in self._store.read(path).decode().splitlines():
             try:
                 receipt = json.loads(text)
-                yield int(receipt["batch"]), text, receipt
+                yield int(receipt["batch_id"]), text, receipt
             except (KeyError, TypeError, ValueError) as error:
                 raise StateError(
-                    f"A file of receipts is damaged: {self._store.url}/{path}",
+                    f"A receipt file is damaged: {self._store.url}/{path}",
+                    code="CHECKPOINT_FILE_DAMAGED",
                     got=text[:60],
-                    why="What was lost in these batches is not known without it",
-                    do="Restore the file from a backup, or move it away: the state does not need it",
+                    why="The losses of its batches are unknown without it",
+                    do="Restore the file from a backup, or move it away: the state does not depend on it",
                 ) from error

@@ -41,19 +41,21 @@ def is_done(batch: int, newest: int) -> bool:
     """Has the batch been done, given that of the newest manifest? StateError when it does not follow."""
     if batch > newest + 1:
         raise StateError(
-            f"Batch {batch} cannot run: the manifest of batch {batch - 1} is missing, "
+            f"Batch {batch} cannot run because the manifest of batch {batch - 1} is missing: "
             f"{batch_path(MANIFESTS, batch - 1)}",
+            code="CHECKPOINT_MANIFEST_MISSING",
             got="no manifest at all" if newest < 0 else f"{batch_path(MANIFESTS, newest)} as the newest",
-            why="Spark has finished that batch, so what it left in the state is lost with the file",
-            do="Restore the file from a backup, or start with a new checkpoint and new outputs",
+            why="Spark has committed that batch, so its state is lost with the file",
+            do="Restore the file from a backup, or start with a new checkpoint and new output directories",
         )
     if batch < newest:
         raise StateError(
-            f"Batch {batch} was done long ago, and Spark asks for it again",
+            f"Spark asks for batch {batch}, which was committed long ago",
+            code="CHECKPOINT_SPARK_LOG_OUTDATED",
             got=f"{batch_path(MANIFESTS, newest)} as the newest manifest",
-            why="Spark's own log (the folder `spark` of the checkpoint) is gone or older than the state, "
-            "so new rows would be taken for old ones and skipped",
-            do="Restore that folder from a backup, or start with a new checkpoint and new outputs",
+            why="Spark's own log (the folder `spark` of the checkpoint) is missing or older than the state, "
+            "so new rows would be skipped as already processed",
+            do="Restore that folder from a backup, or start with a new checkpoint and new output directories",
         )
     return batch == newest
 
@@ -71,10 +73,11 @@ def check_flow(stored: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     listed = "; ".join(changes[:LISTED_MAX])
     more = f"; and {len(changes) - LISTED_MAX} more" if len(changes) > LISTED_MAX else ""
     raise StateError(
-        "The checkpoint was written by another flow",
+        "The checkpoint was written by a different flow",
+        code="CHECKPOINT_FLOW_CHANGED",
         got=listed + more,
-        why="Its stored rows would be joined by rules they were not stored under",
-        do="Start this flow with a new checkpoint, or change it back",
+        why="Its stored rows do not fit the changed operators",
+        do="Start the changed flow with a new checkpoint, or undo the change",
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.errors import StateError
+from tidegate.errors import REPORT_BUG, StateError
 from tidegate.model.pieces import ByteRange
 from tidegate.state.store.paths import Bytes
 from tidegate.state.store.sealed import checksum
@@ -70,9 +70,10 @@ class SegmentWriter:
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise StateError(
-                f"The segment file {self._path} is closed already",
-                why="Files are immutable once written",
-                do="Report this: each attempt of a task writes one file, once",
+                f"A write to a closed segment file: {self._path}",
+                code="INTERNAL_SEGMENT_CLOSED",
+                why="Segment files are immutable once written",
+                do=REPORT_BUG,
             )
 
 
@@ -189,7 +190,8 @@ def _only_batch(blob: pa.Buffer, place: ByteRange) -> pa.RecordBatch:
 def _damaged(place: ByteRange, found: str, expected: str) -> StateError:
     return StateError(
         f"Stored rows are damaged: {place.file} at offset {place.offset}, length {place.length}",
+        code="STATE_SEGMENT_DAMAGED",
         got=f"{found} where {expected} was expected",
-        why="Joining against them would give wrong results",
+        why="Joining with them would give wrong results",
         do="Restore the file from a backup, or start with a new checkpoint",
     )

@@ -11,22 +11,24 @@ files that the kernel calls into.
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import types
 
 from tidegate.kernels import inlined as inlined
 from tidegate.kernels import kernel as kernel
 
-INTEGERS = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
-REALS = types.Array(types.float64, 1, "C", readonly=True, aligned=False)
-WORDS = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
-FLAGS = types.Array(types.boolean, 1, "C", readonly=True, aligned=False)
+INTEGERS: Any = types.Array(types.int64, 1, "C", readonly=True, aligned=False)
+REALS: Any = types.Array(types.float64, 1, "C", readonly=True, aligned=False)
+WORDS: Any = types.Array(types.uint64, 1, "C", readonly=True, aligned=False)
+FLAGS: Any = types.Array(types.boolean, 1, "C", readonly=True, aligned=False)
 #: Several columns of the same rows: a line each, so that neighbouring rows are adjacent in memory.
-KEYS = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
-COLUMNS = types.Array(types.float64, 2, "C", readonly=True, aligned=False)
+KEYS: Any = types.Array(types.uint64, 2, "C", readonly=True, aligned=False)
+COLUMNS: Any = types.Array(types.float64, 2, "C", readonly=True, aligned=False)
 #: Arrays that a kernel may change in place.
-NEW_INTEGERS = types.Array(types.int64, 1, "C")
-NEW_WORDS = types.Array(types.uint64, 1, "C")
-NEW_KEYS = types.Array(types.uint64, 2, "C")
-NUMBER = types.int64
-REAL = types.float64
-WORD = types.uint64
+NEW_INTEGERS: Any = types.Array(types.int64, 1, "C")
+NEW_WORDS: Any = types.Array(types.uint64, 1, "C")
+NEW_KEYS: Any = types.Array(types.uint64, 2, "C")
+NUMBER: Any = types.int64
+REAL: Any = types.float64
+WORD: Any = types.uint64

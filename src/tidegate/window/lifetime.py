@@ -27,15 +27,14 @@ class Lifetime:
 
     def dead_before(self, side: int, watermark_us: int) -> int:
         """Start of the first window that is still open: older partials are not needed."""
-        first = (watermark_us - self.spec.size_us) // self.spec.slide_us + 1
-        return max(first * self.spec.slide_us, -(2**63))
+        return max(self.spec.start(self.spec.first_open(watermark_us)), -(2**63))
 
     def slot_us(self, side: int) -> int:
         return max(self.spec.slide_us, self.spec.size_us // SLOTS_PER_WINDOW)
 
     def closed(self, watermark_us: int) -> int:
         """The first window that is still open; all before it are closed."""
-        return (watermark_us - self.spec.size_us) // self.spec.slide_us + 1
+        return self.spec.first_open(watermark_us)
 
 
 @dataclass(frozen=True)

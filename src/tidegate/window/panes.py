@@ -2,8 +2,8 @@
 
 Paper: "paired windows" of Krishnamurthy, Wu and Franklin (SIGMOD 2006), beside the panes of Li et al. (2005).
 
-Windows begin at multiples of the slide and end `size mod slide` after one. Cutting at both, and nowhere
-else, gives at most two panes per slide:
+Windows begin at the offset plus multiples of the slide, and end `size mod slide` after such a time. Cutting
+at both, and nowhere else, gives at most two panes per slide:
 
     slide      |─────────|─────────|─────────|─────────▶     size = 2 slides + φ
     panes      |─φ─|─────|─φ─|─────|─φ─|─────|
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Panes:
-    """The panes of one kind of window, numbered from the epoch on."""
+    """The panes of one kind of window; pane 0 begins with window 0."""
 
     spec: WindowSpec
 
     @property
     def rest_us(self) -> int:
-        """The distance from a multiple of the slide to the next end of a window."""
+        """The distance from the start of a window to the next end of a window, 0 if they coincide."""
         return self.spec.size_us % self.spec.slide_us
 
     @property
@@ -52,12 +52,12 @@ class Panes:
 
     def of(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of the pane of each time."""
-        slides = times // self.spec.slide_us
-        return slides * 2 + (times % self.spec.slide_us >= self.rest_us) if self.rest_us else slides
+        slides, inside = np.divmod(times - self.spec.offset_us, np.int64(self.spec.slide_us))
+        return slides * 2 + (inside >= self.rest_us) if self.rest_us else slides
 
     def start(self, panes: NDArray[np.int64]) -> NDArray[np.int64]:
         """First time of each pane; it ends where the next one begins."""
-        return panes // self.per_slide * self.spec.slide_us + panes % self.per_slide * self.rest_us
+        return self.spec.start(panes // self.per_slide) + panes % self.per_slide * self.rest_us
 
     def windows(self, panes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Per pane: the first and the last window that contain it."""

@@ -1,8 +1,9 @@
-"""A window: size and slide, and which windows contain a time.
+"""A window: size, slide and offset, and which windows contain a time.
 
-Windows are aligned to the epoch: window k holds the times [k · slide, k · slide + size).
+Window k holds the times [k · slide + offset, k · slide + offset + size). Without an offset, windows are
+aligned to the epoch.
 
-    slide        |─────|─────|─────|─────|─────▶        size = 2.5 slides
+    slide        |─────|─────|─────|─────|─────▶        size = 2.5 slides; the first | is at the offset
     window 0     [───────────────)
     window 1           [───────────────)
     window 2                 [───────────────)
@@ -18,15 +19,18 @@ Count windows (`RowsSpec`) follow the order of a group's rows instead: see `coun
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
 from tidegate.errors import FlowError
+from tidegate.quantities import duration_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: One number of a window, or an array of them.
+Numbers = TypeVar("Numbers", int, "NDArray[np.int64]")
 
 #: The grain of event time.
 UNIT_US = 1
@@ -38,28 +42,34 @@ SIZE_MAX_ROWS = 2**60
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """Windows of `size_us`, a new one every `slide_us`."""
+    """Windows of `size_us`, a new one every `slide_us`.
+
+    An offset of any sign and size is stored modulo the slide, so equal windows are equal values.
+    """
 
     counts_rows: ClassVar[bool] = False
 
     size_us: int
     slide_us: int
+    offset_us: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.size_us <= SIZE_MAX_US:
             raise FlowError(
-                "A window must be longer than zero and fit into 60 bits",
-                got=f"size {self.size_us} microseconds",
+                "A window must be longer than zero and at most 2**60 microseconds",
+                code="WINDOW_SIZE_INVALID",
+                got=f"size {duration_text(self.size_us)}",
                 do="Give a duration such as '1 minute'",
             )
         if not 0 < self.slide_us <= self.size_us:
             raise FlowError(
-                "A window's slide must be longer than zero and at most its size",
-                got=f"size {self.size_us}, slide {self.slide_us} microseconds",
-                why="With a slide of zero windows never move on; with one beyond the size, rows between "
-                "two windows would be in none",
-                do="Leave the slide out for windows that follow each other without overlap",
+                "The slide of a window must be longer than zero and at most its size",
+                code="WINDOW_SLIDE_INVALID",
+                got=f"size {duration_text(self.size_us)}, slide {duration_text(self.slide_us)}",
+                why="With a longer slide, rows between two windows would be in no window",
+                do="Give a shorter slide, or leave it out: windows then follow each other without overlap",
             )
+        object.__setattr__(self, "offset_us", self.offset_us % self.slide_us)
 
     @property
     def tumbling(self) -> bool:
@@ -68,7 +78,7 @@ class WindowSpec:
 
     def holding(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Per time: the numbers of the first and of the last window that contain it."""
-        last, inside = np.divmod(times, np.int64(self.slide_us))
+        last, inside = np.divmod(times - self.offset_us, np.int64(self.slide_us))
         # (time - size) // slide + 1, without leaving 64 bits.
         return last + (inside - self.size_us) // self.slide_us + 1, last
 
@@ -76,14 +86,19 @@ class WindowSpec:
         self, low: NDArray[np.int64], high: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Windows that begin at a time in [low, high): the first, and the first one beyond."""
-        return -(-low // self.slide_us), -(-high // self.slide_us)
+        return -((self.offset_us - low) // self.slide_us), -((self.offset_us - high) // self.slide_us)
 
-    def start(self, windows: NDArray[np.int64]) -> NDArray[np.int64]:
-        return windows * self.slide_us
+    def start(self, windows: Numbers) -> Numbers:
+        """The first time of each window."""
+        return windows * self.slide_us + self.offset_us
 
-    def end(self, windows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def end(self, windows: Numbers) -> Numbers:
         """The first time that no longer belongs to the window."""
-        return windows * self.slide_us + self.size_us
+        return windows * self.slide_us + (self.offset_us + self.size_us)
+
+    def first_open(self, watermark_us: int) -> int:
+        """The first window that ends after a watermark."""
+        return (watermark_us - self.size_us - self.offset_us) // self.slide_us + 1
 
 
 @dataclass(frozen=True)
@@ -98,10 +113,11 @@ class RowsSpec:
     def __post_init__(self) -> None:
         if not 0 < self.slide <= self.size <= SIZE_MAX_ROWS:
             raise FlowError(
-                "A window of rows must have at least one, and a slide from one row to its size",
+                "A window of rows needs a size of at least one row, and a slide from one row to its size",
+                code="ROW_WINDOW_SIZE_INVALID",
                 got=f"size {self.size}, slide {self.slide}",
-                why="With a slide beyond the size, rows between two windows would be in none",
-                do="Write tg.rows(100, slide=10), or tg.rows(100) for windows that follow each other",
+                why="With a longer slide, rows between two windows would be in no window",
+                do="Write tg.row_window(100, slide=10), or tg.row_window(100) for windows without overlap",
             )
 
 

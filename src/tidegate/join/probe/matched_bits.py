@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import StateError
+from tidegate.errors import REPORT_STATE_BUG, StateError
 from tidegate.join.kernel_types import BITS, NEW_BITS, NUMBER, POSITIONS, kernel
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ def set_bits(bits: NDArray[np.uint8], positions: NDArray[np.int64]) -> None:
     outside = _set(bits, np.ascontiguousarray(positions, dtype=np.int64))
     if outside >= 0:
         raise StateError(
-            "A matched row lies outside the set of bits of its piece",
+            "A matched row lies outside the matched bits of its piece",
+            code="INTERNAL_POSITION_OUT_OF_BOUNDS",
             got=f"row {positions[outside]} of at most {8 * bits.size}",
-            why="The bits and the piece do not belong together",
+            do=REPORT_STATE_BUG,
         )
 
 
@@ -38,9 +39,10 @@ def unset_positions(bits: NDArray[np.uint8], start: int, stop: int) -> NDArray[n
     """Rows start … stop - 1 whose bit is not set, ascending."""
     if not 0 <= start <= stop <= 8 * bits.size:
         raise StateError(
-            "The rows asked for lie outside the set of bits of their piece",
+            "The requested rows lie outside the matched bits of their piece",
+            code="INTERNAL_POSITION_OUT_OF_BOUNDS",
             got=f"rows {start} to {stop} of at most {8 * bits.size}",
-            why="The bits and the piece do not belong together",
+            do=REPORT_STATE_BUG,
         )
     positions: NDArray[np.int64] = _unset(np.ascontiguousarray(bits, dtype=np.uint8), start, stop)
     return positions
@@ -66,9 +68,10 @@ def union(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The bits set in either set, as a new array."""
     if a.size != b.size:
         raise StateError(
-            "Sets of matched rows of one piece differ in length",
+            "The matched bits of a piece differ in length",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{a.size} and {b.size} bytes",
-            why="They were written for different pieces",
+            do=REPORT_STATE_BUG,
         )
     return np.bitwise_or(a, b)
 

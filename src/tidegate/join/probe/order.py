@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidegate.errors import StateError
+from tidegate.errors import REPORT_BUG, StateError
 from tidegate.join.kernel_types import CODES, NEW_CODES, NEW_TIMES, NUMBER, POSITIONS, TIMES, inlined, kernel
 
 if TYPE_CHECKING:
@@ -47,7 +47,10 @@ def sort_by_code_time(codes: NDArray[np.uint64], times: NDArray[np.int64]) -> So
     """
     if codes.size != times.size:
         raise StateError(
-            "Codes and times must be of the same rows", got=f"{codes.size} codes, {times.size} times"
+            "Key codes and times of rows differ in length",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
+            got=f"{codes.size} codes, {times.size} times",
+            do=REPORT_BUG,
         )
     codes = np.ascontiguousarray(codes, dtype=np.uint64)
     times = np.ascontiguousarray(times, dtype=np.int64)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import StateError
+from tidegate.errors import REPORT_BUG, REPORT_STATE_BUG, StateError
 from tidegate.join.kernel_types import CODES, NUMBER, POSITIONS, TIMES, inlined, kernel
 from tidegate.join.probe.meet import meet
 
@@ -85,7 +85,7 @@ class ProbedPairs:
     def __init__(self, ranges: Ranges) -> None:
         self._ranges = ranges
         self._ends = np.cumsum(ranges.count)
-        self.total = int(self._ends[-1]) if self._ends.size else 0
+        self.total: int = int(self._ends[-1]) if self._ends.size else 0
 
     def chunk(self, begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Probing row and stored row of the pairs begin … end - 1, or up to the last pair."""
@@ -108,14 +108,17 @@ def _check(
     """Compiled loops do not check bounds, so inconsistent arrays are refused here."""
     if not codes.size == low.size == high.size:
         raise StateError(
-            "Codes and time ranges of probing rows differ in length",
+            "Key codes and time ranges of probing rows differ in length",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{codes.size} codes, {low.size} lows, {high.size} highs",
+            do=REPORT_BUG,
         )
     if not 0 <= start <= stop <= stored_codes.size == stored_times.size:
         raise StateError(
-            "The stored rows to probe lie outside the stored arrays",
+            "The rows to probe lie outside the stored arrays",
+            code="INTERNAL_POSITION_OUT_OF_BOUNDS",
             got=f"rows {start} to {stop} of {stored_codes.size} codes and {stored_times.size} times",
-            why="The manifest and the segment do not belong together",
+            do=REPORT_STATE_BUG,
         )
 
 

@@ -11,6 +11,9 @@ rows, drawn by hash sampling, probes all of it.) Ages count from the basic windo
     probe ratio                  0.0       1.0       0.4       1.0       1.0
                                       [▓▓▓▓▓▓▓▓▓]    [▓▓▓][▓▓▓▓▓▓▓▓▓|▓▓▓▓▓▓▓▓▓]
 
+Only ages at which rows can match are numbered: with "1 to 2 hours after" and basic windows of 6 minutes, the
+ages 10 to 20 of the left window are its numbers 0 to 10.
+
 A few rows explore. In every basic window that other rows probe in part they probe a part too, at a
 different place per row and with the same probability for every stored row (`chance_seen`). Their matches
 are an unbiased estimate of what the other rows miss (`control/receipts/recall.py`). A join over the full
@@ -36,12 +39,13 @@ import numpy as np
 
 from tidegate.join.selective.selection import unit_hashes
 from tidegate.join.within import TimeCondition, Within
-from tidegate.model.times import END_US
+from tidegate.model.times import END_US, LEFT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Basic windows ahead of a row that are counted separately; rows further ahead count as the furthest.
+#: Basic windows ahead of a row, or of the nearest that can match, that are counted separately; rows further
+#: ahead count as the furthest.
 AHEAD_MAX = 10
 #: In place of an age: a probe range over all candidate pairs.
 ALL_AGES = -1
@@ -53,13 +57,16 @@ _ALMOST_ALL = 0.999
 class Ages:
     """The numbering of one stored side's basic windows, relative to new rows of the other side.
 
-    Number `ahead` is the basic window that would hold the new row itself; higher numbers are older.
+    Number `ahead` is the basic window that would hold the new row itself; higher numbers are older. It need
+    not be one of the `count` numbers: it is negative where matches lie only further back, and too high where
+    they lie only further ahead.
     """
 
     slot_us: int
     ahead: int
     count: int
-    #: How far a stored row of this side may lie behind or ahead of a new row.
+    #: How far a stored row of this side may lie behind or ahead of a new row; a negative number is the least
+    #: distance in the other direction.
     back_us: int
     ahead_us: int = 0
 
@@ -69,6 +76,11 @@ class Ages:
     def numbers(self, own: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.int64]:
         """`number` for arrays."""
         return np.asarray(np.clip(own - slot + self.ahead, 0, self.count - 1))
+
+    @property
+    def nearest_us(self) -> int:
+        """How far behind a new row its newest match lies at least."""
+        return max(0, -self.ahead_us)
 
     def candidate_part(self, own_us: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.float64]:
         """The part of a basic window that is inside the partner range of a new row of this time."""
@@ -83,9 +95,12 @@ def ages_of(within: TimeCondition, side: int) -> Ages:
     if not isinstance(within, Within):
         # A tumbling window is one basic window; a join without a window has one as well.
         return Ages(slot_us, 0, 1, slot_us, slot_us)
-    back_us, ahead_us = (within.left_us, within.right_us)[:: 1 if side == 0 else -1]
-    ahead = min(AHEAD_MAX, -(-ahead_us // slot_us))
-    return Ages(slot_us, ahead, ahead + 1 + -(-back_us // slot_us), back_us, ahead_us)
+    lower_us, upper_us = within.bounds_us
+    back_us, ahead_us = (upper_us, -lower_us) if side == LEFT else (-lower_us, upper_us)
+    # The greatest difference between the basic windows of a new row and a match, in both directions.
+    oldest, newest = -(-back_us // slot_us), -(-ahead_us // slot_us)
+    ahead = min(AHEAD_MAX + max(0, -oldest), newest)
+    return Ages(slot_us, ahead, ahead + 1 + oldest, back_us, ahead_us)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from tidegate.errors import StateError
+from tidegate.errors import REPORT_BUG, StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, kernel
 
 if TYPE_CHECKING:
@@ -51,8 +51,10 @@ def choose_row_cells(
         chosen = _choose(bits, each, int(min(max(comparisons, 0.0), 2.0**62)))
     if chosen.size != bits.size:
         raise StateError(
-            "Every cell needs a value and a size of at least 0",
+            "Every cell needs a value, and a size of at least 0",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"values of {values.shape}, sizes of {sizes.shape}",
+            do=REPORT_BUG,
         )
     return chosen.reshape(values.shape)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import StateError
+from tidegate.errors import REPORT_BUG, StateError
 from tidegate.model.json_values import Json
 
 if TYPE_CHECKING:
@@ -53,8 +53,10 @@ class TimeCorrelation:
         """Add the matches and comparisons of fully processed rows, by age."""
         if not matches.shape == comparisons.shape == self.values.shape:
             raise StateError(
-                "Observations do not fit the basic windows of the join",
+                "Match counts do not fit the basic windows of the join",
+                code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"{matches.size} matches and {comparisons.size} comparisons, {self.values.size} ages",
+                do=REPORT_BUG,
             )
         self._matches += matches
         self._comparisons += comparisons

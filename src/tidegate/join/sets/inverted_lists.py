@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.join.kernel_types import NUMBER, PLACES, POSITIONS, inlined, kernel
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.list_counts import count_step
@@ -51,7 +51,10 @@ class InvertedLists:
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise FlowError(
-                "Inverted lists are sorted in one of two ways", got=self.order, do=f"Give one of {ORDERS}"
+                "Unknown order of inverted lists",
+                code="INTERNAL_TUNING_INVALID",
+                got=self.order,
+                do=REPORT_BUG,
             )
 
     def prepare(self, stored: ItemSets) -> PreparedLists:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError, StateError
+from tidegate.errors import REPORT_BUG, FlowError, StateError
 from tidegate.join.kernel_types import NUMBER, POSITIONS, WEIGHTS, inlined, kernel
 
 if TYPE_CHECKING:
@@ -51,14 +51,16 @@ class ItemSets:
         if not _in_order(self.bounds, self.items, self.universe):
             raise StateError(
                 "The items of a row are not ascending, or lie outside the universe",
+                code="INTERNAL_POSITION_OUT_OF_BOUNDS",
                 got=f"universe of {self.universe}",
-                do="Make sets with item_sets(), which puts them in order",
+                do=REPORT_BUG,
             )
         if sizes.size != len(self) or (sizes < np.diff(self.bounds)).any():
             raise StateError(
-                "The true sizes of sets do not fit their items",
+                "The sizes of sets do not fit their items",
+                code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"{sizes.size} sizes of {len(self)} rows",
-                why="A row has at least the items that are given",
+                do=REPORT_BUG,
             )
 
     def __len__(self) -> int:
@@ -122,12 +124,18 @@ def _shape(
     if not covers or (np.diff(bounds) < 0).any() or (weights is not None and weights.size != items.size):
         raise StateError(
             "Bounds, items and weights of sets do not fit together",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{bounds.size} bounds, {items.size} items"
             + ("" if weights is None else f", {weights.size} weights"),
-            why="Bounds ascend from 0 to the number of items, and every item has its weight",
+            do=REPORT_BUG,
         )
     if universe < 0:
-        raise StateError("A universe has a number of items", got=universe)
+        raise StateError(
+            "The universe of items must not be negative",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
+            got=universe,
+            do=REPORT_BUG,
+        )
     return bounds, items, weights
 
 
@@ -191,9 +199,10 @@ def bitsets(bounds: NDArray[np.int64], items: NDArray[np.int64], universe: int) 
     """One bit per item: row k has the items items[bounds[k]:bounds[k + 1]], each from 0 to universe - 1."""
     if items.size and not 0 <= items.min() <= items.max() < universe:
         raise FlowError(
-            "An item lies outside the items that were named",
+            "An item code lies outside the universe",
+            code="INTERNAL_POSITION_OUT_OF_BOUNDS",
             got=f"{items.min()} … {items.max()}, of 0 … {universe - 1}",
-            do="Give every item a dense code first",
+            do=REPORT_BUG,
         )
     words = np.zeros((max(1, -(-universe // 64)), bounds.size - 1), np.uint64)
     row = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))

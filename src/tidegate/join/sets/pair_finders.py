@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tidegate.errors import FlowError, StateError
+from tidegate.errors import REPORT_BUG, FlowError, StateError
 from tidegate.join.sets.item_sets import ItemSets
 
 if TYPE_CHECKING:
@@ -76,18 +76,26 @@ def checked_ranges(
     if not starts.shape == ends.shape == (len(probing),) or probing.universe != stored.universe:
         raise StateError(
             "Probing rows, their ranges and stored rows do not fit together",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
             got=f"{len(probing)} rows, {starts.shape} starts and {ends.shape} ends; items out of "
             f"{probing.universe} probing and {stored.universe} stored",
-            why="Every probing row has one range, and both sides use the same codes",
+            do=REPORT_BUG,
         )
     alive = starts < ends
     if (alive & ((starts < 0) | (ends > len(stored)))).any():
         raise StateError(
-            "A range of places lies outside the stored rows",
+            "A range lies outside the stored rows",
+            code="INTERNAL_POSITION_OUT_OF_BOUNDS",
             got=f"{starts[alive].min()} … {ends[alive].max()} of {len(stored)} rows",
+            do=REPORT_BUG,
         )
     if at_most < 1:
-        raise FlowError("A chunk of pairs holds at least one", got=at_most)
+        raise FlowError(
+            "A chunk of pairs must hold at least one",
+            code="INTERNAL_TUNING_INVALID",
+            got=at_most,
+            do=REPORT_BUG,
+        )
     return starts, ends
 
 

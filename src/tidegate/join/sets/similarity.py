@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import StateError
+from tidegate.errors import REPORT_BUG, StateError
 from tidegate.join.sets.item_sets import ItemSets
 from tidegate.join.sets.thresholds import Jaccard, Overlap
 
@@ -65,8 +65,9 @@ def weights_of(sets: ItemSets) -> NDArray[np.float64]:
     """The weights that an inner product needs."""
     if sets.weights is None:
         raise StateError(
-            "An inner product join needs a weight for every item",
+            "An inner product needs a weight for every item",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
             got="sets without weights",
-            do="Give item_sets(…, weights=…)",
+            do=REPORT_BUG,
         )
     return sets.weights

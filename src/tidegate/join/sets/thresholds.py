@@ -19,10 +19,11 @@ class Overlap:
     def __post_init__(self) -> None:
         if self.at_least < 1:
             raise FlowError(
-                "An overlap join needs at least one common item",
+                "tg.overlap needs at_least=1 or more",
+                code="JOIN_SET_THRESHOLD",
                 got=self.at_least,
                 why="With zero every pair of rows would match",
-                do="Give at_least=1 or more",
+                do="Give the number of common items, for example at_least=2",
             )
 
 
@@ -35,10 +36,10 @@ class Jaccard:
     def __post_init__(self) -> None:
         if not 0 < self.at_least <= 1:
             raise FlowError(
-                "A Jaccard similarity lies above 0 and at most at 1",
+                "A Jaccard similarity must be above 0 and at most 1",
+                code="JOIN_SET_THRESHOLD",
                 got=self.at_least,
-                why="Every pair of rows has a similarity of at least 0, and none one of more than 1",
-                do="Give a share such as 0.5",
+                do="Give a ratio such as 0.5",
             )
 
 
@@ -51,10 +52,11 @@ class InnerProduct:
     def __post_init__(self) -> None:
         if not self.at_least > 0:
             raise FlowError(
-                "An inner product join needs a threshold above 0",
+                "tg.inner_product needs at_least above 0",
+                code="JOIN_SET_THRESHOLD",
                 got=self.at_least,
-                why="With zero, pairs without any common item would match",
-                do="Give at_least above 0",
+                why="With zero, pairs without a common item would match",
+                do="Give for example at_least=0.5",
             )
 
 

@@ -93,10 +93,12 @@ class Auto:
         )
         if not (good and self.pieces and all(0 < piece <= 1 for piece in self.pieces) and self.batches >= 1):
             raise FlowError(
-                "Auto needs levels from 1 on, the least up to its trigger, gain_least in [0, 1),"
-                " reluctance and scattering >= 0, pieces in (0, 1] and at least one batch",
+                "A setting of the strategy auto is out of range",
+                code="BALANCE_SETTING_INVALID",
                 got=self,
-                do="The defaults suit most joins",
+                do="Give levels from 1 on with the least up to its trigger, gain_least in [0, 1), "
+                "reluctance and scattering of at least 0, pieces in (0, 1] and batches of at least 1; the "
+                "defaults suit most joins",
             )
 
     @property

@@ -48,9 +48,10 @@ class KeyAnnealing:
         good = 0 < self.end < self.start and 0 < self.cooling < 1 and (self.flips is None or self.flips >= 1)
         if not good or self.value not in (FACTOR, BENEFIT):
             raise FlowError(
-                "Annealing must start warmer than it ends, cool down, and flip something",
+                "A setting of simulated annealing is out of range",
+                code="BALANCE_SETTING_INVALID",
                 got=self,
-                do=f"Use 0 < end < start, 0 < cooling < 1, flips >= 1, value {FACTOR!r} or {BENEFIT!r}",
+                do=f"Give 0 < end < start, 0 < cooling < 1, flips >= 1 and value {FACTOR!r} or {BENEFIT!r}",
             )
 
 

@@ -48,7 +48,7 @@ _VALUES = {ANNEALING: FACTOR, ANNEALING_SUM: BENEFIT}
 
 
 @dataclass(frozen=True)
-class FastJoin:
+class FastJoinStrategy:
     """A lower `theta` balances more and moves more; `gap` excludes keys that would fill little of the gap."""
 
     #: Θ: the largest accepted ratio of the heaviest to the lightest load.
@@ -64,25 +64,34 @@ class FastJoin:
     def __post_init__(self) -> None:
         if not self.theta >= 1:
             raise FlowError(
-                "The load imbalance threshold of fastjoin must be at least 1",
+                "The imbalance threshold of fastjoin must be at least 1",
+                code="BALANCE_SETTING_INVALID",
                 got=f"theta {self.theta}",
-                why="The heaviest load over the lightest is never below 1",
+                why="It is the heaviest load divided by the lightest",
                 do="Give 1 or more; the paper uses 2.2",
             )
         if not 0 <= self.gap <= 1:
             raise FlowError(
-                "The least benefit of a key is a share of the gap between two instances",
+                "The least benefit of a moved key must be between 0 and 1",
+                code="BALANCE_SETTING_INVALID",
                 got=f"gap {self.gap}",
+                why="It is a share of the load difference between two instances",
                 do="Give a number from 0 (any key may move) to 1 (none)",
             )
         if self.chooser not in (GREEDY, *_VALUES):
             raise FlowError(
-                "fastjoin does not know this way to choose keys",
+                "Unknown key search of fastjoin",
+                code="BALANCE_SETTING_INVALID",
                 got=self.chooser,
                 do=f"Use one of {', '.join((GREEDY, *_VALUES))}",
             )
         if self.seed < 0:
-            raise FlowError("A seed is not negative", got=self.seed, do="Give 0 or more")
+            raise FlowError(
+                "The seed of fastjoin must not be negative",
+                code="BALANCE_SETTING_INVALID",
+                got=self.seed,
+                do="Give 0 or more",
+            )
         SubWindows(self.sub_windows)  # checks the number
 
     @property

@@ -36,7 +36,10 @@ class SubWindows:
     def __post_init__(self) -> None:
         if self.size < 1:
             raise FlowError(
-                "A window has at least one sub-window", got=self.size, do="Give 1 or more sub-windows"
+                "A window needs at least one sub-window",
+                code="BALANCE_SETTING_INVALID",
+                got=self.size,
+                do="Give 1 sub-window or more",
             )
 
     def push(self, newest: NDArray[np.float64]) -> SubWindows:

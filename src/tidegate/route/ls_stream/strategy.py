@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_STATE_BUG, FlowError
 from tidegate.route.assignment import Assignment
 from tidegate.route.hash_routing import check_instances, first_table
 from tidegate.route.load import Load
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LsStream:
+class LsStreamStrategy:
     """The settings; the first two have the paper's defaults."""
 
     #: Share of memory in the load, the rest is compute: higher moves big partitions, lower moves busy ones.
@@ -73,19 +73,23 @@ class LsStream:
         ):
             if not good:
                 raise FlowError(
-                    f"LsStream({name}=…) is out of range", got=getattr(self, name), do=f"Give {valid}"
+                    f"The setting {name} of ls_stream is out of range",
+                    code="BALANCE_SETTING_INVALID",
+                    got=getattr(self, name),
+                    do=f"Give {valid}",
                 )
         if self.weights is not None and not all(0 < weight < math.inf for weight in self.weights):
             raise FlowError(
-                "LsStream(weights=…) are speeds of instances, each more than 0",
+                "The weights of ls_stream must be positive and finite",
+                code="BALANCE_SETTING_INVALID",
                 got=self.weights,
-                why="An instance of no speed would never finish",
+                why="They are the relative speeds of the instances",
                 do="Give one positive number per instance, such as (1, 1, 2)",
             )
 
     @property
     def name(self) -> str:
-        return "ls-stream"
+        return "ls_stream"
 
     def first(self, partitions: int, instances: int) -> Assignment:
         """Neighbouring partitions together, in proportion to the speed of the instance."""
@@ -143,10 +147,10 @@ class LsStream:
             return np.ones(instances)
         if len(self.weights) != instances:
             raise FlowError(
-                "LsStream(weights=…) needs one weight per instance",
+                "ls_stream needs one weight per instance",
+                code="BALANCE_SETTING_INVALID",
                 got=f"{len(self.weights)} weights, {instances} instances",
-                why="The load of an instance is judged by its speed",
-                do=f"Give {instances} weights, or none for equal instances",
+                do=f"Give {instances} weights, or none if all instances are equally fast",
             )
         return np.array(self.weights, np.float64)
 
@@ -154,8 +158,10 @@ class LsStream:
     def _table(load: Load, current: Assignment) -> NDArray[np.int64]:
         if len(load.partitions) != len(current.table):
             raise FlowError(
-                "The load must be that of the partitions in the routing table",
+                "The measured load does not fit the routing table",
+                code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"{len(load.partitions)} loads, {len(current.table)} partitions",
+                do=REPORT_STATE_BUG,
             )
         return np.array(current.table, np.int64)
 

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,20 +108,24 @@ def _check(frequencies: NDArray[np.float64], z: float, fairness: float, unplaced
     for name, share in (("throttler z", z), ("fairness bound Δ", fairness), ("unplaced share", unplaced)):
         if not 0 <= share <= 1:
             raise FlowError(
-                f"The {name} is a share", got=share, do="Give a number from 0 to 1, both included"
+                f"The {name} must be between 0 and 1",
+                code="SIFTER_SETTING_INVALID",
+                got=share,
+                do="Give a number from 0 to 1, both included",
             )
     total = frequencies.sum()
     if not ((frequencies >= 0).all() and abs(total + unplaced - 1) <= ROUNDING):
         raise FlowError(
-            "The frequencies of regions and the unplaced share add up to 1, and none is below zero",
-            got=f"frequencies from {frequencies.min()} that add up to {total}, {unplaced} unplaced",
-            why="Otherwise no threshold says how many rows pass",
-            do="Divide the counts of sample rows by the size of the whole sample",
+            "The frequencies of regions and the unplaced share must be zero or more and sum to 1",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
+            got=f"frequencies from {frequencies.min()} that sum to {total}, and {unplaced} unplaced",
+            do=REPORT_BUG,
         )
     if z < unplaced - ROUNDING:
         raise FlowError(
-            f"The throttler z can be from {unplaced:.6g} to 1",
+            f"The throttler z must be between {unplaced:.6g} and 1",
+            code="SIFTER_SETTING_INVALID",
             got=z,
-            why=f"A share of {unplaced:.6g} of the rows is in no region and always passes",
-            do="Raise z, or keep rows without coordinates (null, NaN) away from the sifter",
+            why=f"A share of {unplaced:.6g} of the rows lies in no region and always passes",
+            do="Raise z, or filter out rows whose coordinates are null or NaN before the sifter",
         )

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.construct.covering import Bounds, Tree, clip, covered, meet
 from tidegate.sift.construct.held_rows import by_first_axis, held
@@ -105,21 +105,25 @@ def consolidate(
 def _check(boxes: Boxes, weights: NDArray[np.float64], alphas: NDArray[np.float64]) -> None:
     if not len(weights) == len(alphas) == boxes.queries:
         raise FlowError(
-            "Every query has one weight and one alpha",
-            got=f"{boxes.queries} queries, {len(weights)} weights, {len(alphas)} alphas",
+            "Weights, sensitivities and queries differ in number",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
+            got=f"{boxes.queries} queries, {len(weights)} weights, {len(alphas)} sensitivities",
+            do=REPORT_BUG,
         )
     if boxes.queries and not ((weights >= 0).all() and abs(weights.sum() - 1) <= ROUNDING):
         raise FlowError(
-            "The weights of queries are not below zero and add up to 1",
-            got=f"weights from {weights.min()} that add up to {weights.sum()}",
-            do="Divide them by their sum",
+            "The weights of queries must be zero or more and sum to 1",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
+            got=f"weights from {weights.min()} that sum to {weights.sum()}",
+            do=REPORT_BUG,
         )
     wrong = ~((alphas >= 0) & (alphas < np.inf))
     if wrong.any():
         raise FlowError(
-            "An alpha says how fast a query's QoS falls with its completeness",
+            "The loss_sensitivity of a query must be a finite number of at least 0",
+            code="QUERY_SENSITIVITY_RANGE",
             got=alphas[wrong][0],
-            do="Give a finite number, zero or above",
+            do="Give for example loss_sensitivity=1.0: quality falls as fast as completeness",
         )
 
 

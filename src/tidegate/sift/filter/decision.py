@@ -60,8 +60,8 @@ class Gate:
 
     def __init__(self, sifter: Sifter, *, seed: int = 0, position: int = 0) -> None:
         self.sifter = sifter
-        self.lookup = Lookup.of(sifter.regions)
-        self.counters = Counters.zero(sifter.regions.count)
+        self.lookup: Lookup = Lookup.of(sifter.regions)
+        self.counters: Counters = Counters.zero(sifter.regions.count)
         #: Nodes with different seeds sample different positions.
         self.seed = seed
         #: Rows seen so far, over all sifters.

@@ -105,7 +105,7 @@ class Sifter:
     @classmethod
     def from_json(cls, raw: Any) -> Sifter:
         if not isinstance(raw, dict) or raw.get("kind") != "sifter":
-            raise foreign("JSON that does not say that its kind is sifter")
+            raise foreign("JSON without the field kind=sifter")
         if raw.get("format") != FORMAT:
             raise foreign(f"format {raw.get('format')} of the JSON form, not {FORMAT}")
         try:
@@ -121,7 +121,7 @@ class Sifter:
             )
             return cls(axes, regions, np.array(raw["thresholds"]), *(raw[field] for field in _FIELDS))
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise foreign(f"JSON in which {_fault(error)}") from error
+            raise foreign(f"invalid JSON: {_fault(error)}") from error
 
     def to_bytes(self) -> bytes:
         text = json.dumps({"name": self.name, "axes": [axis.to_json() for axis in self.axes]})

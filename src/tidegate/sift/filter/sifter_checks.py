@@ -25,7 +25,9 @@ def check_sifter(
     """Raise a FlowError for an invalid part; `shares` are z, the fairness bound and the share of samples."""
     columns = [axis.column for axis in axes]
     if len(set(columns)) < len(columns) or len(columns) != len(regions.domain.low):
-        raise _unfit("columns", f"{columns} for {len(regions.domain.low)} dimensions", "Name each one once")
+        raise _unfit(
+            "columns", f"{columns} for {len(regions.domain.low)} dimensions", "Name each column once"
+        )
     for share, name in zip(shares, ("z", "fairness", "sample_share"), strict=True):
         if not 0 <= share <= 1:
             raise _unfit(name, share, "Give a share between 0 and 1")
@@ -48,30 +50,39 @@ def _check_tree(regions: Regions, axes: int) -> None:
     if not np.isfinite(regions.at).all() or (
         cuts and not 0 <= regions.axis.min() <= regions.axis.max() < axes
     ):
-        raise _unfit("cuts", "a cut at no number, or on no axis", "Cut a known axis at a finite number")
+        raise _unfit(
+            "cuts",
+            "a cut at a value that is not finite, or on an unknown axis",
+            "Cut a known axis at a finite value",
+        )
     once = np.sort(regions.children, axis=None)
     if cuts and not np.array_equal(once, np.r_[-regions.count : 0, 1:cuts]):
-        raise _unfit("cuts", "a cut or region with no place, or with two", "Make the cuts one tree")
+        raise _unfit("cuts", "a cut or region without a parent, or with two", "Make the cuts one tree")
     children = regions.children.tolist()
     waiting, reached = [0] if cuts else [], 0
     while waiting:
         reached += 1
         waiting.extend(child for child in children[waiting.pop()] if child >= 0)
     if reached != cuts:
-        raise _unfit("cuts", f"{cuts - reached} of {cuts} out of reach", "Make the cuts one tree")
+        raise _unfit("cuts", f"{cuts - reached} of {cuts} unreachable", "Make the cuts one tree")
 
 
 def _unfit(what: str, got: object, do: str) -> FlowError:
     return FlowError(
-        f"Not fit for a sifter: {what}", got=got, why="It would drop rows that should pass", do=do
+        f"A sifter has invalid {what}",
+        code="SIFTER_INVALID",
+        got=got,
+        why="It would drop rows that should pass",
+        do=do,
     )
 
 
 def foreign(found: str) -> FlowError:
     """The error for bytes or JSON that do not contain a readable sifter."""
     return FlowError(
-        "This is no sifter, or it is damaged",
+        "This is not a sifter of this version, or it is damaged",
+        code="SIFTER_UNREADABLE",
         got=found,
-        why="A filter that was misread would drop the wrong rows",
-        do="Fetch it again from where it was made, with the same version of Tidegate",
+        why="A misread sifter would drop the wrong rows",
+        do="Copy it again from the directory of publish_to=…, and run the same version of Tidegate there",
     )

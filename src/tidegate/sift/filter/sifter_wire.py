@@ -49,7 +49,9 @@ def pack(wire: Wire) -> bytes:
 
 def unpack(data: bytes) -> Wire:
     if not data.startswith(MAGIC) or len(data) < _HEAD.size + _CRC.size:
-        raise foreign(f"{len(data)} bytes that begin with {data[:4]!r}, not with {MAGIC!r} and a whole head")
+        raise foreign(
+            f"{len(data)} bytes that begin with {data[:4]!r}, not with {MAGIC!r} and a complete header"
+        )
     _, form, width, axes, count, text_length, version, z, fairness, samples = _HEAD.unpack_from(data)
     # Another format may end differently, so the format is checked before the checksum.
     if form != FORMAT:
@@ -62,7 +64,7 @@ def unpack(data: bytes) -> Wire:
     kinds = _kinds(axes, count, width)
     begin = _HEAD.size + text_length
     if begin + sum(np.dtype(kind).itemsize * length for kind, length in kinds) != len(content):
-        raise foreign(f"{len(data)} bytes, which {count} regions over {axes} axes do not fill")
+        raise foreign(f"{len(data)} bytes, the wrong length for {count} regions over {axes} axes")
     text, arrays = content[_HEAD.size : begin].decode(), []
     for kind, length in kinds:
         arrays.append(np.frombuffer(content, kind, length, begin))

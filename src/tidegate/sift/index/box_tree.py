@@ -18,7 +18,7 @@ Boxes are `low` and `high` (boxes, axes), and a cell extends from `floor` to `ro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,9 +28,9 @@ from tidegate.sift.queries.axes import END, FIRST
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Places = NDArray[np.int64]
-    Numbers = NDArray[np.int32]
-    Nodes = tuple[Numbers, Places, Numbers, Places, Numbers, NDArray[np.bool_], Numbers]
+    Places: TypeAlias = NDArray[np.int64]
+    Numbers: TypeAlias = NDArray[np.int32]
+    Nodes: TypeAlias = tuple[Numbers, Places, Numbers, Places, Numbers, NDArray[np.bool_], Numbers]
 
 
 #: A cell with at most this many loose boxes is not cut: comparing them costs no more than another level.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.sift.index.box_groups import narrow_groups
 from tidegate.sift.index.box_rows import cells_of, find, in_row_order
 from tidegate.sift.index.box_tree import BoxTree, box_tree
@@ -111,7 +111,8 @@ class QueryIndex:
     def _check(self, places: NDArray[np.int64]) -> None:
         if places.ndim != 2 or len(places) != self.axes or places.dtype != np.int64:
             raise FlowError(
-                f"Rows are looked up by their places on {self.axes} axes",
+                f"Rows must be given by their places on {self.axes} axes",
+                code="INTERNAL_ARRAYS_INCONSISTENT",
                 got=f"an array of {places.dtype} in the shape {places.shape}",
-                do="Give an int64 array with a line for each axis, see axes.places",
+                do=REPORT_BUG,
             )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.regions import Domain, Regions
 
@@ -30,12 +30,19 @@ if TYPE_CHECKING:
 def check(domain: Domain, sample: NDArray[np.float64], boxes: Boxes, regions: int) -> None:
     """Refuse arguments that no partitioner can use."""
     if regions < 1:
-        raise FlowError("A sifter needs at least one region", got=regions, do="Ask for 1 region or more")
+        raise FlowError(
+            "A sifter needs at least one region",
+            code="SIFTER_SETTING_INVALID",
+            got=regions,
+            do="Ask for 1 region or more",
+        )
     if sample.ndim != 2 or not sample.shape[1] == len(domain.low) == len(boxes.axes):
         raise FlowError(
             "Domain, sample and queries do not have the same axes",
-            got=f"{len(domain.low)}, a sample of shape {sample.shape}, and {len(boxes.axes)}",
-            do="Give the sample as (rows, axes), with the axes of the queries in their order",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
+            got=f"{len(domain.low)} axes of the domain, a sample of shape {sample.shape} and "
+            f"{len(boxes.axes)} axes of the queries",
+            do=REPORT_BUG,
         )
 
 

@@ -59,7 +59,10 @@ def partitioner(name: str) -> Partitioner:
         return PARTITIONERS[name]
     except KeyError:
         raise FlowError(
-            "Unknown partitioner", got=repr(name), do="Use one of " + ", ".join(PARTITIONERS)
+            "Unknown partitioner",
+            code="SIFTER_PARTITIONER_UNKNOWN",
+            got=repr(name),
+            do="Use one of " + ", ".join(PARTITIONERS),
         ) from None
 
 

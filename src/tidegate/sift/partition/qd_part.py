@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.kernels import compiled
 from tidegate.sift.partition.cut_tree import between, check, inside, whole_axes
 from tidegate.sift.partition.flexible import Division, FlexiblePart, flexible
@@ -45,9 +45,10 @@ def qd_part(
     check(domain, sample, boxes, regions)
     if len(hits) != len(sample):
         raise FlowError(
-            "Every row of the sample needs its number of hits",
-            got=f"{len(sample)} rows and {len(hits)} numbers",
-            do="Count the queries that each sample row satisfies",
+            "Every sample row needs one hit count",
+            code="INTERNAL_ARRAYS_INCONSISTENT",
+            got=f"{len(sample)} rows and {len(hits)} hit counts",
+            do=REPORT_BUG,
         )
     whole = whole_axes(boxes)
     finite = np.isfinite(sample).all(axis=1)

@@ -45,7 +45,12 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise FlowError("Unknown kind of axis", got=repr(self.kind), do="Use one of " + ", ".join(KINDS))
+            raise FlowError(
+                "Unknown kind of axis",
+                code="QUERY_COLUMN_TYPE_UNSUPPORTED",
+                got=repr(self.kind),
+                do="Use one of " + ", ".join(KINDS),
+            )
 
     @property
     def other(self) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.api.range_queries import Query, refused
+from tidegate.api.range_queries import RangeQuery, refused
 from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import END, FIRST
 from tidegate.sift.queries.boxes import Boxes
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Arrays = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int32]"]
 
 
-def boxes_of(queries: Sequence[Query], schema: Mapping[str, str]) -> Boxes:
+def boxes_of(queries: Sequence[RangeQuery], schema: Mapping[str, str]) -> Boxes:
     """The boxes of all queries over a stream whose columns have these kinds (see `axes.py`).
 
     Boxes of a query are adjacent, in the order of the queries.
@@ -50,7 +50,9 @@ def boxes_of(queries: Sequence[Query], schema: Mapping[str, str]) -> Boxes:
     return Boxes(axes, low[order], high[order], owner[order], len(queries))
 
 
-def _space_of(groups: Iterable[TemplateGroup], queries: Sequence[Query], schema: Mapping[str, str]) -> Space:
+def _space_of(
+    groups: Iterable[TemplateGroup], queries: Sequence[RangeQuery], schema: Mapping[str, str]
+) -> Space:
     maker = SpaceMaker(schema)
     for group in groups:
         for comparison in comparisons(group.tree):
@@ -65,7 +67,7 @@ def _space_of(groups: Iterable[TemplateGroup], queries: Sequence[Query], schema:
         raise refused(queries[0], error) from None
 
 
-def _boxes_of(group: TemplateGroup, queries: Sequence[Query], space: Space) -> Iterable[Arrays]:
+def _boxes_of(group: TemplateGroup, queries: Sequence[RangeQuery], space: Space) -> Iterable[Arrays]:
     members = np.array(group.members, np.int32)
     single = single_boxes(group, space)
     yield single.low[single.made], single.high[single.made], members[single.made]
@@ -88,15 +90,20 @@ def _as_arrays(boxes: Sequence[tuple[int, Box]], axes: int) -> Arrays:
     return low, high, np.array([owner for owner, _ in boxes], np.int32)
 
 
-def _check_names(queries: Iterable[Query]) -> None:
+def _check_names(queries: Iterable[RangeQuery]) -> None:
     seen: set[str] = set()
     for query in queries:
         if query.name in seen:
             raise FlowError(
-                f"Two queries are called {query.name!r}",
-                why="Their answers are distinguished by name",
-                do="Give each query a name of its own",
+                f"Two queries have the name {query.name!r}",
+                code="QUERY_NAMES_EQUAL",
+                why="Results carry the name of their query",
+                do="Give each tg.RangeQuery its own name",
             )
         seen.add(query.name)
     if not seen:
-        raise FlowError("There are no queries", do="Give at least one tg.Query(name, where)")
+        raise FlowError(
+            "There are no queries to match",
+            code="QUERY_MISSING",
+            do='Give at least one, for example tg.RangeQuery("airport", "lat between 40.6 and 40.7")',
+        )

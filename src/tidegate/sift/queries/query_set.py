@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.api.range_queries import Query
+from tidegate.api.range_queries import RangeQuery
 from tidegate.errors import FlowError
 from tidegate.sift.queries.boxes import Boxes
 from tidegate.sift.queries.query_boxes import boxes_of
@@ -46,17 +46,22 @@ class QuerySet:
         return digest.hexdigest()
 
     @classmethod
-    def of(cls, queries: Sequence[Query], schema: Mapping[str, str]) -> QuerySet:
+    def of(cls, queries: Sequence[RangeQuery], schema: Mapping[str, str]) -> QuerySet:
         """Queries in SQL, over a stream whose columns have these kinds; see `boxes_of`."""
         boxes = boxes_of(queries, schema)
         weights = np.array([query.weight for query in queries], np.float64)
-        alphas = np.array([query.alpha for query in queries], np.float64)
+        alphas = np.array([query.loss_sensitivity for query in queries], np.float64)
         return cls(boxes, tuple(query.name for query in queries), normalised(weights), alphas)
 
 
 def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights that sum up to one, in the same ratios."""
     if not (np.isfinite(weights) & (weights > 0)).all():
-        raise FlowError("The weight of a query is a finite number above 0", got=weights.min())
+        raise FlowError(
+            "The weight of a query must be a finite number above 0",
+            code="QUERY_WEIGHT_RANGE",
+            got=weights.min(),
+            do="Give for example weight=2.0: this query counts twice as much as one of weight 1",
+        )
     scaled = weights / weights.max()  # so that the sum is finite for any weights
     return np.asarray(scaled / scaled.sum())

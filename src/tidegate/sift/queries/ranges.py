@@ -79,10 +79,10 @@ def _one_of(line: AxisCells, literals: tuple[Literal, ...]) -> list[int]:
 def _ordered(line: AxisCells, operator: str, literal: Literal) -> tuple[int, int]:
     if line.axis.kind == "category":
         raise FlowError(
-            f"Column {line.axis.column!r} is a category, and categories have no order here",
+            f"Column {line.axis.column!r} holds categories, which have no order",
+            code="QUERY_CATEGORY_ORDERED",
             got=f"{line.axis.column} {operator} {shown(literal)}",
-            why="Values that no query names share one cell, which lies neither before nor behind others",
-            do="Name the values: = or in",
+            do=f"List the values: {line.axis.column} = 'a', or {line.axis.column} in ('a', 'b')",
         )
     return _filled(line, literal)
 
@@ -103,17 +103,19 @@ def _filled(line: AxisCells, literal: Literal) -> tuple[int, int]:
 def _checked(column: str, literal: Literal) -> Number:
     if isinstance(literal, bool) or not isinstance(literal, Decimal | float):
         raise FlowError(
-            f"Column {column!r} holds numbers, and is compared with something else",
+            f"Column {column!r} holds numbers but is compared with a different type",
+            code="QUERY_LITERAL_TYPE_MISMATCH",
             got=shown(literal),
-            why="Spark would cast one of them, and that is easily not what is meant",
-            do="Compare with a number, without quotes",
+            why="Spark would cast one of the two, which is rarely what is meant",
+            do="Compare it with a number, without quotes",
         )
     if not -WHOLE_MAX < literal < WHOLE_MAX:
         raise FlowError(
             f"Column {column!r} is compared with a number that is too large",
+            code="QUERY_LITERAL_TOO_LARGE",
             got=shown(literal),
-            why="From 2^53 on, and for what is no finite number, comparing as 64-bit floats is not exact",
-            do="Keep literals below 9007199254740992, or scale the column",
+            why="From 2^53 on, comparing as 64-bit floats is not exact",
+            do="Use literals below 9007199254740992, or scale the column",
         )
     return literal
 

@@ -57,9 +57,10 @@ class SpaceMaker:
     def made(self) -> Space:
         if not self._categories:
             raise FlowError(
-                "It names no column, and no other query does",
+                "No query compares a column",
+                code="QUERY_WITHOUT_COLUMN",
                 why="Rows are distinguished by the columns that queries compare",
-                do="Compare a column with something, in one query at least",
+                do="Compare a column with a literal in at least one query",
             )
         lines: list[AxisCells] = []
         positions: dict[str, int] = {}
@@ -74,21 +75,27 @@ class SpaceMaker:
     def _column(self, written: str) -> str:
         matching = self._by_folded_name.get(written.lower(), [])
         if not matching:
-            raise FlowError(f"There is no column {written!r}", do=f"The columns are {', '.join(self.schema)}")
+            raise FlowError(
+                f"There is no column {written!r}",
+                code="QUERY_COLUMN_MISSING",
+                do=f"Use one of the columns {', '.join(self.schema)}",
+            )
         if len(matching) > 1:
             raise FlowError(
                 f"Column {written!r} is ambiguous",
+                code="QUERY_COLUMN_AMBIGUOUS",
                 got=", ".join(matching),
                 why="As in Spark, column names are case-insensitive",
-                do="Rename one of them",
+                do="Rename one of them with with_column_renamed before match",
             )
         kind = self.schema[matching[0]]
         if kind not in KINDS:
             raise FlowError(
-                f"Column {matching[0]!r} is no axis: its kind is not one of {', '.join(KINDS)}",
+                f"Column {matching[0]!r} has a type that queries cannot compare",
+                code="QUERY_COLUMN_TYPE_UNSUPPORTED",
                 got=kind,
                 why="Queries are ranges of numbers, or lists of strings and booleans",
-                do="Add a column that has the value as a number, and compare that",
+                do="Add a column with the value as a number, using with_column, and compare that one",
             )
         return matching[0]
 
@@ -100,8 +107,9 @@ def category(column: str, literal: Literal) -> str:
     if isinstance(literal, str):
         return literal
     raise FlowError(
-        f"Column {column!r} holds strings or booleans, and is compared with a number",
+        f"Column {column!r} holds strings or booleans but is compared with a number",
+        code="QUERY_LITERAL_TYPE_MISMATCH",
         got=literal,
-        why="Spark would cast one of them, and that is easily not what is meant",
-        do=f"Write '{literal}' to compare with a string",
+        why="Spark would cast one of the two, which is rarely what is meant",
+        do=f"Write '{literal}' to compare it with a string",
     )

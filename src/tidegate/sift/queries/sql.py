@@ -19,7 +19,7 @@ from tidegate.sift.queries.predicates import And, Compare, ConstantTruth, Litera
 
 ALLOWED = (
     "Compare columns with literals by < <= > >= = != <=>, between, in and is null, "
-    "and put that together with and, or, not and parentheses"
+    "and combine comparisons with and, or, not and parentheses"
 )
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.LT: "<",
@@ -40,7 +40,8 @@ def parse(where: str) -> Predicate:
     """The tree of a predicate; FlowError where it is not SQL, or more than ranges can express."""
     if not set(_ESCAPED.findall(where)) <= {"'", '"', "\\"}:
         raise FlowError(
-            "A string has an escape other than that of a quote or a backslash",
+            "A string in the predicate has an escape other than a quote or a backslash",
+            code="QUERY_ESCAPE_UNSUPPORTED",
             got=where,
             do="Write the character itself",
         )
@@ -49,9 +50,16 @@ def parse(where: str) -> Predicate:
     except SqlglotError as error:
         # sqlglot underlines the place with terminal codes; the first line of its message is plain text.
         said = str(error).splitlines()[0]
-        raise FlowError("The predicate is no SQL", got=where, why=said, do=ALLOWED) from None
+        raise FlowError(
+            "The predicate is not valid SQL", code="QUERY_SQL_INVALID", got=where, why=said, do=ALLOWED
+        ) from None
     except RecursionError:
-        raise FlowError("The predicate is nested too deeply", got=where[:80] + "…") from None
+        raise FlowError(
+            "The predicate is nested too deeply",
+            code="QUERY_TOO_COMPLEX",
+            got=where[:80] + "…",
+            do="Split it into several queries, or write lists of values as `column in (…)`",
+        ) from None
 
 
 def number(text: str) -> Number:
@@ -107,9 +115,10 @@ def _column(node: exp.Expr) -> str:
     column = node.unnest()
     if column.args.get("table") is not None or not isinstance(column.this, exp.Identifier):
         raise FlowError(
-            "Ranges are of whole columns of the stream",
+            "A predicate may compare whole columns only",
+            code="QUERY_PREDICATE_UNSUPPORTED",
             got=column.sql("spark"),
-            do="Name the column alone; a name with dots in it is written between backticks",
+            do="Name the column alone; put a name that contains dots between backticks",
         )
     return str(column.name)
 
@@ -138,7 +147,8 @@ def _value(node: exp.Expr) -> Literal:
 
 def _refused(node: exp.Expr) -> FlowError:
     return FlowError(
-        "A piece of the predicate is no range of columns",
+        "A part of the predicate is not a range of a column",
+        code="QUERY_PREDICATE_UNSUPPORTED",
         got=node.sql("spark"),
         why=_reason(node),
         do=ALLOWED,
@@ -148,11 +158,12 @@ def _refused(node: exp.Expr) -> FlowError:
 def _reason(node: exp.Expr) -> str:
     sides = [node.args[side] for side in ("this", "expression") if isinstance(node.args.get(side), exp.Expr)]
     if len(sides) == 2 and all(_is_column(side) for side in sides):
-        return "It compares two columns, which no box can express"
+        return "It compares two columns with each other"
     if len(sides) == 2 and all(_is_literal(side) for side in sides):
-        return "It compares no column"
+        return "Neither side is a column"
     if any(isinstance(inner, exp.Concat) for inner in node.walk()):
         return (
-            "Strings side by side mean different things to different versions of Spark; a quote within is \\'"
+            "Adjacent string literals mean different things in different versions of Spark; write a quote "
+            "inside a string as \\'"
         )
     return ""

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from tidegate.api.range_queries import Query, refused
+from tidegate.api.range_queries import RangeQuery, refused
 from tidegate.errors import FlowError
 from tidegate.sift.queries.predicates import Compare, ConstantTruth, Literal, Not, Predicate, Slot
 from tidegate.sift.queries.sql import number, parse
@@ -51,7 +51,7 @@ class TemplateGroup:
         return (filled(literal, texts) for literal in comparison.literals for texts in self.literals)
 
 
-def grouped(queries: Iterable[Query]) -> list[TemplateGroup]:
+def grouped(queries: Iterable[RangeQuery]) -> list[TemplateGroup]:
     """The queries by template, in the order of first occurrence."""
     groups: dict[str, TemplateGroup | None] = {}
     alone: dict[str, TemplateGroup] = {}
@@ -84,7 +84,7 @@ def _first(group: TemplateGroup) -> int:
     return group.members[0]
 
 
-def _parsed(query: Query) -> Predicate:
+def _parsed(query: RangeQuery) -> Predicate:
     try:
         return parse(query.where)
     except FlowError as error:

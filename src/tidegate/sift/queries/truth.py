@@ -24,8 +24,9 @@ def true_boxes(predicate: Predicate, space: Space) -> list[Box]:
     if not found:
         raise FlowError(
             "The predicate can never be true",
+            code="QUERY_NEVER_TRUE",
             why="It contradicts itself, or compares with null",
-            do="Mend the query, or leave it out",
+            do="Correct the query or remove it; test for null with `column is null`",
         )
     return found
 
@@ -56,9 +57,10 @@ def _together(sets: list[Set], union: bool) -> Set:
 def _limited(found: Set) -> Set:
     if count(found) > BOXES_MAX:
         raise FlowError(
-            "The predicate falls into too many boxes",
+            "The predicate consists of too many ranges",
+            code="QUERY_TOO_COMPLEX",
             got=f"more than {BOXES_MAX}",
-            why="Each of them costs time for every row and every sifter",
-            do="Make several queries of it, or ask for ranges instead of many single values",
+            why="Each range costs time for every row",
+            do="Split it into several queries, or use ranges in place of many single values",
         )
     return found

@@ -24,7 +24,7 @@ class LocalStore:
 
     def __init__(self, url: str) -> None:
         #: Absolute, because a worker process may run in another working directory.
-        self.root = os.path.abspath(local_path(url))
+        self.root: str = os.path.abspath(local_path(url))
 
     @property
     def url(self) -> str:

@@ -24,7 +24,7 @@ class MemoryStore:
     """A store in a dictionary."""
 
     def __init__(self, name: str) -> None:
-        self.name = name.strip("/")
+        self.name: str = name.strip("/")
         self._blobs = _DISK.setdefault(self.name, {})
 
     @property

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from tidegate.errors import StateError
+from tidegate.errors import REPORT_BUG, REPORT_STATE_BUG, StateError
 
 #: A list of paths. Spelled here because stores have a method `list`, which hides the type inside the class.
 Names = list[str]
@@ -28,10 +28,11 @@ def checked(path: str) -> str:
     parts = path.split("/")
     if not path or any(part in ("", ".", "..") for part in parts):
         raise StateError(
-            "A path inside a checkpoint must be relative and plain",
+            "A path inside a checkpoint must be relative, without empty parts, `.` or `..`",
+            code="INTERNAL_PATH_INVALID",
             got=repr(path),
-            why="It would name a file outside the checkpoint, or one file by two names",
-            do="Report this: paths are made by Tidegate, not by users",
+            why="It could name a file outside the checkpoint",
+            do=REPORT_BUG,
         )
     return path
 
@@ -75,8 +76,9 @@ def batch_of(path: str) -> int | None:
 def missing(url: str, path: str) -> StateError:
     return StateError(
         f"A file of the checkpoint is missing: {path}",
+        code="CHECKPOINT_FILE_MISSING",
         got=f"nothing at {url}/{path}",
-        why="The state of the query is not complete without it",
+        why="The state of the query is incomplete without it",
         do="Restore the file from a backup, or start with a new checkpoint",
     )
 
@@ -84,9 +86,10 @@ def missing(url: str, path: str) -> StateError:
 def written_twice(url: str, path: str) -> StateError:
     return StateError(
         f"A file of the checkpoint would be written twice: {path}",
-        got=f"a file that exists already at {url}/{path}",
-        why="Files are immutable: other tasks may have mapped this one into memory",
-        do="Report this: each attempt of a task must write under a name of its own",
+        code="INTERNAL_FILE_WRITTEN_TWICE",
+        got=f"an existing file at {url}/{path}",
+        why="Files are immutable because other tasks may have mapped them into memory",
+        do=REPORT_STATE_BUG,
     )
 
 

@@ -103,10 +103,10 @@ class RemoteStore:
         copy = self._copies().map(f"{path} {info}", lambda to: self._fetch(path, to))
         if copy.size != expected:
             raise StateError(
-                f"A file of the checkpoint was not fetched in full: {path}",
-                got=f"{copy.size} bytes of {expected} from {self.url}/{path}",
-                why="A part of a file must not be taken for the whole",
-                do="Try again; if it stays, the file system loses data",
+                f"A file of the checkpoint was fetched only in part: {path}",
+                code="CHECKPOINT_FILE_TRUNCATED",
+                got=f"{copy.size} of {expected} bytes from {self.url}/{path}",
+                do="Start the query again; if this repeats, check the storage: it returns less than it lists",
             )
         return copy
 

@@ -46,9 +46,11 @@ def seal(kind: str, batch: int, body: object) -> bytes:
     except (TypeError, ValueError) as error:
         raise StateError(
             f"The {kind} of batch {batch} cannot be written as JSON",
+            code="CHECKPOINT_VALUE_NOT_JSON",
             got=error,
-            why="A checkpoint holds nothing that a later version could not read",
-            do="Use only strings, finite numbers, booleans, None, lists and string-keyed mappings",
+            why="Checkpoints store JSON",
+            do="Use only strings, finite numbers, booleans, None, lists and mappings with string keys in "
+            "options and in snapshots of your own strategies",
         ) from error
     return content + f',"checksum":"{checksum(content)}"}}\n'.encode()
 
@@ -67,9 +69,9 @@ def unseal(data: bytes, kind: str, batch: int, file: str, of: type[T]) -> T:
         if document.format != FORMAT:
             raise StateError(
                 f"The {kind} of batch {batch} was written by another version of Tidegate: {file}",
-                got=f"format {document.format}",
-                why=f"This version reads format {FORMAT} and would have to guess",
-                do="Go on with the version that wrote it, or start with a new checkpoint",
+                code="CHECKPOINT_FORMAT_UNKNOWN",
+                got=f"format {document.format}, while this version reads format {FORMAT}",
+                do="Run the version that wrote the checkpoint, or start with a new checkpoint",
             )
         if (document.kind, document.batch) != (kind, batch):
             raise _damaged(kind, batch, file, f"a sound {document.kind} of batch {document.batch}")
@@ -81,7 +83,8 @@ def unseal(data: bytes, kind: str, batch: int, file: str, of: type[T]) -> T:
 def _damaged(kind: str, batch: int, file: str, found: str) -> StateError:
     return StateError(
         f"The {kind} of batch {batch} is damaged: {file}",
+        code="CHECKPOINT_FILE_DAMAGED",
         got=found,
-        why="Going on from it could lose or repeat results",
+        why="Continuing from it could lose or repeat results",
         do="Restore the file from a backup, or start with a new checkpoint",
     )

@@ -94,10 +94,11 @@ def aggregate(name: str, *, decimal: bool = False) -> Aggregate:
     found = DECIMAL_AVERAGE if decimal and name == "avg" else CATALOGUE.get(name)
     if found is None:
         raise FlowError(
-            "This aggregate cannot be computed over windows",
+            f"The function {name} cannot be computed over windows",
+            code="AGGREGATE_UNKNOWN",
             got=name,
-            why="It is not known how to merge it from parts, so that each window would need all its rows",
-            do=f"Use one of {', '.join(CATALOGUE)}; or tg.udaf, which can keep a window's rows",
+            why="Tidegate cannot merge it from parts of a window, so each window would need all its rows",
+            do=f"Use one of {', '.join(CATALOGUE)}; or a tg.Aggregator, which can keep the rows of a window",
         )
     return found
 

@@ -7,7 +7,7 @@ both the first one is taken. Stretches slide as in `sliding.py`, with positions 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tidegate.window.aggregate.closing import Stretches
 
-    Integers = NDArray[np.int64]
+    Integers: TypeAlias = NDArray[np.int64]
 
 
 def first_rows(

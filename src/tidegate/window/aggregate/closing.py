@@ -21,7 +21,7 @@ Cost: rows + windows found, independent of size/slide.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tidegate.window.aggregate.merge_runs import Merged
     from tidegate.window.panes import Panes
 
-    Integers = NDArray[np.int64]
+    Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

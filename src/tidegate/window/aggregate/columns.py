@@ -24,13 +24,15 @@ class Column:
         decimal = self.values.dtype == np.uint64 and self.values.ndim == 2 and self.values.shape[1] == 2
         if not decimal and self.values.dtype not in (np.int64, np.float64, np.bool_):
             raise StateError(
-                "A column of partials holds int64, float64, bool, or decimals as two words",
+                "A column of partials must hold int64, float64, bool, or decimals as two words",
+                code="WINDOW_PARTIAL_TYPE",
                 got=f"{self.values.dtype} of shape {self.values.shape}",
                 do="Widen shorter numbers; merge other types by their rank, or by position",
             )
         if self.valid is not None and self.valid.shape != self.values.shape[:1]:
             raise StateError(
                 "Values and their validity differ in length",
+                code="WINDOW_PARTIAL_LENGTH",
                 got=f"{len(self.values)} values, {len(self.valid)} flags",
             )
 

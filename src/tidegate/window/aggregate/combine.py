@@ -48,6 +48,7 @@ def combine(
         case Merge.CONCAT | Merge.UNION | Merge.DISTINCT | Merge.QUANTILES | Merge.ROWS | Merge.STATES:
             raise FlowError(
                 "Lists, sketches and states are not columns of numbers",
+                code="WINDOW_PARTIAL_NOT_NUMERIC",
                 got=merge.value,
                 do="Merge lists by `lists.py`, all else by `fold.py`",
             )
@@ -60,7 +61,8 @@ def _check(columns: Sequence[Column], stretches: Stretches) -> None:
     rows = int(stretches.end[-1]) if stretches.count else 0
     if any(len(column.values) < rows for column in columns):
         raise StateError(
-            "Windows reach beyond the rows of a column",
+            "Windows refer to rows beyond the end of a column",
+            code="WINDOW_PARTIAL_TOO_SHORT",
             got=f"{rows} rows in windows, {[len(column.values) for column in columns]} in columns",
             do="Bring columns into merged order first",
         )

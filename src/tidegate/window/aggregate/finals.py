@@ -10,7 +10,7 @@ average of more than 38 digits fails the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from tidegate.window.aggregate.sums import decimal_words, unscaled
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Reals = NDArray[np.float64]
-    Flags = NDArray[np.bool_]
+    Reals: TypeAlias = NDArray[np.float64]
+    Flags: TypeAlias = NDArray[np.bool_]
 
 #: Spark's average of decimal(p, s) has s + 4 digits after the point, as long as that is at most 38.
 AVERAGE_DIGITS = 4
@@ -51,7 +51,8 @@ def _decimal_averages(sums: Column, counts: Column, digits: int) -> Column:
     if any(abs(quotient) >= 10**38 for quotient in quotients):
         raise BatchFailed(
             "An average does not fit into 38 digits",
-            why="What is left of it in 128 bits would be a wrong number",
+            code="AGGREGATE_OVERFLOW",
+            why="Cut to 128 bits, it would be a wrong number",
             do="Cast the argument to a decimal of fewer digits, or to double",
         )
     valid = counts.values > 0

@@ -16,7 +16,7 @@ Cost: the items of the output, which is unavoidable, plus one sort of the input.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tidegate.window.aggregate.closing import Stretches
 
-    Integers = NDArray[np.int64]
+    Integers: TypeAlias = NDArray[np.int64]
 
 
 class Lists(NamedTuple):

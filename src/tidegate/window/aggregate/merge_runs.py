@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -38,8 +38,8 @@ from tidegate.window.kernel_types import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Words = NDArray[np.uint64]
-    Integers = NDArray[np.int64]
+    Words: TypeAlias = NDArray[np.uint64]
+    Integers: TypeAlias = NDArray[np.int64]
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 #: Flipping this bit gives signed integers the order of unsigned words.
@@ -61,7 +61,9 @@ class PartialRun:
         columns = [column for column in (self.code, self.check, self.at, self.tie) if column is not None]
         if len({column.size for column in columns}) > 1:
             raise StateError(
-                "The key columns of a run differ in length", got=[column.size for column in columns]
+                "The key columns of a run differ in length",
+                code="WINDOW_RUN_INVALID",
+                got=[column.size for column in columns],
             )
 
     @property
@@ -111,9 +113,10 @@ def merge_runs(runs: Sequence[PartialRun], low: int = LOWEST, high: int = HIGHES
 def _check(runs: Sequence[PartialRun]) -> None:
     if len({(run.check is None, run.tie is None) for run in runs}) > 1:
         raise StateError(
-            "Either all runs have check codes (and ties), or none",
+            "Either all runs must have check codes (and ties), or none",
+            code="WINDOW_RUNS_DIFFER",
             got=[f"check: {run.check is not None}, tie: {run.tie is not None}" for run in runs],
-            why="Their rows could not be put into one order",
+            why="Otherwise their rows have no common order",
         )
 
 

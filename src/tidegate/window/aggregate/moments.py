@@ -16,7 +16,7 @@ Stretches slide as in `sliding.py`, with the whole partial in place of one numbe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tidegate.window.aggregate.closing import Stretches
 
-    Reals = NDArray[np.float64]
+    Reals: TypeAlias = NDArray[np.float64]
 
 #: The lines of a table of moments: n, mean, m2, m3, m4.
 MOMENTS = 5

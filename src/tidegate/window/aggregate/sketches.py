@@ -26,7 +26,8 @@ def hll_size(rsd: float = RSD_DEFAULT) -> int:
     least = 1.04 / math.sqrt(2**_REGISTERS_MAX)
     if not least <= rsd < 1:
         raise FlowError(
-            "approx_count_distinct cannot be as exact as this, or needs no sketch",
+            "approx_count_distinct does not support this relative standard deviation over windows",
+            code="AGGREGATE_ACCURACY_INVALID",
             got=f"rsd={rsd}",
             do=f"Give a relative standard deviation from {least:.4f} to 1",
         )
@@ -38,7 +39,8 @@ def kll_size(accuracy: float = ACCURACY_DEFAULT) -> int:
     best = int(_KLL_MAX**_KLL_POWER / _KLL_FACTOR)
     if not 1 <= accuracy <= best:
         raise FlowError(
-            "approx_percentile cannot be as exact as this over windows",
+            "approx_percentile does not support this accuracy over windows",
+            code="AGGREGATE_ACCURACY_INVALID",
             got=f"accuracy={accuracy}",
             why="The error in rank is 1 / accuracy",
             do=f"Give an accuracy from 1 to {best}",

@@ -21,7 +21,7 @@ stretch. Integers wrap around in 64 bits, so their sums are exact modulo 2**64 i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from tidegate.window.aggregate.closing import Stretches
 
-    Integers = NDArray[np.int64]
-    Reals = NDArray[np.float64]
+    Integers: TypeAlias = NDArray[np.int64]
+    Reals: TypeAlias = NDArray[np.float64]
 
 _SUM, _MIN, _MAX, _AND, _OR, _XOR = range(6)
 _NUMBERS = {"sum": _SUM, "min": _MIN, "max": _MAX, "and": _AND, "or": _OR, "xor": _XOR}

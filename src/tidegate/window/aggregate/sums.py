@@ -17,7 +17,7 @@ Decimals are unscaled 128-bit integers, two words each as Arrow lays them out: t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from tidegate.window.aggregate.closing import Stretches
 
-    Integers = NDArray[np.int64]
+    Integers: TypeAlias = NDArray[np.int64]
     #: Shape (rows, 2).
-    Decimals = NDArray[np.uint64]
+    Decimals: TypeAlias = NDArray[np.uint64]
 
 _WORD = 2.0**64
 
@@ -86,8 +86,9 @@ def _refuse(off: NDArray[np.bool_], stretches: Stretches, room: str, do: str) ->
         k = int(np.flatnonzero(off)[0])
         raise BatchFailed(
             f"A sum does not fit into {room}",
+            code="AGGREGATE_OVERFLOW",
             got=f"window number {int(stretches.at[k])}, and {int(off.sum()) - 1} more of this batch",
-            why="A sum that wrapped around would be a wrong number",
+            why="A sum that overflows would be a wrong number",
             do=do,
         )
 

@@ -1,12 +1,12 @@
-"""User-defined aggregates: four functions over a typed state.
+"""User-defined aggregates (`tg.Aggregator`): four functions over a typed state.
 
-    init()                    the state of no rows
-    incr(state, columns …)    the state after some rows, given as arrays
+    zero()                    the state of no rows
+    update(state, columns …)  the state after some rows, given as arrays
     merge(state, state)       the state of the rows of both, the rows of the first before those of the second
-    final(state)              the result
+    finish(state)             the result
 
 With `merge` the state of a pane is a partial like any other: stored and merged over windows, and the rows
-are discarded. Without it the rows of every window are kept, and `incr` receives each window whole, in order
+are discarded. Without it the rows of every window are kept, and `update` receives each window whole, in order
 of time.
 
 A state is a tuple with a value per declared field, so that it can be stored as columns. Functions must be
@@ -43,24 +43,19 @@ class Udaf:
     """The user's functions; `fields` are the names of the values in a state."""
 
     name: str
-    init: Callable[[], State]
-    incr: Callable[..., State]
-    final: Callable[[State], Any]
+    zero: Callable[[], State]
+    update: Callable[..., State]
+    finish: Callable[[State], Any]
     fields: tuple[str, ...]
     merge: Callable[[State, State], State] | None = None
 
     def __post_init__(self) -> None:
-        functions = {"init": self.init, "incr": self.incr, "final": self.final}
-        if self.merge is not None:
-            functions["merge"] = self.merge
-        for role, function in functions.items():
-            if not callable(function):
-                raise FlowError(f"{role} of the aggregate {self.name} must be a function", got=repr(function))
         if not self.fields:
             raise FlowError(
-                f"The aggregate {self.name} has a state without fields",
-                why="Nothing of a window's rows could be remembered",
-                do="Declare the state as in state='n long, s double'",
+                f"Aggregate {self.name!r}: the state has no fields",
+                code="AGGREGATOR_STATE_EMPTY",
+                why="Nothing about the rows of a window could be stored",
+                do='Declare the state as in state = "n long, total double"',
             )
 
 
@@ -75,8 +70,9 @@ def merged_states(
     """The state of every stretch, given the states of panes in merged order."""
     if udaf.merge is None:
         raise FlowError(
-            f"The aggregate {udaf.name} has no merge",
-            why="Its states cannot be put together from those of panes",
+            f"Aggregate {udaf.name!r} has no merge",
+            code="AGGREGATOR_MERGE_MISSING",
+            why="The state of a window is merged from those of its panes",
             do="Keep the rows of windows, or give it a merge",
         )
     merged = fold(udaf.merge, states, stretches)
@@ -93,8 +89,8 @@ def finish_states(
     """The result of every window, given the states of panes in merged order."""
     results: list[Any] = []
     for k, state in enumerate(merged_states(udaf, states, windows, naming)):
-        with _Blame(udaf, "final", k, naming):
-            results.append(udaf.final(state))
+        with _Blame(udaf, "finish", k, naming):
+            results.append(udaf.finish(state))
     return results
 
 
@@ -103,27 +99,28 @@ def finish_rows(udaf: Udaf, columns: Sequence[Any], windows: Stretches, naming: 
     results: list[Any] = []
     for k in range(windows.count):
         state = _of_rows(udaf, columns, windows, k, naming)
-        with _Blame(udaf, "final", k, naming):
-            results.append(udaf.final(state))
+        with _Blame(udaf, "finish", k, naming):
+            results.append(udaf.finish(state))
     return results
 
 
 def failure(udaf: Udaf, role: str, about: str, got: str, do: str) -> BatchFailed:
     """The error of a batch in which a user's function failed."""
     return BatchFailed(
-        f"The user-defined aggregate {udaf.name} failed in {role}, for {about}",
+        f"Aggregate {udaf.name!r} failed in {role}, for {about}",
+        code="AGGREGATOR_FAILED",
         got=got,
-        why="The batch was given up; stored state is as it was before it",
+        why="The batch was not committed; stored state is unchanged",
         do=f"{do} and start the query again",
     )
 
 
 def _of_rows(udaf: Udaf, columns: Sequence[Any], stretches: Stretches, k: int, naming: Naming) -> State:
     rows = slice(int(stretches.begin[k]), int(stretches.end[k]))
-    with _Blame(udaf, "init", k, naming):
-        state = udaf.init()
-    with _Blame(udaf, "incr", k, naming) as blame:
-        state = udaf.incr(state, *(column[rows] for column in columns))
+    with _Blame(udaf, "zero", k, naming):
+        state = udaf.zero()
+    with _Blame(udaf, "update", k, naming) as blame:
+        state = udaf.update(state, *(column[rows] for column in columns))
         blame.check(state)
     return state
 
@@ -139,7 +136,7 @@ class _Blame:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception) and not isinstance(error, BatchFailed):
-            raise self._failure(raised(error), "Mend the function") from error
+            raise self._failure(raised(error), "Correct the method") from error
 
     def check(self, state: Any) -> None:
         fields = self._udaf.fields

@@ -15,7 +15,7 @@ Cost: log2 of the rows between two searched groups, whatever the groups in betwe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import types
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Words = NDArray[np.uint64]
-    Integers = NDArray[np.int64]
+    Words: TypeAlias = NDArray[np.uint64]
+    Integers: TypeAlias = NDArray[np.int64]
 
 _BITS = types.Array(types.uint8, 1, "C", readonly=True, aligned=False)
 

@@ -13,7 +13,7 @@ window that is decided later are stored until then.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ class Decisions:
     end: int
     #: Ascending, and never touching each other.
     dropped: tuple[tuple[int, int], ...] = ()
+    #: Window k begins at k · slide + offset.
+    offset_us: int = 0
 
     @cached_property
     def runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -41,9 +43,15 @@ class Decisions:
         runs = np.array(self.dropped, np.int64).reshape(-1, 2)
         return runs[:, 0], runs[:, 1]
 
+    @property
+    def dropped_times(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The dropped runs as times: start of the first window, start of the first window beyond."""
+        first, end = (side * self.slide_us + self.offset_us for side in self.runs)
+        return first, end
+
     def kept(self, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the window that begins at each of these times (or the last one before it) is kept."""
-        windows = starts // self.slide_us
+        windows = (starts - self.offset_us) // self.slide_us
         first, end = self.runs
         if not first.size:
             return np.ones(windows.size, np.bool_)
@@ -55,13 +63,14 @@ class Decisions:
 
         Forgotten windows would count as kept: look up only windows from this time on.
         """
-        low = before_us // self.slide_us
+        low = (before_us - self.offset_us) // self.slide_us
         left = tuple(run for run in self.dropped if run[1] > low)
-        return Decisions(self.slide_us, min(max(self.begin, low), self.end), self.end, left)
+        return replace(self, begin=min(max(self.begin, low), self.end), dropped=left)
 
     def to_json(self) -> Json:
         return {
             "slide_us": self.slide_us,
+            "offset_us": self.offset_us,
             "begin": self.begin,
             "end": self.end,
             "dropped": [list(run) for run in self.dropped],
@@ -70,4 +79,4 @@ class Decisions:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Decisions:
         dropped = tuple((first, end) for first, end in raw["dropped"])
-        return cls(raw["slide_us"], raw["begin"], raw["end"], dropped)
+        return cls(raw["slide_us"], raw["begin"], raw["end"], dropped, raw["offset_us"])

@@ -46,7 +46,7 @@ def kept_times(decisions: Decisions, paths: Sequence[Sequence[Step]]) -> Interva
 
 
 def _kept_on(decisions: Decisions, path: Sequence[Step]) -> Intervals:
-    first, end = (side * decisions.slide_us for side in decisions.runs)
+    first, end = decisions.dropped_times
     # Everything before the first and after the last dropped run is kept. At this distance windows are whole.
     far = 2 * sum(step.size_us for step in path if isinstance(step, WindowSpec)) + decisions.slide_us
     wanted_low = np.concatenate((first[:1] - far, end))

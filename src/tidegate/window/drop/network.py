@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tidegate.errors import FlowError
+from tidegate.model.times import LEFT
 from tidegate.window.drop.source_range import JoinReach, Step
 from tidegate.window.spec import UNIT_US, RowsSpec, WindowSpec
 
@@ -29,6 +30,8 @@ class DropSourceNode:
     """A source of rows."""
 
     name: str
+    #: Of a union: the streams whose rows it passes on.
+    united: tuple[str, ...] = ()
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -64,21 +67,22 @@ class DropWindowNode:
 
 @dataclass(frozen=True)
 class DropJoinNode:
-    """Pairs with -left_us <= left time - right time <= right_us; a pair has the later time of the two."""
+    """Pairs with lower_us <= right time - left time <= upper_us; a pair has the later time of the two."""
 
     name: str
     left: str
     right: str
-    left_us: int
-    right_us: int
+    lower_us: int
+    upper_us: int
     #: False where rows may be emitted without a pair (outer, semi and anti joins).
     inner: bool = True
 
     def __post_init__(self) -> None:
-        if self.left_us < 0 or self.right_us < 0:
+        if self.lower_us > self.upper_us:
             raise FlowError(
-                f"The windows of the join {self.name!r} must be zero or more",
-                got=f"{self.left_us} and {self.right_us} microseconds",
+                f"The lower bound of the join {self.name!r} lies above the upper one",
+                code="DROP_NETWORK_JOIN_INVALID",
+                got=f"{self.lower_us} and {self.upper_us} microseconds",
             )
 
     @property
@@ -88,11 +92,12 @@ class DropJoinNode:
     def reach(self, side: int) -> JoinReach:
         """How much earlier and later than its results a row of a side is needed.
 
-        A left row at t forms pairs from t to t + left_us. Where a row may be emitted unmatched, all its
-        possible partners are needed: from right_us before to left_us after a left row.
+        A left row at t forms pairs from t to t + upper_us, or only from t + lower_us on if that lies behind
+        it. Where a row may be emitted unmatched, at its own time, all its possible partners are needed: from
+        lower_us to upper_us after a left row.
         """
-        back = (self.left_us, self.right_us)[side]
-        return JoinReach(back) if self.inner else JoinReach(back, (self.right_us, self.left_us)[side])
+        lower, upper = (self.lower_us, self.upper_us) if side == LEFT else (-self.upper_us, -self.lower_us)
+        return JoinReach(max(0, upper), -max(0, lower) if self.inner else max(0, -lower))
 
 
 @dataclass(frozen=True)
@@ -106,10 +111,11 @@ class DropOutputNode:
     def __post_init__(self) -> None:
         if self.max_gap is not None and self.max_gap < 1:
             raise FlowError(
-                f"The longest gap of the output {self.name!r} is less than a window",
+                f"max_gap of the output {self.name!r} is less than one window",
+                code="OUTPUT_MAX_GAP_RANGE",
                 got=f"max_gap {self.max_gap}",
-                why="With none, no window could ever be dropped",
-                do="Give max_gap=1 or more, or None if nothing may be missing",
+                why="With a max_gap of zero, no window can be dropped",
+                do="Give max_gap=1 or more, or None if no window may be missing",
             )
 
     @property
@@ -145,7 +151,8 @@ class Network:
             missing = [parent for parent in node.parents if parent not in known]
             if missing or node.name in known:
                 raise FlowError(
-                    "A network has nodes of different names, each behind its parents",
+                    "The nodes of a network need different names, and each must follow its parents",
+                    code="DROP_NETWORK_INVALID",
                     got=f"{node.name!r} with parents {list(node.parents)} behind {sorted(known)}",
                 )
             known.add(node.name)
@@ -178,7 +185,7 @@ class Network:
         return Network(tuple(node for node in self.nodes if node.name in needed))
 
     def grid_us(self, name: str) -> int:
-        """The divisor of the times of rows that leave a node: behind a window, its slide."""
+        """The distance between the times of rows that leave a node: behind a window, its slide."""
         node = self.by_name[name]
         while isinstance(node, DropStepNode):
             node = self.by_name[node.parent]

@@ -62,6 +62,7 @@ class DropPlacement:
     points: tuple[Point, ...]
     #: These and all arrows behind them: each has fewer rows.
     behind: tuple[Point, ...]
+    offset_us: int = 0
 
 
 def place(network: Network) -> tuple[DropPlacement, ...]:
@@ -100,7 +101,7 @@ def _common(own: Mapping[str, DropWindow | None], group: frozenset[str]) -> dict
     windows = {name: window for name, window in own.items() if window is not None and name in group}
     common = shared(list(windows.values()))
     return {
-        name: _Want(name, group, replace(common, size_us=common.slide_us - window.slide_us + window.size_us))
+        name: _Want(name, group, replace(common, size_us=window.size_in(common)))
         for name, window in windows.items()
     }
 
@@ -127,7 +128,8 @@ class _Climb:
             window, outputs = reached[0][0].window, tuple(sorted(group, key=order.index))
             ends = tuple(point for point, ended in reached if ended)
             behind = tuple(point for point, _ in reached)
-            drops.append(DropPlacement(outputs, window.slide_us, window.max_gap, ends, behind))
+            shape = window.slide_us, window.max_gap
+            drops.append(DropPlacement(outputs, *shape, ends, behind, window.offset_us))
         return tuple(sorted(drops, key=lambda drop: order.index(drop.outputs[0])))
 
     def _visit(self, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""The source times that an output window depends on: the exact range, for windows aligned to the epoch.
+"""The source times that an output window depends on: the exact range, for known slides and offsets.
 
 Paper: window drop, section 3.2, where table 2 has an upper bound for any alignment (`drop_window.py`).
 
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JoinReach:
-    """One side of a join: how much earlier and later than its results a row is needed."""
+    """One side of a join: how much earlier and later than its results a row is needed.
+
+    A negative `ahead_us`: all rows needed are at least this much earlier than their results.
+    """
 
     back_us: int
     ahead_us: int = 0

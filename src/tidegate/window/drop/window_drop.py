@@ -26,7 +26,7 @@ nothing is dropped without need.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,10 +53,11 @@ def gap_in_windows(longest_us: int, slide_us: int) -> int:
     gap = longest_us // slide_us - 1
     if gap < 1:
         raise FlowError(
-            "The longest gap of an output leaves no window out",
-            got=f"{longest_us} microseconds, and windows start every {slide_us}",
-            why="Results come once a slide; dropping one of them doubles the time between two",
-            do="Allow at least two slides between results, or leave the output out of shedding",
+            "max_gap is too short to drop a window",
+            code="OUTPUT_MAX_GAP_TOO_SHORT",
+            got=f"max_gap of {longest_us} microseconds, and a window every {slide_us} microseconds",
+            why="Without one window, the time between two results is two slides",
+            do="Give a max_gap of at least two slides, or leave it out so that no window is dropped",
         )
     return gap
 
@@ -70,32 +71,37 @@ class WindowDrop:
     seed: int = 0
     #: Windows that one coin decides; 0: as many as may be missing in a row, as in the paper.
     per_coin: int = 0
+    #: Window k begins at k · slide + offset.
+    offset_us: int = 0
 
     def __post_init__(self) -> None:
         if self.slide_us <= 0 or self.max_gap < 1:
             raise FlowError(
-                "A window drop needs a slide above zero and a longest gap of at least one window",
+                "A window drop needs a slide above zero and a max_gap of at least one window",
+                code="WINDOW_DROP_INVALID",
                 got=f"slide {self.slide_us} microseconds, max_gap {self.max_gap}",
-                why="With a gap of none, no window could ever be dropped",
-                do="Give max_gap=1 or more, or leave the output out of shedding",
+                why="With a max_gap of zero, no window can be dropped",
+                do="Give max_gap=1 or more, or leave it out so that no window is dropped",
             )
         if not 0 <= self.per_coin <= self.max_gap:
             raise FlowError(
-                "A coin decides no more windows than may be missing in a row",
+                "One coin cannot decide more windows than may be missing in a row",
+                code="WINDOW_DROP_COIN_INVALID",
                 got=f"{self.per_coin} windows per coin, max_gap {self.max_gap}",
+                do="Give a number of windows from 0 to max_gap",
             )
 
     def begin(self, from_us: int) -> DropState:
         """The initial state; the first decision is about the first window from this time on."""
-        first = -(-from_us // self.slide_us)
-        return DropState(Decisions(self.slide_us, first, first))
+        first = -((self.offset_us - from_us) // self.slide_us)
+        return DropState(Decisions(self.slide_us, first, first, offset_us=self.offset_us))
 
     def decide(self, state: DropState, up_to_us: int, p: float) -> DropState:
         """Decide all windows that start up to a time, and the rest of the last one's batch."""
         self._check(p)
         window, size = state.decisions.end, self.per_coin or self.max_gap
         first = window // size
-        beyond = min(up_to_us // self.slide_us // size, first + BATCHES_MAX) + 1
+        beyond = min(self._window_at(up_to_us) // size, first + BATCHES_MAX) + 1
         if beyond * size <= window:
             return state
         if p == 0:
@@ -114,10 +120,14 @@ class WindowDrop:
         The first window after the output opens again is kept.
         """
         window, size = state.decisions.end, self.max_gap
-        beyond = min(up_to_us // self.slide_us // size, window // size + BATCHES_MAX) + 1
+        beyond = min(self._window_at(up_to_us) // size, window // size + BATCHES_MAX) + 1
         if beyond * size <= window:
             return state
         return state.extended(beyond * size, [(window, beyond * size)], gap=self.max_gap, drop_debt=0)
+
+    def _window_at(self, time_us: int) -> int:
+        """The last window that starts up to a time."""
+        return (time_us - self.offset_us) // self.slide_us
 
     def _batch(
         self, window: int, end: int, gap: int, drop_debt: int, drop: bool, runs: list[tuple[int, int]]
@@ -142,9 +152,10 @@ class WindowDrop:
         if not 0 <= p <= share_max(self.max_gap):
             raise FlowError(
                 f"With at most {self.max_gap} windows missing in a row, a share of 0 to "
-                f"{share_max(self.max_gap):.3f} can be dropped",
+                f"{share_max(self.max_gap):.3f} of all windows can be dropped",
+                code="WINDOW_DROP_RATIO_INVALID",
                 got=p,
-                do="Allow a longer gap, or let admission control shut queries off",
+                do="Give a smaller drop ratio, or a larger max_gap",
             )
 
 
@@ -165,7 +176,7 @@ class DropState:
         for first, beyond in runs:
             touches = bool(dropped) and dropped[-1][1] == first
             dropped.append((dropped.pop()[0] if touches else first, beyond))
-        return DropState(Decisions(past.slide_us, past.begin, end, tuple(dropped)), gap, drop_debt)
+        return DropState(replace(past, end=end, dropped=tuple(dropped)), gap, drop_debt)
 
     def forget(self, before_us: int) -> DropState:
         return DropState(self.decisions.forget(before_us), self.gap, self.drop_debt)

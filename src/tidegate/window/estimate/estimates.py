@@ -43,7 +43,8 @@ def estimated(of: Aggregate) -> Aggregate:
         case _ if of.parts[0].merge in (Merge.CONCAT, Merge.UNION):
             raise FlowError(
                 f"{of.name} cannot be estimated",
-                why="A list of the rows that were kept would pass for one of all rows",
+                code="AGGREGATE_NOT_ESTIMABLE",
+                why="A list of the sampled rows would look like a list of all rows",
                 do="Put it into a window of its own, without approximate=True",
             )
         case _:

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from tidegate.window.estimate.estimates import COUNT, SUM
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Reals = NDArray[np.float64]
+    Reals: TypeAlias = NDArray[np.float64]
     Bounds = tuple[Reals, Reals]
 
 #: 95 % of a normal distribution lie within this many standard deviations.
