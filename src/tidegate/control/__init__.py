@@ -12,6 +12,7 @@ batch: to plan it, and to learn from it.
     receipts/          what was lost
     planning.py        the plan of a batch; outcome.py: the manifest after it
     watermarks.py      how far event time has come
+    latency.py         how long rows took from their availability to the publishing of their batch
     merging.py         which stored pieces become one
     convex_hull.py     the lower convex hull of a curve
 """

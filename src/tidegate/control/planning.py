@@ -10,6 +10,9 @@ join, left rows of a semi join): these may be as old as the oldest row that is n
                       windows of rows           ───●        the oldest stored row: it waits for other rows,
                                                             not for time, and gives its window its time
 
+A union passes rows on as they come: its watermark is that of its slowest stream. A row that is not late in
+its own stream is never older than that.
+
 Guarantee: everything returned is a pure function of the arguments; a plan read back from the log and one that
 is decided anew can differ only by the wall clock.
 """
@@ -121,7 +124,8 @@ def input_watermark(
         output_watermark(operators[name], manifest, operators)
         if name in operators
         else manifest.clocks[name].watermark_us
-        for name in operator.inputs
+        for given in operator.inputs
+        for name in operator.unions.get(given, (given,))
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 #: The format version of checkpoints. Raise it with every change of a written value: files of another version
 #: are refused.
-FORMAT = 2
+FORMAT = 3
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ def _simpler(value: Any) -> Any:
         return float(value)
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no JSON: {value!r:.100}")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON: {value!r:.100}")
 
 
 def _fields(value: Any) -> Any:

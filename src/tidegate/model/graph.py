@@ -8,7 +8,7 @@ Lineage          which reader takes which rows, and what each output writes, for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.model.times import SIDES
@@ -101,10 +101,16 @@ class FlowGraph:
         return frozenset(name for names in self.inputs.values() for name in names)
 
     def time_from(self, name: str) -> str:
-        """The stream or operator that gives the rows of a stream or operator their time."""
-        while name in self.operators and self.operators[name].passes_through:
+        """The stream, union or other operator that gives the rows of a stream or operator their time."""
+        while name in self.operators and self.operators[name].passes_through and name not in self.unions:
             name = self.inputs[name][0]
         return name
+
+    @property
+    def unions(self) -> dict[str, tuple[str, ...]]:
+        """Operators that pass on the rows of several streams, and these streams."""
+        passing = [name for name, traits in self.operators.items() if traits.passes_through]
+        return {name: self.inputs[name] for name in passing if len(self.inputs[name]) > 1}
 
     def _reaches(self, start: str, name: str) -> bool:
         return start == name or any(self._reaches(one, name) for one in self.inputs.get(start, ()))
@@ -137,6 +143,8 @@ class OperatorTraits:
     waiting: tuple[bool, bool]
     #: Per side: whether the watermark emits them. (Rows of a semi join wait for a match instead.)
     unmatched: tuple[bool, bool]
+    #: By union among its inputs: the streams whose rows it passes on.
+    unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def waits_for_rows(self) -> bool:
@@ -146,7 +154,7 @@ class OperatorTraits:
 
 @dataclass(frozen=True)
 class Reader:
-    """An input of an operator: a side of a join, a window aggregate, a match; see
+    """An input of an operator: a side of a join, a window aggregate, a match, an input of a union; see
     `control/receipts/ledger.py`.
     """
 
@@ -154,8 +162,8 @@ class Reader:
     side: int
     #: Name of the stream or operator whose rows these are.
     source: str
-    #: Why rows may be dropped in front of it.
-    reason: str
+    #: Why rows may be dropped in front of it; None: it is an input of a union, which drops none.
+    reason: str | None
     #: No stateless step stands between the source and the reader: it is offered every row.
     whole: bool
     #: Whether rows with a null key are stored, too.
@@ -165,6 +173,8 @@ class Reader:
 
     @property
     def name(self) -> str:
+        if self.reason is None:
+            return f"{self.operator}.{self.side + 1}"
         return f"{self.operator}.{SIDES[self.side]}" if self.joins else self.operator
 
 

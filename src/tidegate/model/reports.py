@@ -185,7 +185,7 @@ class _Line:
 
     def __post_init__(self) -> None:
         if (self.task is None) == (self.match is None):
-            raise ValueError("A report is that of a task or that of a match")
+            raise ValueError("A report needs exactly one of task and match")
 
 
 def report_text(report: TaskReport | MatchReport) -> str:

@@ -1,11 +1,13 @@
 """What people and machines see of a run. No pyspark here.
 
-progress.py               the report of one batch
+progress.py               the public progress of a batch, made of its telemetry and receipt
+telemetry.py              the detailed, internal record of a batch; operator_metrics.py: of each operator
 shed_metrics.py           metrics of shedding and debts; balance_metrics.py: of balancing
 shed_summary.py           what a query sheds, in plain words; tally.py: sums over batches
+logs/                     the log of a query, through Python's logging
 live_page.py              progress on a terminal
 checkpoint_contents.py    what is in a checkpoint; checkpoint_tables.py: as tables
-receipt_tables.py         receipts as tables and data frames
+receipts/                 receipts by batch, hour and in total
 table.py, units.py        tables and numbers for people
 json_frame.py             the JSON of all measuring commands
 """

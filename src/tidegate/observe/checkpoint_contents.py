@@ -18,7 +18,7 @@ from tidegate.model.pieces import Piece
 from tidegate.model.plan import Plan
 from tidegate.model.samples import Sampled
 from tidegate.model.times import BEGINNING_US, SIDES
-from tidegate.observe.receipt_tables import totals
+from tidegate.observe.receipts.receipt_tables import receipts_by
 from tidegate.observe.units import iso
 
 Row = Metrics
@@ -69,6 +69,7 @@ def _window_row(name: str, shape: Row, manifest: Manifest) -> Row:
         # Windows of rows have a size in rows instead.
         "size_us": shape.get("size_us"),
         "slide_us": shape.get("slide_us"),
+        "offset_us": shape.get("offset_us"),
         "size_rows": shape.get("size"),
         "slide_rows": shape.get("slide"),
         "by": list(shape["by"]),
@@ -124,7 +125,7 @@ def all_rows(contents: Contents) -> list[Row]:
         *({"kind": "plan", **to_plain(plan)} for plan in contents.plans),
         *({"kind": "telemetry", "batch": b, **record} for b, record in contents.telemetry.items()),
         *({"kind": "receipt", **receipt} for receipt in last_of(contents.receipts, contents.last)),
-        *({"kind": "receipts", "total": row} for row in totals(contents.receipts)),
+        *({"kind": "receipts", "total": one.to_dict()} for one in receipts_by(contents.receipts, "total")),
     ]
 
 
@@ -218,8 +219,8 @@ def debt_rows(contents: Contents) -> list[Row]:
     manifest = contents.manifest
     if manifest is None:
         return []
-    debts = [(debt, "owed") for debt in manifest.debts] + [
-        (debt, "forgiven") for debt in manifest.written_off
+    debts = [(debt, "in_debt") for debt in manifest.debts] + [
+        (debt, "written_off") for debt in manifest.written_off
     ]
     return [
         {

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from tidegate.model.json_values import Metrics
 from tidegate.model.plan import Plan
+from tidegate.model.receipts import Receipt
 from tidegate.observe import units
 from tidegate.observe.checkpoint_contents import (
     Contents,
@@ -21,7 +22,7 @@ from tidegate.observe.checkpoint_contents import (
     stream_rows,
     window_rows,
 )
-from tidegate.observe.receipt_tables import receipt_rows, totals
+from tidegate.observe.receipts.receipt_tables import receipts_by
 from tidegate.observe.table import print_table
 from tidegate.observe.tally import rows_out
 
@@ -47,9 +48,10 @@ def print_contents(console: Console, contents: Contents) -> None:
     _table(console, "Debts (UTC)", [_debt_line(row) for row in debt_rows(contents)], left=1)
     _table(console, "Plans (UTC)", [_plan_line(plan) for plan in contents.plans], left=0)
     _table(console, "Last batches", [_batch_line(b, r) for b, r in contents.telemetry.items()], left=0)
-    newest = receipt_rows(last_of(contents.receipts, contents.last))
-    _table(console, "Receipts of the last batches", [_receipt_line(row) for row in newest], left=3)
-    _table(console, "Receipts in all", [_receipt_line(row) for row in totals(contents.receipts)], left=3)
+    newest = receipts_by(last_of(contents.receipts, contents.last))
+    _table(console, "Receipts of the last batches", [_receipt_line(one) for one in newest], left=3)
+    total = receipts_by(contents.receipts, "total")
+    _table(console, "Receipts of all batches", [_receipt_line(one) for one in total], left=3)
 
 
 def _stream_line(row: Mapping[str, Any]) -> Metrics:
@@ -151,17 +153,22 @@ def _batch_line(batch: int, report: Mapping[str, Any]) -> Metrics:
     }
 
 
-def _receipt_line(row: Mapping[str, Any]) -> Metrics:
-    low, high = row["recall_low"], row["recall_high"]
-    between = f" ({low:.1%} to {high:.1%})" if low is not None and low < high else ""
+def _receipt_line(receipt: Receipt) -> Metrics:
+    low, high = receipt.recall_low, receipt.recall_high
+    between = f" ({low:.1%} to {high:.1%})" if low is not None and high is not None and low < high else ""
+    first, last = receipt.first_batch_id, receipt.last_batch_id
     return {
-        "batch": str(row["batch"]),
-        "what": f"{row['kind']} {row['name']}",
-        "mode": row["mode"],
-        **{name: row[name] for name in ("offered", "processed", "shed", "late", "rejected")},
-        "written": "-" if row["emitted"] is None else row["emitted"],
-        "recall": "-" if row["recall"] is None else f"{row['recall']:.1%}{between}",
-        "left out": ", ".join(row["why"]) or "-",
+        "batch": str(last) if first == last else f"{first} to {last}",
+        "what": f"{receipt.kind} {receipt.name}",
+        "mode": receipt.mode,
+        "offered": receipt.rows_offered,
+        "processed": receipt.rows_processed,
+        "shed": receipt.rows_shed,
+        "late": receipt.rows_late,
+        "rejected": receipt.rows_rejected,
+        "written": "-" if receipt.rows_written is None else receipt.rows_written,
+        "recall": "-" if receipt.recall is None else f"{receipt.recall:.1%}{between}",
+        "shed because of": ", ".join(receipt.loss_reasons) or "-",
     }
 
 

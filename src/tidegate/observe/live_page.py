@@ -27,7 +27,7 @@ from tidegate.observe.tally import Tally
 RATE_SECONDS = 10.0
 
 
-class Progress:
+class LivePage:
     """Shows a tally as it grows; as a context manager it always restores the terminal."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Progress:
         self._rate = Rate(clock)
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> LivePage:
         if self._live:
             self._live.start()
         return self

@@ -71,12 +71,12 @@ def debt_metrics(
         "matches": round(sum(debt.matches for debt in after.debts)),
         "oldest_batch": min((debt.batch for debt in after.debts), default=None),
         "bytes": sum(piece.data.length for piece in after.pieces if is_dead(piece)),
-        "paid": {
+        "repaired": {
             "comparisons": sum(report.repaired.comparisons for report in reports),
             "matches": sum(report.repaired.matches for report in reports),
             "cpu_seconds": sum(report.repaired.cpu_seconds for report in reports),
         },
-        "forgiven": [one_debt(debt) for debt in after.written_off],
+        "written_off": [one_debt(debt) for debt in after.written_off],
     }
 
 

@@ -33,6 +33,34 @@ def doing(report: Report) -> str:
     return ", ".join(found) or "everything is processed"
 
 
+def explained(report: Report) -> str:
+    """What a batch shed and why: the whole first, then each operator."""
+    lines = [f"Batch {report['batch']}: {doing(report)}."]
+    for name, one in report.get("shed", {}).items():
+        pairs = [(side, window) for side, window in zip(("left", "right"), one["windows"], strict=True)]
+        skipped = sum(window["skipped"] for _, window in pairs)
+        candidates = sum(window["in_reach"] for _, window in pairs)
+        if skipped:
+            shares = ", ".join(
+                f"{_share(window['fraction'])} of the {side} window"
+                for side, window in pairs
+                if window["fraction"] is not None
+            )
+            lines.append(
+                f"{name}: skipped {units.count(skipped)} of {units.count(candidates)} candidate pairs; "
+                f"probes {shares}."
+            )
+        dropped = sum(one["dropped"]) + sum(one["stale"])
+        if dropped:
+            lines.append(f"{name}: dropped {units.count(dropped)} rows before the join.")
+    for name, one in report.get("sift", {}).items():
+        if one["dropped"]:
+            dropped, offered = units.count(one["dropped"]), units.count(one["offered"])
+            lines.append(f"{name}: the sifter dropped {dropped} of {offered} rows.")
+    lines += [str(one["message"]) for one in report.get("warnings", ())]
+    return "\n".join(lines)
+
+
 class Changes:
     """Yields a line for each change since the previous report; each batch counts once."""
 
@@ -83,7 +111,7 @@ def _debt(report: Report) -> int:
 
 
 def _paid(report: Report) -> int:
-    return int((report.get("debts") or {}).get("paid", {}).get("comparisons", 0))
+    return int((report.get("debts") or {}).get("repaired", {}).get("comparisons", 0))
 
 
 def _moves(report: Report) -> list[Mapping[str, Any]]:
@@ -108,7 +136,7 @@ def _share(share: float) -> str:
 
 
 def _repaired(report: Report) -> str:
-    written_off = bool((report.get("debts") or {}).get("forgiven"))
+    written_off = bool((report.get("debts") or {}).get("written_off"))
     return "debts were given up" if written_off else "all that was left out has been made up for"
 
 

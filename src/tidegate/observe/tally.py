@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tidegate.model.codec import from_plain
+from tidegate.model.progress import LatencyProgress
+
 
 class StateSize(NamedTuple):
     """Stored rows and bytes."""
@@ -24,6 +27,13 @@ class Moved(NamedTuple):
     plans: int = 0
 
 
+class BatchLatency(NamedTuple):
+    """The latency of a batch; None if it was not measured."""
+
+    batch: int
+    latency: LatencyProgress | None = None
+
+
 @dataclass
 class Tally:
     """Sums and peaks over all batches seen so far."""
@@ -35,8 +45,8 @@ class Tally:
     #: Stored rows and their bytes, after the last batch and at their peak.
     state: StateSize = field(default_factory=StateSize)
     state_peak: StateSize = field(default_factory=StateSize)
-    #: Number of the last batch; -1 before the first.
-    batch: int = -1
+    #: The number of every batch and the latency that the engine measured, in order.
+    latencies: list[BatchLatency] = field(default_factory=list)
     #: Duration of every batch, in order.
     batch_seconds: list[float] = field(default_factory=list)
     #: When each batch was committed, and the rows it took.
@@ -50,6 +60,11 @@ class Tally:
     debt: int = 0
     written_off: int = 0
 
+    @property
+    def batch(self) -> int:
+        """Number of the last batch; -1 before the first."""
+        return self.latencies[-1].batch if self.latencies else -1
+
     def add(self, reports: Iterable[Mapping[str, Any]]) -> None:
         """Add reports; batches that are already counted are ignored."""
         for report in sorted(reports, key=lambda r: int(r["batch"])):
@@ -57,7 +72,9 @@ class Tally:
                 self._add_one(report)
 
     def _add_one(self, report: Mapping[str, Any]) -> None:
-        self.batch = report["batch"]
+        raw = report.get("latency")
+        latency = None if raw is None else from_plain(LatencyProgress, raw)
+        self.latencies.append(BatchLatency(report["batch"], latency))
         self.batch_seconds.append(report["duration_seconds"])
         self.commits.append((report.get("started", 0.0) + report["duration_seconds"], report["input_rows"]))
         self.rows_in += report["input_rows"]
@@ -75,9 +92,9 @@ class Tally:
         self._add_debts(report.get("debts") or {})
 
     def _add_debts(self, debts: Mapping[str, Any]) -> None:
-        self.repaired += debts.get("paid", {}).get("matches", 0)
+        self.repaired += debts.get("repaired", {}).get("matches", 0)
         self.debt = debts.get("comparisons", 0)
-        self.written_off += len(debts.get("forgiven", ()))
+        self.written_off += len(debts.get("written_off", ()))
 
 
 def rows_out(report: Mapping[str, Any]) -> int:

@@ -55,3 +55,8 @@ def iso(us: int) -> str | None:
         return (_EPOCH + timedelta(microseconds=us)).isoformat()
     except OverflowError:
         return f"{us} us"
+
+
+def percent(share: float) -> str:
+    """`63 %`; one decimal below a tenth and above 99 %, so that little is not shown as nothing."""
+    return f"{100 * share:.0f} %" if 0.1 <= share <= 0.99 or share in (0, 1) else f"{100 * share:.1f} %"

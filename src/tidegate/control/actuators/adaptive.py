@@ -41,10 +41,11 @@ class AdaptiveSettings:
     def __post_init__(self) -> None:
         if not 0 < self.sampling <= 1:
             raise FlowError(
-                "The sample must be some of the rows, at most all",
+                "The exploration ratio must be above 0 and at most 1",
+                code="SHED_SETTING_INVALID",
                 got=f"sampling {self.sampling}",
-                why="Without a sample the productive parts of the windows are never found",
-                do="The paper takes 0.1",
+                why="Without exploration the productive parts of the windows are never found",
+                do="Give for example explore_ratio=0.1, the paper's value",
             )
 
 
@@ -52,8 +53,9 @@ class AdaptiveShedding:
     """Algorithms 1 to 4, as far as they are enabled."""
 
     def __init__(self, windows: Shape, rate: RateRule, settings: AdaptiveSettings | None = None) -> None:
-        self.windows, self.rate = windows, rate
-        self.settings = settings or AdaptiveSettings()
+        self.windows: Shape = windows
+        self.rate: RateRule = rate
+        self.settings: AdaptiveSettings = settings or AdaptiveSettings()
         left, right = windows.ages
         self._learnt = TimeCorrelation(left), TimeCorrelation(right)
 

@@ -10,12 +10,13 @@ import numpy as np
 from tidegate.api.goal import Shed
 from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateRule
-from tidegate.control.actuators.policy import Policy, RandomDrop, WindowReduction, Work
+from tidegate.control.actuators.policy import Policy, RandomDropPolicy, WindowReductionPolicy, Work
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.join.selective.reach import ages_of
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.times import LEFT, RIGHT
+from tidegate.policies import Adaptive, RandomDrop, Selective, WindowReduction
 from tidegate.window.lifetime import Lifetime, RowsLifetime
 
 
@@ -26,7 +27,7 @@ class JoinShape:
         within = operator.within
         assert not isinstance(within, (Lifetime, RowsLifetime)), "windows have no pairs to skip"
         self.sides = ages_of(within, LEFT), ages_of(within, RIGHT)
-        self.lengths_us = (within.left_us, within.right_us) if isinstance(within, Within) else (1, 1)
+        self.lengths_us = within.probed_us if isinstance(within, Within) else (1, 1)
 
     @property
     def ages(self) -> tuple[int, int]:
@@ -38,23 +39,25 @@ class JoinShape:
 
 
 def rate_rule(shed: Shed, known: Mapping[str, Any] | None) -> RateRule:
-    """Algorithm 1 where the user asks for it; otherwise r = 1, until the goal of the query gives a level."""
+    """Algorithm 1, or the user's own number; otherwise r = 1, until the goal of the query gives a level."""
     if shed.rate != "paper":
-        return FixedRate(1.0)
+        return FixedRate(1.0 if shed.rate == "auto" else float(shed.rate))
     return RateAdaptation.restore(known) if known else RateAdaptation()
 
 
 def policy_of(shed: Shed, shape: JoinShape, fraction: float, known: Mapping[str, Any] | None) -> Policy:
     """A policy with a given rate: the level controller decides it for all joins."""
     rate = FixedRate(fraction)
-    if shed.join == "random":
-        return RandomDrop(shape, rate)
-    if shed.join == "window-reduction":
-        return WindowReduction(shape, rate)
-    if shed.join in ("auto", "selective"):
+    chosen = shed.policy
+    if isinstance(chosen, RandomDrop):
+        return RandomDropPolicy(shape, rate)
+    if isinstance(chosen, WindowReduction):
+        return WindowReductionPolicy(shape, rate)
+    if isinstance(chosen, Selective):
         return SelectivePolicy(shape, rate) if known is None else SelectivePolicy.restore(known, shape, rate)
-    learns = shed.join == "adaptive"
-    settings = AdaptiveSettings(shed.time_correlation and learns, shed.direction and learns, shed.sampling)
+    settings = AdaptiveSettings(False, False)
+    if isinstance(chosen, Adaptive):
+        settings = AdaptiveSettings(chosen.time_correlation, chosen.direction, chosen.explore_ratio)
     if known is None:
         return AdaptiveShedding(shape, rate, settings)
     return AdaptiveShedding.restore(known, shape, rate, settings)
@@ -62,5 +65,6 @@ def policy_of(shed: Shed, shape: JoinShape, fraction: float, known: Mapping[str,
 
 def kind_of(shed: Shed) -> list[Any]:
     """The kind that a stored policy must have to be restored."""
-    join = "selective" if shed.join == "auto" else shed.join
-    return [join, shed.rate, shed.time_correlation, shed.direction]
+    chosen = shed.policy
+    learns = [chosen.time_correlation, chosen.direction] if isinstance(chosen, Adaptive) else []
+    return [None if chosen is None else chosen.word, shed.rate, *learns]

@@ -29,7 +29,7 @@ from tidegate.control.actuators.policy import AgeCounts, Telemetry, Work
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.control.actuators.state_limit import forget, piece_bytes
 from tidegate.control.actuators.work_ahead import newest, rows_a_second, work_ahead
-from tidegate.join.selective.reach import cell_of, shares_by_age
+from tidegate.join.selective.reach import Ages, cell_of, shares_by_age
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
@@ -38,6 +38,7 @@ from tidegate.model.plan import Plan
 from tidegate.model.reports import ProbeCounts, TaskReport
 from tidegate.model.skip_plan import Skipping
 from tidegate.model.times import BEGINNING_US, LEFT, RIGHT
+from tidegate.policies import WindowReduction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,22 +102,29 @@ def _forgotten(
     for name in settings.joins:
         values = values_by_age((known_of(settings, manifest, "policies") or {}).get(name))
         if values is not None:
-            productivity[name] = _productivity(JoinShape(operators[name]), name, values, manifest.pieces)
+            productivity[name] = productivity_by_age(
+                JoinShape(operators[name]), name, values, manifest.pieces
+            )
     # The next batch is expected to add about as many bytes as the last.
     brought = sum(piece_bytes(piece) for piece in manifest.pieces if piece.first_batch == manifest.batch)
     room = max(0, settings.state_bytes - brought)
     return forget(manifest.pieces, settings.joins, room, productivity).forget_us
 
 
-def _productivity(
+def productivity_by_age(
     shape: JoinShape, name: str, values: Sequence[NDArray[np.float64]], pieces: Sequence[Piece]
 ) -> tuple[Sequence[float], Sequence[float]]:
     """Per side: matches that a stored row finds at each age, from its own basic window on."""
     left, right = (
-        (values[side] * rows_a_second(pieces, name, 1 - side) * ages.slot_us / 1e6)[ages.ahead :].tolist()
+        _from_own_window(ages, values[side] * rows_a_second(pieces, name, 1 - side) * ages.slot_us / 1e6)
         for side, ages in enumerate(shape.sides)
     )
     return left, right
+
+
+def _from_own_window(ages: Ages, values: NDArray[np.float64]) -> list[float]:
+    """Values by age from 0 on: nothing at ages before the first number; at least one value."""
+    return [*([0.0] * -ages.ahead), *values[max(0, ages.ahead) :].tolist()] or [0.0]
 
 
 def values_by_age(policy: Mapping[str, Any] | None) -> list[NDArray[np.float64]] | None:
@@ -242,10 +250,15 @@ def _forget(reach: float, shape: JoinShape, name: str, manifest: Manifest) -> tu
     if reach >= 1:
         return before[0], before[1]
     left, right = (
-        max(before[side], newest(manifest.pieces, name, side) - int(reach * shape.sides[side].back_us))
+        max(before[side], newest(manifest.pieces, name, side) - _shortened_us(shape.sides[side], reach))
         for side in (LEFT, RIGHT)
     )
     return left, right
+
+
+def _shortened_us(ages: Ages, reach: float) -> int:
+    """The age up to which stored rows are kept with this part of their window, its newest one."""
+    return ages.nearest_us + int(reach * max(0, ages.back_us - ages.nearest_us))
 
 
 def known_of(settings: OverloadSettings, manifest: Manifest, what: str) -> Mapping[str, Any] | None:
@@ -264,7 +277,7 @@ def kept_part(shed: Shed, plan: Plan, name: str) -> float:
     skipping = plan.shed.skipping.get(name)
     if skipping is None:
         return 1.0
-    return skipping.fraction if shed.join == "window-reduction" else skipping.keep_share
+    return skipping.fraction if isinstance(shed.policy, WindowReduction) else skipping.keep_share
 
 
 def offered_to(reports: Sequence[TaskReport], name: str, side: int) -> int:

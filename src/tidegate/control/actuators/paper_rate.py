@@ -57,10 +57,11 @@ class RateSettings:
     def __post_init__(self) -> None:
         if not (self.boost > 1 and 0 < self.fraction_min <= 1):
             raise FlowError(
-                "Rate adaptation needs a boost above 1 and a smallest fraction above 0, at most 1",
+                "Rate adaptation needs a boost above 1 and a smallest fraction above 0 and at most 1",
+                code="SHED_SETTING_INVALID",
                 got=f"boost {self.boost}, fraction_min {self.fraction_min}",
-                why="With a boost of 1 or less the join would never recover from a rush",
-                do="The paper's boost is 1.2",
+                why="With a boost of 1 or less the join would never recover from a burst",
+                do="Give for example boost=1.2, the paper's value",
             )
 
 
@@ -68,7 +69,7 @@ class RateAdaptation:
     """Algorithm 1."""
 
     def __init__(self, settings: RateSettings | None = None, fraction: float = 1.0) -> None:
-        self.settings = settings or RateSettings()
+        self.settings: RateSettings = settings or RateSettings()
         self._fraction = fraction
 
     @property
@@ -95,7 +96,10 @@ class FixedRate:
     def __init__(self, fraction: float) -> None:
         if not 0 <= fraction <= 1:
             raise FlowError(
-                "A fraction of the windows lies between 0 and 1", got=fraction, do="Give r = 0 … 1"
+                "The probe ratio must be between 0 and 1",
+                code="SHED_SETTING_INVALID",
+                got=fraction,
+                do="Give a number from 0 (probe nothing) to 1 (probe everything)",
             )
         self._fraction = fraction
 

@@ -120,7 +120,8 @@ class _ByRate(ABC):
     """A policy that learns only the rate."""
 
     def __init__(self, windows: Shape, rate: RateRule) -> None:
-        self.windows, self.rate = windows, rate
+        self.windows: Shape = windows
+        self.rate: RateRule = rate
 
     def adapt(self, telemetry: Telemetry) -> Decision:
         self.rate.adapt(telemetry.load)
@@ -134,7 +135,7 @@ class _ByRate(ABC):
         return {"rate": self.rate.snapshot()}
 
 
-class RandomDrop(_ByRate):
+class RandomDropPolicy(_ByRate):
     """Drop rows before the join: with √r of the rows of both streams, r of the pairs are left.
 
     With a fixed rate of 1 only rows that overflow the input buffers are dropped; the paper runs its baseline
@@ -146,7 +147,7 @@ class RandomDrop(_ByRate):
         return Decision(newest_first(self.windows, (1.0, 1.0)), keep_share=sqrt(self.rate.fraction))
 
 
-class WindowReduction(_ByRate):
+class WindowReductionPolicy(_ByRate):
     """Shorten both windows to r of their length. Dropped rows do not come back when r rises."""
 
     @property

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from tidegate.window.spec import WindowSpec
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Reals = NDArray[np.float64]
+    Reals: TypeAlias = NDArray[np.float64]
 
 #: Key in the manifest's control state.
 CONTROL = "estimates"
@@ -111,7 +111,7 @@ def mode(settings: EstimateSettings, plan: Plan, before: Manifest, after: Manife
     found = {}
     for name, spec in settings.windows.items():
         first, beyond = (Lifetime(spec).closed(one.settled_us[name]) for one in (before, after))
-        closing = first * spec.slide_us, (beyond - 1) * spec.slide_us + spec.size_us
+        closing = spec.start(first), spec.end(beyond - 1)
         sampled = first < beyond and left_out(plan.shed.estimating[name]).between(*closing)
         found[name] = ESTIMATED if sampled else EXACT
     return found

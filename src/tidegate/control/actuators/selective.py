@@ -66,9 +66,10 @@ class SelectiveSettings:
         deep = 0 < min(self.depth, self.content_depth) and max(self.depth, self.content_depth) <= 1
         if not (0 < self.exploring <= self.searching < 1 and 0 <= self.memory < 1 and deep):
             raise FlowError(
-                "Exploring takes some of the budget, searching at least as much, and memory fades",
+                "A setting of selective processing is out of range",
+                code="SHED_SETTING_INVALID",
                 got=self,
-                do="Give 0 < exploring <= searching < 1, depths in 0 … 1 and 0 <= memory < 1",
+                do="Give 0 < exploring <= searching < 1, depths above 0 and at most 1, and 0 <= memory < 1",
             )
 
 
@@ -117,8 +118,9 @@ class SelectivePolicy:
     """Cells by value per comparison."""
 
     def __init__(self, windows: Shape, rate: RateRule, settings: SelectiveSettings | None = None) -> None:
-        self.windows, self.rate = windows, rate
-        self.settings = settings or SelectiveSettings()
+        self.windows: Shape = windows
+        self.rate: RateRule = rate
+        self.settings: SelectiveSettings = settings or SelectiveSettings()
         #: What each cell costs.
         self.work = windows.work
         self._evidence = [_Evidence(ages) for ages in windows.ages]

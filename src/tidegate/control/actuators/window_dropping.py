@@ -68,10 +68,11 @@ class DropSettings:
         return {
             name: tuple(
                 sorted(
-                    node
+                    stream
                     for output in drop.outputs
-                    for node in self.network.above(output)
-                    if isinstance(self.network.by_name[node], DropSourceNode)
+                    for one in self.network.above(output)
+                    if isinstance(node := self.network.by_name[one], DropSourceNode)
+                    for stream in node.united or (node.name,)
                 )
             )
             for name, drop in self.drops.items()
@@ -86,7 +87,7 @@ class DropSettings:
         return operator in self._children
 
     def coins(self, drop: DropPlacement) -> WindowDrop:
-        return WindowDrop(drop.slide_us, drop.max_gap, self.seed, windows_per_coin(drop))
+        return WindowDrop(drop.slide_us, drop.max_gap, self.seed, windows_per_coin(drop), drop.offset_us)
 
 
 def windows_per_coin(drop: DropPlacement) -> int:
@@ -141,7 +142,7 @@ def missing(
         spec = _result_spec(settings.network, child)
         if spec is None:
             continue
-        closed = (_first_open(spec, parent, manifest) * spec.slide_us for manifest in (before, after))
+        closed = (spec.start(_first_open(spec, parent, manifest)) for manifest in (before, after))
         gaps = kept.between().overlap(*closed)
         first, beyond = spec.starting(gaps.low, gaps.high)
         some = first < beyond
@@ -150,6 +151,19 @@ def missing(
             found[child] = [
                 (a, b, spec.slide_us) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
             ]
+    return found
+
+
+def closed_windows(settings: DropSettings, before: Manifest, after: Manifest) -> dict[str, int]:
+    """Per output of windows that may be dropped: how many closed with this batch, dropped or not.
+
+    Absent while time has not begun, because windows before the first row are not counted.
+    """
+    found = {}
+    for output in _outputs(settings):
+        spec, (operator,) = _result_spec(settings.network, output), settings.network.by_name[output].parents
+        if spec is not None and before.settled_us[operator] != BEGINNING_US:
+            found[output] = _first_open(spec, operator, after) - _first_open(spec, operator, before)
     return found
 
 
@@ -222,7 +236,7 @@ def _closed_us(settings: DropSettings, drop: DropPlacement, manifest: Manifest) 
     for output in drop.outputs:
         spec, (operator,) = _result_spec(settings.network, output), settings.network.by_name[output].parents
         assert spec is not None, "outputs without windows have no drop"
-        closed.append(_first_open(spec, operator, manifest) * spec.slide_us)
+        closed.append(spec.start(_first_open(spec, operator, manifest)))
     return min(closed)
 
 

@@ -166,10 +166,16 @@ def _rows_by_age(ages: Ages, stored: _Stored, moments_us: NDArray[np.int64]) -> 
 
 
 def _rows_by_age_of_new(ages: Ages, spans: Sequence[tuple[int, int]], count: float) -> NDArray[np.float64]:
-    """The same for right rows that arrive in the same batch."""
-    own, at = (_moments(*spans[side]) // ages.slot_us for side in (LEFT, RIGHT))
-    numbers = ages.numbers(own[:, None], at)
-    return np.bincount(numbers.ravel(), minlength=ages.count).astype(np.float64) * (count / numbers.size)
+    """The same for right rows that arrive in the same batch.
+
+    Where rows of equal times match, all of them count: the spans are too coarse to say more. Otherwise only
+    those at a distance at which they can match.
+    """
+    own_us, at_us = _moments(*spans[LEFT])[:, None], _moments(*spans[RIGHT])
+    near = (own_us - at_us <= ages.back_us) & (at_us - own_us <= ages.ahead_us)
+    near |= min(ages.back_us, ages.ahead_us) >= 0
+    numbers = ages.numbers(own_us // ages.slot_us, at_us // ages.slot_us)
+    return np.asarray(np.bincount(numbers.ravel(), near.ravel(), ages.count) * (count / numbers.size))
 
 
 def newest(pieces: Sequence[Piece], name: str, side: int) -> int:

@@ -29,14 +29,15 @@ from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import TaskReport
 from tidegate.model.routing import Cut, Routing
+from tidegate.policies import ContRand, FastJoin, LsStream, Random
 from tidegate.route.assignment import Assignment
 from tidegate.route.auto.strategy import Auto
-from tidegate.route.baselines import ContRand, HashOnly, RandomSpread
+from tidegate.route.baselines import ContRandStrategy, HashOnly, RandomSpread
 from tidegate.route.elastic import Elastic
-from tidegate.route.fastjoin.strategy import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
 from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load
-from tidegate.route.ls_stream.strategy import LsStream
+from tidegate.route.ls_stream.strategy import LsStreamStrategy
 from tidegate.route.strategy import Memory, Strategy
 
 #: Heaviest instance over an even share, in rows and pairs: below it no strategy would move anything.
@@ -75,7 +76,7 @@ class BalanceSettings:
     @property
     def moves(self) -> bool:
         """Whether anything moves without the user's action."""
-        return self.balance.strategy in ("auto", "fastjoin", "ls-stream")
+        return self.balance.moves
 
 
 @dataclass(frozen=True)
@@ -91,17 +92,22 @@ class Remembered:
 
 def strategy_of(balance: Balance) -> Strategy:
     """The strategy by its name, with the user's parameters."""
-    threshold = balance.threshold
-    if balance.strategy == "fastjoin":
-        return FastJoin() if threshold is None else FastJoin(theta=threshold)
-    if balance.strategy == "ls-stream":
-        alpha = 1.0 if threshold is None else threshold
-        return LsStream(gamma=balance.gamma, alpha=alpha, weights=balance.weights)
-    if balance.strategy == "contrand":
-        return ContRand(balance.group)
-    if balance.strategy == "random":
+    chosen = balance.named
+    if isinstance(chosen, FastJoin):
+        return FastJoinStrategy(theta=chosen.threshold, chooser=chosen.search)
+    if isinstance(chosen, LsStream):
+        return LsStreamStrategy(
+            gamma=chosen.memory_weight, alpha=chosen.threshold, weights=_speeds(chosen.speeds)
+        )
+    if isinstance(chosen, ContRand):
+        return ContRandStrategy(groups=chosen.groups)
+    if isinstance(chosen, Random):
         return RandomSpread()
-    return Auto() if balance.strategy == "auto" else HashOnly()
+    return Auto() if chosen is None else HashOnly()
+
+
+def _speeds(given: Sequence[float] | None) -> tuple[float, ...] | None:
+    return None if given is None else tuple(map(float, given))
 
 
 def check(settings: BalanceSettings, instances: int) -> None:
@@ -109,26 +115,29 @@ def check(settings: BalanceSettings, instances: int) -> None:
     apart = any(settings.groups(name) > 1 for name in settings.joins)
     if apart and instances < 2:
         raise FlowError(
-            "The biclique needs an instance for each side",
+            "The topology 'biclique' needs an instance for each side of a join",
+            code="BALANCE_INSTANCES_INVALID",
             got=f"{instances} instances",
-            do="Use instances=2 or more, or topology='together'",
+            do="Give tg.start(…, instances=2) or more, or tg.Balance(topology='together')",
         )
     if settings.balance.scale is not None:
         first_table(settings.partitions, settings.balance.scale[1])
         if settings.batch_seconds is None:
             raise FlowError(
-                "The number of instances cannot follow the load: nobody says how long a batch may take",
+                "Autoscaling needs a time budget",
+                code="BALANCE_SCALE_WITHOUT_BUDGET",
                 got=f"scale={settings.balance.scale}, no trigger and no goal",
-                do="Give a trigger such as '1 second', or a goal",
+                do="Give tg.start(…, trigger='1 second') or a goal",
             )
     whole = [name for name, join in settings.joins.items() if join.keyed and not join.scatters]
-    if whole and (apart or settings.balance.strategy in ("random", "contrand")):
+    if whole and (apart or settings.balance.copies):
         raise FlowError(
-            f"Strategy {settings.balance.strategy!r}, {settings.balance.topology}, needs copies of rows",
-            got=f"{', '.join(whole)}: a window, or not an inner join and with a `where`",
-            why="The rows of a group are added up in one place; and who matched is decided by Spark "
-            "between two steps of one task, which sees no other copy",
-            do="Use auto, hash, fastjoin or ls-stream, and topology='together'",
+            f"Strategy {settings.balance.word!r} with topology {settings.balance.topology!r} copies "
+            "rows, which some operators do not allow",
+            code="BALANCE_STRATEGY_UNSUPPORTED",
+            got=f"{', '.join(whole)}: a window, or a join that is not inner and has a `where`",
+            why="All rows of such a key must be on one instance",
+            do="Use the strategy auto, hash, fastjoin or ls_stream with topology='together'",
         )
     # Finds instances without a partition or speed now, not when the first batch is planned.
     first(settings, instances)
@@ -278,7 +287,10 @@ def _split(instances: int, groups: int) -> list[int]:
     """Number of instances of each group."""
     if instances < groups:
         raise FlowError(
-            "There are more groups of instances than instances", got=f"{instances}, {groups} groups"
+            "There are fewer instances than groups of instances",
+            code="BALANCE_INSTANCES_INVALID",
+            got=f"{instances} instances, {groups} groups",
+            do=f"Give tg.start(…, instances={groups}) or more",
         )
     left = instances // groups
     return [instances] if groups == 1 else [left, instances - left]

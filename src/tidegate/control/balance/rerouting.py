@@ -49,8 +49,11 @@ def check_topology(current: Routing, groups: int) -> None:
     """Refuse one group of instances where the checkpoint has two, or the other way round."""
     if (current.apart is None) != (groups == 1):
         raise StateError(
-            "A join cannot change between lying together and lying apart while it holds rows",
-            do="Keep the topology that the checkpoint began with",
+            "The topology of a join cannot change while it has state",
+            code="BALANCE_TOPOLOGY_CHANGED",
+            got="'biclique' in place of 'together', or the other way round",
+            do="Give tg.Balance(topology=…) as the checkpoint was started with, or start with a new "
+            "checkpoint",
         )
 
 

@@ -6,10 +6,11 @@ rows and r right ones is expected to find
 
     l · r · reach / span        pairs a batch, once its windows are full
 
-where `span` is the time that the batch covers and `reach` how far apart two times may lie; at most
-`FULL_MOST` · l · r, because the formula is too high for a very short span or windows without an end. The
-stored rows are estimated likewise. If few rows of one side probe many stored ones of the other, the work of a
-key varies with those few (`route/auto/work_costs.py`), and such a key is better split.
+where `span` is the time that the batch covers and `reach` the length of time in which partners of a row lie;
+at most `FULL_MOST` · l · r, because the formula is too high for a very short span or windows without an end.
+The stored rows are estimated likewise, from how long a row is kept. If few rows of one side probe many stored
+ones of the other, the work of a key varies with those few (`route/auto/work_costs.py`), and such a key is
+better split.
 
 Only heavy keys are counted one by one, by a sketch (`route/frequent_keys.py`); for all others the balancer
 gets row counts without pairs. A key that is heavy on one side and not counted on the other is assumed to have
@@ -43,11 +44,11 @@ FULL_MOST = 8.0
 
 def load_ahead(seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbounded) -> Load:
     """The expected load of a batch like this one with full windows, of both sides together."""
-    held = _batches_held(seen, within)
+    held, probed = _batches_held(seen, within)
     arrived = np.stack([side.partitions for side in seen])
     codes = np.array(sorted({*seen[LEFT].keys, *seen[RIGHT].keys}), np.uint64)
     likely = np.array([[side.keys.get(code, side.usual) for code in codes.tolist()] for side in seen])
-    matches = np.rint(likely[LEFT] * likely[RIGHT] * held.sum()).astype(np.int64)
+    matches = np.rint(likely[LEFT] * likely[RIGHT] * probed).astype(np.int64)
     homes = partition_of(codes, arrived.shape[1])
     found = np.bincount(homes, matches, arrived.shape[1]).astype(np.int64)
     # Rows that probe stored rows of one side are new rows of the other.
@@ -76,14 +77,15 @@ def _group(load: Load, sides: Sequence[int]) -> Load:
 
 def _batches_held(
     seen: tuple[SideSeen, SideSeen], within: Within | Tumbling | Unbounded
-) -> NDArray[np.float64]:
-    """Shape (2, 1): batches like this one that either side stores, and that rows of the other probe."""
+) -> tuple[NDArray[np.float64], float]:
+    """Batches like this one that either side stores, of shape (2, 1), and that rows of both probe."""
     spans = [side.span_us for side in seen if side.span_us is not None]
     span_us = max(1, max(last for _, last in spans) - min(first for first, _ in spans)) if spans else 1
     if isinstance(within, Within):
         # Rows of equal time match as well.
-        held = np.array([[within.left_us + 0.5], [within.right_us + 0.5]]) / span_us
+        kept, probed = (np.array(one)[:, None] + 0.5 for one in (within.kept_us, within.probed_us))
+        held, met = kept / span_us, float(probed.sum()) / span_us
     else:
         size = within.size_us / span_us if isinstance(within, Tumbling) else FULL_MOST
-        held = np.full((2, 1), size / 2)
-    return np.asarray(held * min(1.0, FULL_MOST / held.sum()))
+        held, met = np.full((2, 1), size / 2), size
+    return np.asarray(held * min(1.0, FULL_MOST / held.sum())), min(met, FULL_MOST)

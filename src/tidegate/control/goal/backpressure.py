@@ -147,11 +147,8 @@ class Backpressure:
     def _rows(self) -> float:
         return sum(stream.rows for stream in self._streams.values())
 
-    def wanted(self, coming: float, hurry: bool = True) -> float:
-        """Rows that the next batch should have, if this many arrive meanwhile.
-
-        `hurry`: drain the backlog as soon as possible.
-        """
+    def wanted(self, coming: float) -> float:
+        """Rows that the next batch should have, if this many arrive meanwhile."""
         waiting, fits = self.waiting, self._fits
         if not waiting:
             return coming
@@ -159,7 +156,7 @@ class Backpressure:
         if fits is None:
             return min(there, max(coming, self._rows))
         hurried = coming + waiting / _DRAIN
-        if not hurry or hurried > fits.deepest:
+        if hurried > fits.deepest:
             hurried = coming
         # What fits without shedding is let in anyway; expecting less would make the forecast wrong.
         return min(there, max(hurried, fits.full))

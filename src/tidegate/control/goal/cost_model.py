@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.least_squares import held_costs
 from tidegate.model.json_values import Snapshot
 
@@ -84,9 +84,10 @@ class CostSettings:
     def __post_init__(self) -> None:
         if not 0 < self.forgetting <= 1:
             raise FlowError(
-                "A batch must keep some of its weight, and cannot gain any",
+                "The weight that a batch keeps must be above 0 and at most 1",
+                code="INTERNAL_TUNING_INVALID",
                 got=f"forgetting {self.forgetting}",
-                do="Give a number above 0, at most 1",
+                do=REPORT_BUG,
             )
 
 
@@ -94,7 +95,7 @@ class CostModel:
     """Seconds as a function of effort."""
 
     def __init__(self, settings: CostSettings | None = None) -> None:
-        self.settings = settings or CostSettings()
+        self.settings: CostSettings = settings or CostSettings()
         #: Seconds: fixed, per row, per comparison, per output, per byte.
         self.costs: NDArray[np.float64] = np.zeros(_PARTS)
         self._products = np.zeros((_PARTS, _PARTS))

@@ -6,6 +6,10 @@
                                                  ├─▶ window_dropping   drop ratio; outputs that are shut off
                                                  └─▶ stale_rows        rows too old, if nothing else suffices
 
+Levels follow the duration of batches, which the loop can change. Whether rows were overdue is judged by their
+measured latency (`control/latency.py`), where it is known when they became available: a batch in time whose
+rows had waited is warned of, too. Old files are overdue whatever is shed, so no level follows from it.
+
 What a batch did and what the next one offers is in `goal_prospects.py`; how many rows that one takes, in
 `backpressure.py`. Processor time is believed for joins alone: most of what windows and matches cost is
 Spark's work in front of their tasks, so their time is what is left.
@@ -19,12 +23,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from tidegate.control.actuators import join_shedding, sifting, stale_rows, window_dropping
 from tidegate.control.actuators.policy import Work
 from tidegate.control.actuators.state_limit import piece_bytes
-from tidegate.control.goal.backpressure import Backpressure, Fits
+from tidegate.control.goal.backpressure import Backpressure, Fits, TakenRows
 from tidegate.control.goal.cost_model import Effort
 from tidegate.control.goal.forecast import Arrivals, Expected
 from tidegate.control.goal.goal_step import KeepSettings, Ran, Step
@@ -32,6 +34,7 @@ from tidegate.control.goal.goal_values import BatchSeen, Decided, GoalSettings, 
 from tidegate.control.goal.level_controller import LevelController
 from tidegate.control.goal.load_model import SOURCES, Took, uneven_seconds, wall_seconds
 from tidegate.control.goal.work_forecast import WorkForecast, efforts_of
+from tidegate.control.latency import overdue_warnings
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
@@ -68,9 +71,7 @@ def learn(
     efforts = {**efforts_of(settings, ran), SOURCES: Effort(coming.rows)}
     seen = _seen(step, efforts, coming)
     decided = goal.adapt(seen, forecasts.ahead(efforts, known.get("levels", {})), forecasts.options())
-    # Finite sources do not report a backlog, so their streams would drift apart while batches grow.
-    most = _RISE_MOST * goal.model.most_rows if settings.live else np.inf
-    fits = what_fits(settings.goal, decided, coming, most)
+    fits = what_fits(settings.goal, decided, coming, _RISE_MOST * goal.model.most_rows)
     limits = coming.backpressure.limits(fits) if seen.teaches and coming.wanted else {}
     if limits:
         goal.expect(decided, min(1.0, coming.backpressure.let_in(limits) / coming.wanted))
@@ -83,7 +84,7 @@ def learn(
             # Without new limits the last ones stay, also for the next run.
             LIMITS: limits or known.get(LIMITS, {}),
             "levels": dict(decided.levels),
-            "told": {**_metrics(settings, decided, after), **metrics},
+            "told": {**_metrics(settings, decided, ran, after), **metrics},
         }
     }
     if settings.freshest:
@@ -96,6 +97,16 @@ def learn(
 def limits(manifest: Manifest) -> dict[str, int]:
     """By stream: units that its source may give to the batch after this manifest."""
     return dict(manifest.control.get(CONTROL, {}).get(LIMITS, {}))
+
+
+def backlog_rows(after: Manifest, taken: Mapping[str, TakenRows]) -> dict[str, int]:
+    """By stream whose source reports its backlog: rows that wait there after this batch."""
+    streams = after.control.get(CONTROL, {}).get("intake", {}).get("streams", {})
+    return {
+        name: round(streams[name]["waiting"])
+        for name, one in taken.items()
+        if one.waiting is not None and name in streams
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +136,9 @@ def _coming(step: Step, known: Mapping[str, Any]) -> Coming:
     )
     # A source that does not report a backlog reports what it gave, which is not what arrived.
     says = all(one.waiting is not None for one in ran.taken.values() if one.units is not None)
-    if not (says and settings.live):
+    if not says:
         expected = replace(expected, lasting_rate=0.0)
-    wanted = backpressure.wanted(expected.rows, settings.live)
+    wanted = backpressure.wanted(expected.rows)
     growth = wanted / taken if taken else 0.0
     return Coming(arrivals, backpressure, rows, wanted, growth, expected)
 
@@ -222,9 +233,11 @@ def _keeps_up(goal: GoalSettings, decided: Decided, coming: Coming) -> float:
     return min(longest, decided.fixed / (1 - each * rate)) if each * rate < 1 else longest
 
 
-def _metrics(settings: KeepSettings, decided: Decided, after: Manifest) -> Snapshot:
+def _metrics(settings: KeepSettings, decided: Decided, ran: Ran, after: Manifest) -> Snapshot:
     """For telemetry: what is expected, what is lost, and what cannot be kept."""
     said = warnings(settings.goal, decided)
+    if not ran.cold:
+        said += overdue_warnings(ran.latency, ran.busy_seconds)
     if settings.overload is not None and settings.overload.state_bytes is not None:
         said += state_warnings(sum(map(piece_bytes, after.pieces)), settings.overload.state_bytes)
     return {**decided.metrics(), "warnings": said}

@@ -14,6 +14,7 @@ from tidegate.control.goal.goal_values import GoalSettings
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
+from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, TaskReport
 from tidegate.window.drop.network import Network
 
@@ -31,8 +32,6 @@ class KeepSettings:
     sifting: SiftSettings | None = None
     dropping: DropSettings | None = None
     estimating: EstimateSettings | None = None
-    #: Rows arrive while the query runs, so rows that wait at a source become overdue.
-    live: bool = True
 
     @property
     def freshest(self) -> tuple[str, ...]:
@@ -59,6 +58,8 @@ class Ran:
     worth: Worth = field(default_factory=dict)
     #: By stream: what the batch took of its source.
     taken: Mapping[str, TakenRows] = field(default_factory=dict)
+    #: The measured latency of its rows; None if it was not measured.
+    latency: LatencyProgress | None = None
 
 
 @dataclass(frozen=True)

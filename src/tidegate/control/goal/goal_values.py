@@ -10,8 +10,14 @@ from tidegate.control.goal.hysteresis import HysteresisSettings
 from tidegate.control.goal.load_model import Took
 from tidegate.control.goal.optimiser import Levels
 from tidegate.control.goal.safety_margin import SafetyMarginSettings
-from tidegate.errors import FlowError, explain
-from tidegate.model.json_values import Snapshot
+from tidegate.errors import REPORT_BUG, FlowError, explain
+from tidegate.model.json_values import Metrics, Snapshot
+from tidegate.model.progress import (
+    GOAL_BELOW_OVERHEAD,
+    GOAL_UNREACHABLE,
+    MAX_LOSS_REACHED,
+    STATE_LIMIT_EXCEEDED,
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,7 @@ class GoalSettings:
     latency_seconds: float | None = None
     #: By output: the weight of its loss (default 1), and the largest share of its results that may be lost.
     weights: Mapping[str, float] = field(default_factory=dict)
-    loss_max: Mapping[str, float] = field(default_factory=dict)
+    max_loss: Mapping[str, float] = field(default_factory=dict)
     safety_margin: SafetyMarginSettings = field(default_factory=SafetyMarginSettings)
     hysteresis: HysteresisSettings = field(default_factory=HysteresisSettings)
     #: Work that takes no more than this part of the time is always done.
@@ -40,8 +46,10 @@ class GoalSettings:
     def __post_init__(self) -> None:
         if not (self.batch_seconds > 0 and 0 < self.least_share <= 1 and self.rise_max > 1):
             raise FlowError(
-                "A goal has some time, of which a part in (0, 1] is always used, and rise_max is above 1",
+                "A goal needs a time budget, a least share in (0, 1] and rise_max above 1",
+                code="INTERNAL_TUNING_INVALID",
                 got=self,
+                do=REPORT_BUG,
             )
 
 
@@ -99,53 +107,61 @@ class Decided:
         return dict(vars(self))
 
 
-def warnings(settings: GoalSettings, decided: Decided) -> list[str]:
+def warnings(settings: GoalSettings, decided: Decided) -> list[Metrics]:
     """Warnings, with numbers, about a goal that measurements show cannot be kept."""
-    said = []
+    said: list[Metrics] = []
     if decided.fixed > settings.batch_seconds:
         said.append(
-            explain(
-                "The goal cannot be met: a batch that does nothing takes longer than a batch may",
+            _warning(
+                GOAL_BELOW_OVERHEAD,
+                "The goal cannot be met: the overhead alone exceeds the time budget of a batch",
                 got=f"{decided.fixed:.3f} s of {settings.batch_seconds:.3f} s",
-                do="Allow a longer latency",
+                do="Give a longer latency",
             )
         )
     elif decided.short > 0:
         said.append(
-            explain(
-                "The next batch is too long whatever may be left out of it",
-                got=f"{decided.planned:.3f} s planned of {settings.batch_seconds:.3f} s, "
-                f"{decided.full:.3f} s with nothing left out",
-                why=f"Only the freshest {decided.keep_share:.0%} of its rows are let in: the others are lost"
+            _warning(
+                GOAL_UNREACHABLE,
+                "Shedding is not enough to meet the goal in the next batch",
+                got=f"{decided.planned:.3f} s planned of {settings.batch_seconds:.3f} s, {decided.full:.3f} "
+                "s without shedding",
+                why=f"The oldest {1 - decided.keep_share:.0%} of its rows are dropped"
                 if decided.keep_share < 1
-                else "Its rows come too late",
-                do="Allow a larger loss_max or a longer latency, or give the query more cores",
+                else "Its results will be overdue",
+                do="Give a larger max_loss or a longer latency, or run the query on more cores",
             )
         )
     at_bound = [
-        name for name, most in settings.loss_max.items() if decided.lost.get(name, 0.0) >= 0.999 * most
+        name for name, most in settings.max_loss.items() if decided.lost.get(name, 0.0) >= 0.999 * most
     ]
     if decided.short > 0 and at_bound:
         said.append(
-            explain(
-                "The loss_max of outputs is in the way of the latency",
-                got=", ".join(f"{name}: {settings.loss_max[name]:.1%}" for name in sorted(at_bound)),
-                do="Raise it for outputs that can bear it",
+            _warning(
+                MAX_LOSS_REACHED,
+                "max_loss keeps the query from meeting its goal",
+                got=", ".join(f"{name}: {settings.max_loss[name]:.1%}" for name in sorted(at_bound)),
+                do="Give a larger max_loss for these outputs, or a longer latency",
             )
         )
     return said
 
 
-def state_warnings(stored_bytes: int, most_bytes: int) -> list[str]:
+def state_warnings(stored_bytes: int, most_bytes: int) -> list[Metrics]:
     """Warnings about state that exceeds its limit after a batch."""
     if stored_bytes <= most_bytes:
         return []
     return [
-        explain(
-            "More is stored than state_max allows",
+        _warning(
+            STATE_LIMIT_EXCEEDED,
+            "The state exceeds max_state",
             got=f"{stored_bytes:,} of {most_bytes:,} bytes",
-            why="The newest part of every window is kept whatever it takes, and only inner and semi joins may"
-            " give up any",
-            do="Allow more, make windows shorter, or keep fewer columns in front of joins",
+            why="The newest part of every window is always kept, and only inner and semi joins can drop "
+            "state",
+            do="Give a larger max_state, shorter windows, or select fewer columns before joins",
         )
     ]
+
+
+def _warning(code: str, what: str, **parts: str) -> Metrics:
+    return {"code": code, "message": explain(what, **parts)}

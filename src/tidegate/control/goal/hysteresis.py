@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.model.json_values import Snapshot
 
 #: Easing reversed within `_TOO_EARLY` batches was premature; `_RESET` batches without one reset the backoff.
@@ -40,9 +40,10 @@ class HysteresisSettings:
     def __post_init__(self) -> None:
         if not (1 <= self.first <= self.most and 0 < self.keep_above <= self.rest_above <= 1):
             raise FlowError(
-                "Patience is a batch or more, and time is spared below some part of the target",
+                "A setting of the hysteresis is out of range",
+                code="INTERNAL_TUNING_INVALID",
                 got=self,
-                do="Give 1 <= first <= most and 0 < keep_above <= rest_above <= 1",
+                do=REPORT_BUG,
             )
 
 
@@ -50,7 +51,7 @@ class Hysteresis:
     """Counts batches with spare time, and decides when to ease."""
 
     def __init__(self, settings: HysteresisSettings | None = None) -> None:
-        self.settings = settings or HysteresisSettings()
+        self.settings: HysteresisSettings = settings or HysteresisSettings()
         self._needed = self.settings.first
         #: Consecutive batches with spare time, with a little of it, and with a better mix available.
         self._spare, self._little, self._regretted = 0, 0, 0

@@ -67,7 +67,7 @@ class LevelController:
 
     def __init__(self, settings: GoalSettings) -> None:
         self.settings = settings
-        self.model = LoadModel(settings.cost)
+        self.model: LoadModel = LoadModel(settings.cost)
         self._margin = SafetyMargin(settings.safety_margin)
         self._levels: dict[str, float] = {}
         self._predicted: float | None = None
@@ -84,7 +84,7 @@ class LevelController:
             self.model.observe(batch.efforts, batch.busy_seconds, batch.seconds)
             if predicted is not None and batch.foreseeable:
                 self._margin.observe(predicted, batch.busy_seconds, self.settings.batch_seconds)
-        forecast = PlanForecast(self.model, ahead, options, self.settings.weights, self.settings.loss_max)
+        forecast = PlanForecast(self.model, ahead, options, self.settings.weights, self.settings.max_loss)
         self._levels = {point: self._levels.get(point, level) for point, level in forecast.nothing.items()}
         if batch.teaches:
             # Rows that may come only once are no reason to shed more for longer.

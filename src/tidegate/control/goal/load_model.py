@@ -91,7 +91,7 @@ class LoadModel:
     """Seconds of a batch from what its operators do."""
 
     def __init__(self, settings: CostSettings | None = None) -> None:
-        self.settings = settings or CostSettings()
+        self.settings: CostSettings = settings or CostSettings()
         self._models: dict[str, _Measured] = {}
         #: All operators without reported time. Most of the rest of a batch is Spark's own work.
         self._others = CostModel(replace(self.settings, to_fixed=True))

@@ -66,11 +66,11 @@ class PlanForecast:
         ahead: Mapping[str, Effort],
         options: Sequence[ShedOption],
         weights: Mapping[str, float],
-        loss_max: Mapping[str, float],
+        max_loss: Mapping[str, float],
     ) -> None:
-        self.options = {option.point: option for option in options}
-        self.weights, self.loss_max = weights, loss_max
-        self.fixed = model.fixed
+        self.options: dict[str, ShedOption] = {option.point: option for option in options}
+        self.weights, self.max_loss = weights, max_loss
+        self.fixed: float = model.fixed
         #: By operator: seconds for its rows, comparisons, outputs and bytes without shedding.
         self._full = {name: model.rates(name) * effort.parts for name, effort in ahead.items()}
         self._saved = {point: self._savings(option) for point, option in self.options.items()}
@@ -161,7 +161,7 @@ class PlanForecast:
             if not option.whole
         ]
         lost = self.lost(start)
-        room = {output: max(0.0, most - lost.get(output, 0.0)) for output, most in self.loss_max.items()}
+        room = {output: max(0.0, most - lost.get(output, 0.0)) for output, most in self.max_loss.items()}
         levels, needed = start, self.seconds(start) - target
         for _ in range(_ROUNDS):
             found = allocate(curves, self.weights, room, needed)
@@ -210,7 +210,7 @@ class PlanForecast:
         return best
 
     def _bounded(self, option: ShedOption) -> bool:
-        return any(self.loss_max.get(output, 1.0) < 1 for output in option.lost)
+        return any(self.max_loss.get(output, 1.0) < 1 for output in option.lost)
 
 
 #: Smaller parts of a bound are rounding errors.
@@ -253,29 +253,29 @@ class _Piece:
 
 
 def allocate(
-    curves: Sequence[Curve], weights: Mapping[str, float], loss_max: Mapping[str, float], seconds: float
+    curves: Sequence[Curve], weights: Mapping[str, float], max_loss: Mapping[str, float], seconds: float
 ) -> Allocation:
     """Save this many seconds. Outputs without a weight count 1; those without a bound may lose everything."""
-    cheapest = _taken(curves, weights, loss_max, seconds)
-    if cheapest.short <= 0 or not loss_max:
+    cheapest = _taken(curves, weights, max_loss, seconds)
+    if cheapest.short <= 0 or not max_loss:
         return cheapest
     # Bounds stop the cheapest order. The order that uses the bounds least per second may save more.
     outputs = {output for curve in curves for output in curve.lost}
-    tightness = {output: 1 / max(loss_max.get(output, np.inf), _ROUNDING) for output in outputs}
-    frugal = _taken(curves, tightness, loss_max, np.inf)
+    tightness = {output: 1 / max(max_loss.get(output, np.inf), _ROUNDING) for output in outputs}
+    frugal = _taken(curves, tightness, max_loss, np.inf)
     missing, more = cheapest.short, frugal.total - cheapest.total
     # Both keep the bounds, so every mixture does; take the one nearest to the cheapest that suffices.
     return _between(cheapest, frugal, min(1.0, missing / more), missing - more) if more > 0 else cheapest
 
 
 def _taken(
-    curves: Sequence[Curve], weights: Mapping[str, float], loss_max: Mapping[str, float], seconds: float
+    curves: Sequence[Curve], weights: Mapping[str, float], max_loss: Mapping[str, float], seconds: float
 ) -> Allocation:
     """Take the flattest pieces first."""
     pieces = [piece for curve in curves for piece in _pieces(curve, weights)]
     saved = {curve.point: 0.0 for curve in curves}
     lost = {output: 0.0 for curve in curves for output in curve.lost}
-    room = {output: loss_max.get(output, np.inf) for output in lost}
+    room = {output: max_loss.get(output, np.inf) for output in lost}
     ended: set[str] = set()
     needed = max(0.0, seconds)
     for piece in sorted(pieces, key=lambda piece: piece.slope(weights)):

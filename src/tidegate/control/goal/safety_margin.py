@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.errors import FlowError
+from tidegate.errors import REPORT_BUG, FlowError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,9 +46,10 @@ class SafetyMarginSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.least <= self.first <= self.most < 1:
             raise FlowError(
-                "Headroom is a part of the time, and begins between its least and its most",
+                "A setting of the safety margin is out of range",
+                code="INTERNAL_TUNING_INVALID",
                 got=self,
-                do="Give 0 <= least <= first <= most < 1",
+                do=REPORT_BUG,
             )
 
     @classmethod
@@ -60,7 +61,7 @@ class SafetyMargin:
     """A part of the time budget, from prediction errors."""
 
     def __init__(self, settings: SafetyMarginSettings | None = None) -> None:
-        self.settings = settings or SafetyMarginSettings()
+        self.settings: SafetyMarginSettings = settings or SafetyMarginSettings()
         self._errors: list[float] = []
 
     def observe(self, predicted: float, took: float, batch_seconds: float) -> None:

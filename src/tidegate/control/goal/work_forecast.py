@@ -113,7 +113,7 @@ class WorkForecast:
         # The paper's own rule uses measured rates, not a forecast.
         self._joins = (
             foreseen(joins, step.before, step.plan, step.ran.reports, step.after, step.operators, growth)
-            if joins is not None and joins.shed.rate == "model"
+            if joins is not None and joins.shed.rate == "auto"
             else {}
         )
 
@@ -146,7 +146,7 @@ class WorkForecast:
         """The shed options of all mechanisms."""
         found = [one.option(self._outputs(name), self._behind(name)) for name, one in self._joins.items()]
         sifters = self.settings.sifting
-        if sifters is not None and sifters.shed.rate == "model":
+        if sifters is not None and sifters.shed.rate == "auto":
             found += [self._match_option(name) for name in sifters.matches]
         found += [sample_option(name, self._outputs(name)) for name in sorted(self._sampled)]
         drops = self.settings.dropping

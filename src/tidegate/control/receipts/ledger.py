@@ -2,10 +2,11 @@
 
     offered = processed + shed (by reason) + late + rejected          unexplained = 0, in every batch
 
-A *reader* takes rows in: a side of a join, a window aggregate, a match. Its line counts each row once:
+A *reader* takes rows in: a side of a join, a window aggregate, a match, an input of a union. Its line counts
+each row once:
 
     offered     rows of its stream before the user's stateless steps (plus rows that a step adds); of another
-                operator: rows after the stateless steps
+                operator: rows after the stateless steps; of a union: rows that it passed on
     rejected    their time is null or too far ahead; tested first
     late        below the watermark of their stream; rows that a stateless step filtered out are not tested
     shed        `random_drop` in front of a join, `sifter` in front of a match (or at the sources),
@@ -50,6 +51,8 @@ class Counted:
     at_sources: Mapping[str, int] = field(default_factory=dict)
     #: Late rows of streams that no operator reads.
     late: Mapping[str, int] = field(default_factory=dict)
+    #: By input of a union (`Reader.name`): rows that reached it, and late ones among them.
+    united: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,9 @@ def lines_of(
     """The line of every reader."""
     taken = {reader: _taken(reader, reports, matched, counted) for reader in readers}
     arrived = dict(counted.arrived)
+    for reader, (_, line) in taken.items():
+        if reader.reason is None:
+            arrived[reader.operator] = arrived.get(reader.operator, 0) + line.processed
     for reader, (reached, _) in taken.items():
         # Where Spark counts nothing, a reader that gets all rows gives their number.
         if reader.whole and reader.source not in counted.arrived:
@@ -136,17 +142,11 @@ def _taken(
     reader: Reader, reports: Sequence[TaskReport], matched: Sequence[MatchReport], counted: Counted
 ) -> tuple[int, LedgerLine]:
     """Rows that reached a reader, and what its tasks report about them."""
+    if reader.reason is None:
+        reached, late = counted.united.get(reader.name, (0, 0))
+        return reached, LedgerLine(reached, reached - late, late)
     if reader.reason == SIFTER:
-        tried = [report for report in matched if report.operator == reader.operator]
-        received = sum(report.received for report in tried)
-        reached = counted.entered.get(reader.operator, received)
-        return reached, LedgerLine(
-            reached,
-            sum(report.tried for report in tried),
-            sum(report.late for report in tried),
-            sum(report.rejected for report in tried),
-            {SIFTER: reached - received},
-        )
+        return _tried(reader, matched, counted)
     mine, side = [report for report in reports if report.operator == reader.operator], reader.side
     reached, late, rejected, dropped, stale, keyless = (
         sum(getattr(report.rows, name)[side] for report in mine)
@@ -161,6 +161,20 @@ def _taken(
     return reached, LedgerLine(reached, processed, late, rejected, shed)
 
 
+def _tried(reader: Reader, matched: Sequence[MatchReport], counted: Counted) -> tuple[int, LedgerLine]:
+    """Rows that reached a match, and what its tasks report about them."""
+    tried = [report for report in matched if report.operator == reader.operator]
+    received = sum(report.received for report in tried)
+    reached = counted.entered.get(reader.operator, received)
+    return reached, LedgerLine(
+        reached,
+        sum(report.tried for report in tried),
+        sum(report.late for report in tried),
+        sum(report.rejected for report in tried),
+        {SIFTER: reached - received},
+    )
+
+
 def _line(
     reader: Reader, reached: int, counted_line: LedgerLine, arrived: Mapping[str, int], counted: Counted
 ) -> LedgerLine:
@@ -171,12 +185,15 @@ def _line(
     made = 0 if reader.whole else max(0, -filtered)
     filtered = 0 if reader.whole else max(0, filtered)
     elsewhere = counted.at_sources.get(reader.operator, 0)
+    shed = counted_line.shed
+    if reader.reason is not None:
+        shed = {**shed, reader.reason: shed[reader.reason] + elsewhere}
     return LedgerLine(
         offered=arrived.get(reader.source, reached) + made + elsewhere,
         processed=counted_line.processed + filtered,
         late=counted_line.late,
         rejected=counted_line.rejected + rejected,
-        shed={**counted_line.shed, reader.reason: counted_line.shed[reader.reason] + elsewhere},
+        shed=shed,
         filtered=filtered,
     )
 

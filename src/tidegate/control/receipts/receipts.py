@@ -7,7 +7,7 @@
 A stream has its ledger (`ledger.py`): offered = processed + shed by reason + late + rejected. An output has
 the ledger of its operator (over all its inputs), the rows written where known, what may be missing and why
 (`completeness.py`), for joins that skipped work the estimated recall with its 95 % interval, also by lag
-(`recall.py`), and for windows the missing ones. Modes:
+(`recall.py`), and for windows the missing ones. `model/receipts.py` documents the names. Modes:
 
     EXACT       the rows that an engine with unlimited time would have written, from accepted rows
     SUBSET      some of these rows, all of them correct; of windows: some that would close now are missing
@@ -16,12 +16,19 @@ the ledger of its operator (over all its inputs), the rows written where known, 
 
 A join with repair finds skipped pairs later (`control/repair/debts.py`). Its output stays a SUBSET in the
 batch that skipped, with the recall of what came in time; the receipts of later batches count the repairs.
-`debt` is the debt after a batch, `repaired` and `written_off` its repairs and write-offs, in comparisons. If
-no debt is left in the end and none was written off, no skipped pair is missing from all batches together.
+`debt_pairs` is the debt after a batch, `repaired_pairs` and `written_off_pairs` are its repairs and
+write-offs. If no debt is left in the end and none was written off, no skipped pair is missing from all
+batches together.
 
-Guarantee: a pure function, the same for a replayed batch; every ledger balances (`unexplained` is 0), or the
-receipt says by how much it does not. The recall is that of pairs, before any filter after the join; it is
-omitted where no sound estimate exists, and `why` gives the reason.
+An output is `complete` if it is exact and no row of its inputs, however far upstream, was late or rejected
+in this batch. `loss_ratio` is measured, never planned: of a stream the share of rows that were shed; of an
+output 1 - recall, or the share of the windows closed by this batch that were dropped; None where neither is
+known.
+
+Guarantee: a pure function; but for the measured latency it is the same for a replayed batch. Every ledger
+balances (`rows_unexplained` is 0), or the receipt says by how much it does not. The recall is that of pairs,
+before any filter after the join; it is omitted where no sound estimate exists, and `loss_reasons` gives the
+reason.
 """
 
 from __future__ import annotations
@@ -53,8 +60,9 @@ from tidegate.model.graph import Lineage, Outlet, Reader
 from tidegate.model.json_values import Snapshot
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
+from tidegate.model.progress import STALE_ROWS_DROPPED, LatencyProgress
 from tidegate.model.reports import MatchReport, TaskReport
-from tidegate.model.times import SIDES
+from tidegate.model.times import SIDES, utc_text
 
 EXACT, SUBSET, ESTIMATED = "EXACT", "SUBSET", "ESTIMATED"
 STREAM, OUTPUT = "stream", "output"
@@ -80,6 +88,10 @@ class BatchOutcome:
     missing: Mapping[str, MissingWindows] = field(default_factory=dict)
     #: Approximate windows whose results are estimates in this batch.
     estimated: Collection[str] = ()
+    #: By output of windows: how many closed with this batch, dropped or not; absent where it is unknown.
+    closed: Mapping[str, int] = field(default_factory=dict)
+    #: From the availability of rows to the publishing of their results.
+    latency: LatencyProgress | None = None
 
 
 def receipt_of(ways: Lineage, outcome: BatchOutcome) -> tuple[Row, dict[str, int]]:
@@ -90,51 +102,50 @@ def receipt_of(ways: Lineage, outcome: BatchOutcome) -> tuple[Row, dict[str, int
     )
     found = {name: _found(name, ways, outcome, losses) for name in {outlet.source for outlet in ways.outputs}}
     streams = [_stream(name, ways, outcome, lines) for name in ways.streams]
-    outputs = [
-        # The number of rows of missing windows is unknown.
-        {
-            **_output(outlet, outcome, lines, losses),
-            **({} if outlet.name in outcome.missing else found[outlet.source]),
-        }
-        for outlet in ways.outputs
-    ]
-    receipt = {"batch": outcome.plan.batch, "planned_us": outcome.plan.now_us, "rows": [*streams, *outputs]}
+    outputs = [_output(outlet, outcome, lines, losses, found[outlet.source]) for outlet in ways.outputs]
+    receipt = {
+        "batch_id": outcome.plan.batch,
+        "started_at": utc_text(outcome.plan.now_us),
+        "latency": None if outcome.latency is None else to_plain(outcome.latency),
+        "rows": [*streams, *outputs],
+    }
     return receipt, dict(losses.gaps_us)
 
 
 def _stream(name: str, ways: Lineage, outcome: BatchOutcome, lines: Mapping[Reader, LedgerLine]) -> Row:
     line, readers = of_stream(name, lines, outcome.counted)
     gone = sum(_given_up(reader, ways, outcome) for reader in ways.readers if reader.source == name)
+    mode = SUBSET if line.dropped or gone else EXACT
     return {
         "kind": STREAM,
         "name": name,
-        "mode": SUBSET if line.dropped or gone else EXACT,
+        "mode": mode,
+        "complete": mode == EXACT and not line.late + line.rejected,
         **_ledger(line),
-        "given_up": gone,
+        "rows_evicted": gone,
+        "loss_ratio": line.dropped / line.offered if line.offered else 0.0,
         "warnings": _warnings(name, ways, outcome),
         "readers": [{"reader": reader, **_ledger(one)} for reader, one in readers.items()],
     }
 
 
-def _warnings(name: str, ways: Lineage, outcome: BatchOutcome) -> list[str]:
+def _warnings(name: str, ways: Lineage, outcome: BatchOutcome) -> list[Row]:
     """Warnings about stale rows of a stream, dropped because the other shed options did not suffice."""
-    said = []
+    found = []
     for reader in ways.readers:
         mine = [one for one in outcome.reports if one.operator == reader.operator and reader.source == name]
         stale = sum(report.rows.stale[reader.side] for report in mine)
         if stale:
             offered = sum(report.rows.offered[reader.side] for report in mine)
             fresh_us = outcome.plan.shed.skipping[reader.operator].fresh_us[reader.side]
-            older = f"older than {np.datetime64(fresh_us, 'us')}"
-            said.append(
-                explain(
-                    f"{reader.name} let in only the freshest rows of {name!r}",
-                    got=f"{stale} of {offered} rows were {older}, and are lost",
-                    why="With everything else left out the batch would still have taken too long",
-                    do="Allow a longer latency, or give the query more cores",
-                )
+            message = explain(
+                f"{reader.name} dropped the oldest rows of {name!r}",
+                got=f"{stale} of {offered} rows were older than {np.datetime64(fresh_us, 'us')}",
+                why="With all other shedding the batch would still have exceeded its time budget",
+                do="Give a longer latency, or run the query on more cores",
             )
-    return said
+            found.append({"code": STALE_ROWS_DROPPED, "message": message})
+    return found
 
 
 def _given_up(reader: Reader, ways: Lineage, outcome: BatchOutcome) -> int:
@@ -145,23 +156,54 @@ def _given_up(reader: Reader, ways: Lineage, outcome: BatchOutcome) -> int:
     return given_up(reader.operator, reader.side, outcome.before, outcome.plan, dead_us)
 
 
-def _output(outlet: Outlet, outcome: BatchOutcome, lines: Mapping[Reader, LedgerLine], losses: Losses) -> Row:
+def _output(
+    outlet: Outlet, outcome: BatchOutcome, lines: Mapping[Reader, LedgerLine], losses: Losses, found: Row
+) -> Row:
     mine = [line for reader, line in lines.items() if reader.operator == outlet.source]
     line = added_up(mine) if mine else _straight(outlet, lines, outcome)
     missing = outcome.missing.get(outlet.name, ())
     estimated = outlet.source in losses.estimated
     why = {*losses.why.get(outlet.source, ())}
     why |= ({WINDOW_DROP} if missing else set()) | ({SAMPLING} if estimated else set())
-    return {
+    mode = ESTIMATED if estimated else SUBSET if why else EXACT
+    refused = _refused(outlet.source, lines) if mine else line.late + line.rejected
+    row = {
         "kind": OUTPUT,
         "name": outlet.name,
-        "mode": ESTIMATED if estimated else SUBSET if why else EXACT,
+        "mode": mode,
+        "complete": mode == EXACT and not refused,
         **_ledger(line),
-        "emitted": _emitted(outlet, line, outcome),
-        "why": sorted(why),
-        "missing": [list(run) for run in missing],
+        "rows_written": _written(outlet, line, outcome),
+        "loss_reasons": sorted(why),
+        "missing_windows": [list(run) for run in missing],
+        "windows_missing": sum((last - first) // slide + 1 for first, last, slide in missing),
+        "windows_closed": outcome.closed.get(outlet.name),
         **_debts(outlet.source, outcome),
+        # The number of rows of missing windows is unknown.
+        **({} if missing else found),
     }
+    return {**row, "loss_ratio": loss_ratio([row])}
+
+
+def _refused(operator: str, lines: Mapping[Reader, LedgerLine]) -> int:
+    """Late and rejected rows of an operator and of all operators upstream of it."""
+    mine = {reader: line for reader, line in lines.items() if reader.operator == operator}
+    return sum(line.late + line.rejected for line in mine.values()) + sum(
+        _refused(source, lines) for source in {reader.source for reader in mine}
+    )
+
+
+def loss_ratio(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """The measured loss of an output over some batches; None where it is not known."""
+    if all(row["mode"] == EXACT for row in rows):
+        return 0.0
+    if len(rows) == 1 and rows[0].get("recall") is not None:
+        return 1.0 - float(rows[0]["recall"])
+    if any(set(row["loss_reasons"]) - {WINDOW_DROP} for row in rows):
+        return None
+    known = [row for row in rows if row.get("windows_closed")]
+    closed = sum(row["windows_closed"] for row in known)
+    return sum(row["windows_missing"] for row in known) / closed if closed else None
 
 
 def _debts(name: str, outcome: BatchOutcome) -> Row:
@@ -174,7 +216,11 @@ def _debts(name: str, outcome: BatchOutcome) -> Row:
     if not repairs and not written_off:
         return {}
     repaired = sum(report.repaired.comparisons for report in outcome.reports if report.operator == name)
-    return {"debt": round(sum(debt)), "paid": repaired, "forgiven": round(sum(written_off))}
+    return {
+        "debt_pairs": round(sum(debt)),
+        "repaired_pairs": repaired,
+        "written_off_pairs": round(sum(written_off)),
+    }
 
 
 def _found(name: str, ways: Lineage, outcome: BatchOutcome, losses: Losses) -> Row:
@@ -190,14 +236,14 @@ def _found(name: str, ways: Lineage, outcome: BatchOutcome, losses: Losses) -> R
         return {}
     recall = recall_of(outcome.plan.shed.skipping[name], [report.probes for report in mine if report.probes])
     if recall is None:
-        return {"why": [SKIPPED_PAIRS, NO_SAMPLE]}
+        return {"loss_reasons": [NO_SAMPLE, SKIPPED_PAIRS]}
     low, high = recall.total.interval
     return {
         "recall": recall.total.recall,
         "recall_low": low,
         "recall_high": high,
         "estimate": to_plain(recall.total),
-        "by_lag": _by_lag(recall, ways.operators[name].within),
+        "recall_by_lag": _by_lag(recall, ways.operators[name].within),
     }
 
 
@@ -211,13 +257,13 @@ def _straight(outlet: Outlet, lines: Mapping[Reader, LedgerLine], outcome: Batch
     return LedgerLine(rows, rows)
 
 
-def _emitted(outlet: Outlet, line: LedgerLine, outcome: BatchOutcome) -> int | None:
+def _written(outlet: Outlet, line: LedgerLine, outcome: BatchOutcome) -> int | None:
     """Rows written; None if only the sink knows."""
     if not outlet.plain:
         return None
     counts = [report.emitted for report in outcome.reports if report.operator == outlet.source]
     counts += [report.emitted for report in outcome.matched if report.operator == outlet.source]
-    return sum(counts) if counts else line.processed
+    return sum(counts) if counts else line.processed - line.filtered
 
 
 def _by_lag(recall: Recall, within: Within | Tumbling | Unbounded | Any) -> list[Row]:
@@ -245,12 +291,12 @@ def _by_lag(recall: Recall, within: Within | Tumbling | Unbounded | Any) -> list
 
 def _ledger(line: LedgerLine) -> Row:
     return {
-        "offered": line.offered,
-        "processed": line.processed,
-        "shed": line.dropped,
-        "shed_by": {reason: line.shed.get(reason, 0) for reason in REASONS},
-        "late": line.late,
-        "rejected": line.rejected,
-        "filtered": line.filtered,
-        "unexplained": line.unexplained,
+        "rows_offered": line.offered,
+        "rows_processed": line.processed,
+        "rows_shed": line.dropped,
+        "rows_late": line.late,
+        "rows_rejected": line.rejected,
+        "rows_filtered": line.filtered,
+        "rows_unexplained": line.unexplained,
+        "shed_reasons": {reason: line.shed.get(reason, 0) for reason in REASONS},
     }

@@ -23,7 +23,7 @@ from heapq import nsmallest
 from itertools import groupby
 from typing import Any
 
-from tidegate.api.goal import WHEN_IDLE
+from tidegate.api.goal import IDLE
 from tidegate.control.goal.cost_model import CostModel, Effort
 from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.json_values import Snapshot
@@ -89,7 +89,7 @@ def choose(settings: RepairSettings, manifest: Manifest, skipping: Mapping[str, 
     known = manifest.control.get(CONTROL, {})
     idle = not known.get("rows", 0)
     short = any(one.fraction < 1 for one in skipping.values())
-    if settings.when != WHEN_IDLE or not manifest.debts or (short and not idle):
+    if settings.when != IDLE or not manifest.debts or (short and not idle):
         return {}
     ordinary = max(known.get("ordinary", ()), default=settings.batch_seconds)
     spare = (FILLED_IDLE if idle else FILLED) * settings.batch_seconds - ordinary

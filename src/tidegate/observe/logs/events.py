@@ -1,0 +1,206 @@
+"""Which lines a running query logs, computed from the telemetry of its batches. Nothing here logs.
+
+    DEBUG      every batch
+    INFO       every change of what is shed or moved; one summary a minute
+    WARNING    what a person should look at: lost rows, a goal that cannot be kept
+
+A level is logged when it leaves or returns to its normal value, or differs by `STEP` from the value logged
+last, so a controller that moves a little in every batch logs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tidegate.observe import units
+from tidegate.observe.tally import percentile, rows_out
+
+Telemetry = Mapping[str, Any]
+#: The difference of a ratio that is worth another line.
+STEP = 0.1
+#: Seconds between two summaries.
+SUMMARY_SECONDS = 60.0
+
+
+class LogLine(NamedTuple):
+    """A level of `logging`, and the text."""
+
+    level: int
+    text: str
+
+
+@dataclass
+class Summed:
+    """Sums since the last summary."""
+
+    since: float
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    rejected: int = 0
+    latencies: list[float] = field(default_factory=list)
+
+
+class LogEvents:
+    """The log lines of one run; `now` is the time at which a batch was finished, in seconds."""
+
+    def __init__(self, now: float, goal_seconds: float | None = None) -> None:
+        self._sums = Summed(now)
+        self._goal_seconds = goal_seconds
+        #: By kind and operator: the ratio that was logged last.
+        self._logged: dict[tuple[str, str], float] = {}
+        self._instances: dict[str, int] = {}
+        self._warned: set[str] = set()
+        self._in_debt = False
+
+    def of(self, telemetry: Telemetry, now: float) -> list[LogLine]:
+        """The lines of one batch, in order."""
+        lines = [LogLine(logging.DEBUG, _batch(telemetry))]
+        lines += self._levels(telemetry)
+        lines += self._placement(telemetry)
+        lines += self._debts(telemetry)
+        lines += self._warnings(telemetry)
+        lines += self._summary(telemetry, now)
+        return lines
+
+    def _levels(self, telemetry: Telemetry) -> Iterator[LogLine]:
+        found = _levels(telemetry)
+        for key, ratio in found.items():
+            before = self._logged.get(key, 1.0)
+            if ratio == before or (abs(ratio - before) < STEP and 1.0 not in (ratio, before)):
+                continue
+            self._logged[key] = ratio
+            (kind, name), text = key, _LEVELS[key[0]]
+            was = "" if before == 1.0 else f", before {_percent(before)}"
+            over = "" if ratio < 1.0 else " again"
+            level = logging.WARNING if kind == "fresh" and ratio < 1.0 else logging.INFO
+            yield LogLine(level, f"{name}: {text.format(_percent(ratio))}{over}{was}")
+
+    def _placement(self, telemetry: Telemetry) -> Iterator[LogLine]:
+        for name, one in (telemetry.get("balance") or {}).items():
+            count = int(one.get("instances", 0))
+            before = self._instances.setdefault(name, count)
+            if count != before:
+                self._instances[name] = count
+                yield LogLine(logging.INFO, f"{name}: runs on {count} instances, before {before}")
+            move = one.get("moved")
+            if move and move["rows"]:
+                parts = [
+                    _counted(move[key], word)
+                    for key, word in (("keys", "key"), ("partitions", "partition"))
+                    if move[key]
+                ]
+                what = " and ".join(parts) or "state"
+                yield LogLine(
+                    logging.INFO,
+                    f"{name}: moved {what} with {units.count(move['rows'])} rows to another instance",
+                )
+
+    def _debts(self, telemetry: Telemetry) -> Iterator[LogLine]:
+        debts = telemetry.get("debts") or {}
+        skipped = int(debts.get("comparisons", 0))
+        if bool(skipped) != self._in_debt:
+            self._in_debt = bool(skipped)
+            text = (
+                f"{units.count(skipped)} skipped pairs wait for repair"
+                if skipped
+                else "no pair waits for repair"
+            )
+            yield LogLine(logging.INFO, text)
+        if debts.get("forgiven"):
+            pairs = sum(one["comparisons"] for one in debts["forgiven"])
+            yield LogLine(logging.WARNING, f"{units.count(pairs)} skipped pairs were written off")
+
+    def _warnings(self, telemetry: Telemetry) -> Iterator[LogLine]:
+        """Every condition once, when it begins."""
+        now: dict[str, str] = {}
+        for one in telemetry.get("warnings", ()):
+            # The numbers of a warning change from batch to batch.
+            now[re.sub(r"[\d.,]+", "#", one["message"])] = f"{one['message']} [{one['code']}]"
+        for name, rows in telemetry["rejected"].items():
+            if rows:
+                share = f"{units.count(rows)} of {units.count(telemetry['offered'][name])} rows"
+                now[f"rejected {name}"] = f"{name}: rejected {share}, whose time is null or too far ahead"
+        yield from (LogLine(logging.WARNING, now[key]) for key in sorted(now.keys() - self._warned))
+        self._warned = set(now)
+
+    def _summary(self, telemetry: Telemetry, now: float) -> Iterator[LogLine]:
+        sums = self._sums
+        sums.batches += 1
+        sums.rows_in += telemetry["input_rows"]
+        sums.rows_out += rows_out(telemetry)
+        sums.late += sum(telemetry["late"].values())
+        sums.rejected += sum(telemetry["rejected"].values())
+        if telemetry["input_rows"]:
+            sums.latencies.append(_latency(telemetry))
+        if now - sums.since < SUMMARY_SECONDS:
+            return
+        goal = f" (goal {units.seconds(self._goal_seconds)})" if self._goal_seconds is not None else ""
+        shed = [
+            _LEVELS[kind].format(_percent(ratio))
+            for (kind, _), ratio in _levels(telemetry).items()
+            if ratio < 1
+        ]
+        yield LogLine(
+            logging.INFO,
+            f"{units.count(sums.rows_in)} rows in, {units.count(sums.rows_out)} out "
+            f"in {sums.batches} batches; "
+            f"p95 {units.seconds(percentile(sums.latencies, 0.95))}{goal}; "
+            f"state {units.count(telemetry['state_rows'])} rows, {units.size(telemetry['state_bytes'])}; "
+            f"late {units.count(sums.late)}, rejected {units.count(sums.rejected)}; "
+            f"{', '.join(shed) or 'nothing shed'}",
+        )
+        self._sums = Summed(now)
+
+
+#: By kind of level: what it means at a ratio. At 1 nothing is shed.
+_LEVELS = {
+    "probe": "probes {} of candidate pairs",
+    "admit": "admits {} of rows",
+    "fresh": "drops stale rows, admits {} of rows",
+    "windows": "computes {} of windows",
+    "sample": "estimates windows from {} of rows",
+}
+
+
+def _levels(telemetry: Telemetry) -> dict[tuple[str, str], float]:
+    """By kind and operator: the ratio of work that is not shed."""
+    found: dict[tuple[str, str], float] = {}
+    offered = max(1, telemetry["input_rows"])
+    for name, one in (telemetry.get("shed") or {}).items():
+        found["probe", name] = float(one["fraction"])
+        found["admit", name] = float(one.get("keep_share", 1.0))
+        found["fresh", name] = max(0.0, 1 - sum(one.get("stale", ())) / offered)
+    for name, one in (telemetry.get("sift") or {}).items():
+        found["admit", name] = one["received"] / one["offered"] if one["offered"] else 1.0
+    for name, one in ((telemetry.get("windows") or {}).get("drops") or {}).items():
+        found["windows", name] = 1 - float(one["p"])
+    for name, one in (telemetry.get("estimates") or {}).items():
+        found["sample", name] = float(one["kept"])
+    return found
+
+
+def _batch(telemetry: Telemetry) -> str:
+    return (
+        f"batch {telemetry['batch']}: {units.count(telemetry['input_rows'])} rows in, "
+        f"{units.count(rows_out(telemetry))} out in {units.seconds(telemetry['duration_seconds'])}"
+    )
+
+
+def _latency(telemetry: Telemetry) -> float:
+    """The 95th percentile of the latency, where it was measured; else the duration of the batch."""
+    measured = (telemetry.get("latency") or {}).get("p95_seconds")
+    return float(telemetry["duration_seconds"] if measured is None else measured)
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.0f} %" if ratio >= 0.1 or not ratio else f"{100 * ratio:.1f} %"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
