@@ -1,77 +1,106 @@
-"""Tidegate keeps stream joins on time and balanced when Spark gets more than its machines can take.
+"""Stream joins and window aggregates for PySpark that stay on time under overload, and report what they shed.
 
-import tidegate as tg
+    import tidegate as tg
 
-orders = tg.stream(orders_df, time="ts", name="orders", lateness="2 seconds")
-tracks = tg.stream(tracks_df, time="ts", name="tracks")
-near = orders.join(tracks, on="cell", within=("20 seconds", "20 seconds"))
-query = tg.start(near.write_to("parquet", "out/near"), checkpoint="ck", trigger="1 second")
+    orders = tg.stream(orders_df, name="orders", time="ts", lateness="10 seconds")
+    tracks = tg.stream(tracks_df, name="tracks", time="ts", lateness="10 seconds")
+    near = orders.join(tracks, on="cell", within="20 seconds")
+    query = tg.start(
+        near.write_to("parquet", "out/near"),
+        checkpoint="ck",
+        trigger="1 second",
+        goal=tg.Goal(latency="2 seconds"),
+    )
+
+Importing this package starts nothing: Spark is imported when a query starts. `tidegate.policies` has the
+strategies for shedding and balancing, `tidegate.testing` runs flows on rows of a test.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+from typing import TYPE_CHECKING
 
+from tidegate import policies
 from tidegate.api.balance import Balance
 from tidegate.api.goal import Goal, Shed
-from tidegate.api.join_conditions import inner_product, overlap, pairwise, tumbling
+from tidegate.api.joins.conditions import equal, inner_product, overlap, pairwise
+from tidegate.api.joins.hilbert import hilbert
+from tidegate.api.joins.time_bounds import UNBOUNDED, between, same_window
+from tidegate.api.listeners import Listener, add_listener, await_any, remove_listener
 from tidegate.api.nodes import Output
-from tidegate.api.range_queries import Query
-from tidegate.api.streams import Stream, stream
-from tidegate.api.user_aggregates import udaf
-from tidegate.api.windows import rows
+from tidegate.api.range_queries import RangeQuery
+from tidegate.api.sources import stream
+from tidegate.api.start import start
+from tidegate.api.streams import Stream
+from tidegate.api.user_aggregates import Aggregator
+from tidegate.api.windows import row_window
 from tidegate.errors import BatchFailed, CheckpointInUse, FlowError, StateError, TidegateError
+from tidegate.model.progress import Progress
+from tidegate.quantities import Duration
 
 if TYPE_CHECKING:
-    from tidegate.driver.streaming_query import StreamingQuery as RunningQuery
+    from tidegate.driver.streaming_query import StreamingQuery
 
 __version__ = "0.1.0"
 
+# Nothing is printed unless the user configures logging.
+logging.getLogger("tidegate").addHandler(logging.NullHandler())
+
 __all__ = [
+    "UNBOUNDED",
+    "Aggregator",
     "Balance",
     "BatchFailed",
     "CheckpointInUse",
+    "Duration",
     "FlowError",
     "Goal",
+    "Listener",
     "Output",
-    "Query",
+    "Progress",
+    "RangeQuery",
     "Shed",
     "StateError",
     "Stream",
+    "StreamingQuery",
     "TidegateError",
     "__version__",
+    "add_listener",
+    "await_any",
+    "between",
+    "equal",
     "hilbert",
     "inner_product",
     "overlap",
     "pairwise",
-    "rows",
+    "policies",
+    "remove_listener",
+    "row_window",
+    "same_window",
     "start",
     "stream",
-    "tumbling",
-    "udaf",
 ]
 
 
-def hilbert(lat: Any, lon: Any, bits: int) -> Any:
-    """The cell of a place on a Hilbert curve, as a key: near numbers are near places.
-
-    Columns (or expressions as text) give a column, numpy arrays an array; the same cells either way. A
-    place out of range has none: null, or -1. `tidegate.route.hilbert.cell_bounds` leads back to the cell.
-    """
-    import numpy as np
-
-    if isinstance(lat, np.ndarray):
-        from tidegate.route.hilbert import hilbert as of_arrays
-
-        return of_arrays(lat, lon, bits)
-    from tidegate.driver.frames.hilbert import hilbert as of_columns
-
-    return of_columns(lat, lon, bits)
+#: Old names that users of unreleased versions may still write, and their new ones.
+_MOVED = {
+    "Query": "RangeQuery",
+    "RunningQuery": "StreamingQuery",
+    "rows": "row_window",
+    "tumbling": "same_window",
+    "udaf": "Aggregator",
+}
 
 
-def start(*outputs: Output, **settings: Any) -> RunningQuery:
-    """Run a flow; see `tidegate.driver.streaming_query.start` for all settings."""
-    # Spark is imported only here, so that describing a flow, and the stages, need no Java.
-    from tidegate.driver.start import start as run
+# Hidden from type checkers, which would take any name for one of ours.
+if not TYPE_CHECKING:
 
-    return run(*outputs, **settings)
+    def __getattr__(name: str) -> object:
+        if name == "StreamingQuery":
+            from tidegate.driver.streaming_query import StreamingQuery
+
+            return StreamingQuery
+        if name in _MOVED:
+            raise AttributeError(f"tidegate.{name} is now tidegate.{_MOVED[name]}")
+        raise AttributeError(f"module 'tidegate' has no attribute {name!r}")

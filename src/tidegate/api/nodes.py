@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tidegate.api.join_conditions import Condition
-from tidegate.api.range_queries import Query
+from tidegate.api.joins.conditions import Condition, JoinKey
+from tidegate.api.range_queries import RangeQuery
 from tidegate.join.within import Tumbling, Unbounded, Within
+from tidegate.quantities import Duration
 from tidegate.window.spec import RowsSpec, WindowSpec
+
+if TYPE_CHECKING:
+    from tidegate.api.joins.sql_conditions import SqlTemplate
 
 #: Joins for which fewer input rows mean fewer, still correct, output rows.
 MAY_LOSE = ("inner", "left_semi")
@@ -19,8 +23,10 @@ MAY_LOSE = ("inner", "left_semi")
 class OperatorNode(ABC):
     """An operator of a flow: its inputs, and the traits that checks read (`model/graph.FlowTraits`)."""
 
-    #: Names are made of this and a number.
+    #: For messages: "A join takes the results of an approximate window".
     label: ClassVar[str] = "operator"
+    #: The user's name for it; None: a name is made of its inputs and `named_by`.
+    name: str | None = None
     #: What it can shed: "pairs", "rows" in front of it, "windows".
     sheds: ClassVar[str | None] = None
     #: Rows leave in the batch in which they arrived, with their time unchanged.
@@ -30,6 +36,11 @@ class OperatorNode(ABC):
     @abstractmethod
     def inputs(self) -> tuple[Node, ...]:
         """The nodes whose rows it reads."""
+
+    @property
+    def named_by(self) -> tuple[str, ...]:
+        """What its default name has behind the names of its inputs."""
+        return (self.label,)
 
     @property
     def fewer_in_fewer_out(self) -> bool:
@@ -65,10 +76,16 @@ class Window(OperatorNode):
     aggregates: tuple[tuple[str, Any], ...]
     #: Rows may be sampled, and results are estimates with intervals.
     approximate: bool = False
+    #: The user's name of the operator; None: it gets one from its input and keys.
+    name: str | None = None
 
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.parent,)
+
+    @property
+    def named_by(self) -> tuple[str, ...]:
+        return (self.label, *self.by)
 
     @property
     def estimates(self) -> bool:
@@ -85,6 +102,8 @@ class Source:
     lateness_us: int
     idle_timeout_us: int | None
     max_ahead_us: int | None
+    #: The column with the time at which a row became available; None: it is not known by row.
+    available_at: str | None = None
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -100,6 +119,8 @@ class StatelessStep:
     apply: Callable[[Any], Any]
     #: The columns that a select keeps, if all are given by name; None otherwise.
     columns: tuple[str, ...] | None = None
+    #: Of a user's function: changes when its meaning does.
+    version: str | None = None
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -115,16 +136,34 @@ class Join(OperatorNode):
 
     left: Node
     right: Node
-    keys: tuple[tuple[str, str], ...]
+    keys: tuple[JoinKey, ...]
     within: Within | Tumbling | Unbounded
     how: str
     where: Any
     #: A condition besides equal keys; there may be no keys.
     condition: Condition | None = None
+    #: The name that the user gave it.
+    name: str | None = None
+    #: Added to the names of right columns that are taken.
+    suffix: str = "_right"
+    #: What an SQL condition says besides keys and time; holds together with `where`.
+    rest: SqlTemplate | None = None
+    #: `within` was read from SQL bounds on the event-time columns.
+    timed_by_sql: bool = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:
         return self.left, self.right
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether pairs must satisfy a residual condition: `where`, or the rest of an SQL condition."""
+        return self.where is not None or self.rest is not None
+
+    @property
+    def named_by(self) -> tuple[str, ...]:
+        compared = () if self.condition is None else tuple(left for left, _ in self.condition.columns)
+        return (*(key.label for key in self.keys), *compared)
 
     @property
     def fewer_in_fewer_out(self) -> bool:
@@ -134,11 +173,11 @@ class Join(OperatorNode):
     def repairable(self) -> bool:
         # A left semi join with a residual condition emits its rows in a second step, which does not know the
         # batch they belong to.
-        return not (self.how == "left_semi" and self.where is not None)
+        return not (self.how == "left_semi" and self.is_conditional)
 
     @property
     def filters_behind(self) -> bool:
-        return self.how == "inner" and self.where is not None
+        return self.how == "inner" and self.is_conditional
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +189,11 @@ class Match(OperatorNode):
     passes_through: ClassVar[bool] = True
 
     parent: Node
-    queries: tuple[Query, ...]
+    queries: tuple[RangeQuery, ...]
     #: Folder in which sifters are published to the sources, and the column in which these mark samples.
-    sources: str | None = None
-    mark: str | None = None
+    publish_to: str | None = None
+    sample_column: str | None = None
+    name: str | None = None
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -162,6 +202,44 @@ class Match(OperatorNode):
     @property
     def fewer_in_fewer_out(self) -> bool:
         return True
+
+
+@dataclass(frozen=True, eq=False)
+class Union(OperatorNode):
+    """The rows of several streams as one; columns are found by name. Spark runs it."""
+
+    label: ClassVar[str] = "union_by_name"
+    passes_through: ClassVar[bool] = True
+
+    parents: tuple[Node, ...]
+    #: Columns that an input does not have are null in its rows.
+    allow_missing_columns: bool = False
+    name: str | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.parents
+
+    @property
+    def named_by(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def fewer_in_fewer_out(self) -> bool:
+        return True
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The source of each input, in order; those of a union among the inputs in its place."""
+        found: list[Source] = []
+        for node in self.parents:
+            while isinstance(node, StatelessStep):
+                node = node.parent
+            if isinstance(node, Source):
+                found.append(node)
+            elif isinstance(node, Union):
+                found += node.sources
+        return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,15 +257,54 @@ class Refused:
 Node = Source | StatelessStep | Refused | OperatorNode
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Output:
-    """Where the rows of a stream go: a function of (data frame, batch id), or a Spark format and a path."""
+    """Where the rows of a stream go; made by `Stream.write_to` and `Stream.write_to_table`.
+
+    A function of (data frame, batch id), a Spark format with or without a path, or a table.
+
+    >>> orders.write_to("parquet", "out/orders")
+    <tidegate.Output 'orders': parquet to out/orders>
+    """
 
     node: Node
-    name: str
+    #: The user's name for it; None: the name of what it writes.
+    given_name: str | None = None
     function: Callable[[Any, int], None] | None = None
     format: str | None = None
     path: str | None = None
+    table: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
     #: The longest run of missing windows, as a number or a duration; None: none may be missing.
-    max_gap: int | str | None = None
+    max_gap: int | Duration | None = None
+    #: The largest share of its results that may be shed; None: as the goal says.
+    max_loss: float | None = None
+    #: The weight of its loss against that of other outputs.
+    priority: float = 1.0
+    #: The column that says which batch skipped a repaired row; None: there is no such column.
+    repair_column: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name in checkpoint, progress, receipts and metrics."""
+        return self.given_name or name_of(self.node)
+
+    def __repr__(self) -> str:
+        sink = f"table {self.table}" if self.table else self.format or "function"
+        return f"<tidegate.Output {self.name!r}: {sink}{f' to {self.path}' if self.path else ''}>"
+
+
+def name_of(node: Node) -> str:
+    """The name of the stream or operator that the rows of a node come from.
+
+    The default name of an operator is made of its inputs and keys, so it does not depend on paths or on the
+    order of outputs.
+    """
+    if isinstance(node, StatelessStep):
+        return name_of(node.parent)
+    if isinstance(node, Refused):
+        return f"{node.parent.name}_{node.kind}"
+    if isinstance(node, Source) or node.name is not None:
+        return str(node.name)
+    return "_".join((*map(name_of, node.inputs), *node.named_by))

@@ -7,58 +7,121 @@ number of others. Data frames and column expressions are passed on unread, so th
     tg.stream ─▶ filter / select / with_column / transform ─▶ join / match / window ─▶ … ─▶ write_to
         │
         └─▶ late, rejected: rows that the stream did not accept, as separate streams
+
+Where Spark's `DataFrame` has a method of the same meaning, its camelCase name works too.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from tidegate.api.join_conditions import Condition, _on, _within
-from tidegate.api.nodes import Join, Match, Node, Output, Refused, Source, StatelessStep, Window
-from tidegate.api.range_queries import Query
+from tidegate.api.explain import described, summary
+from tidegate.api.joins.conditions import OnePart
+from tidegate.api.joins.join_node import How, join_node
+from tidegate.api.names import operator_name, path_text
+from tidegate.api.nodes import Match, Node, Output, Refused, Source, StatelessStep, Window, name_of
+from tidegate.api.outputs import checked_output, checked_table
+from tidegate.api.range_queries import RangeQuery
+from tidegate.api.unions import union_node
 from tidegate.api.windows import Windowed, _spec
 from tidegate.errors import FlowError
-from tidegate.join.within import Unbounded
-from tidegate.quantities import duration_us, is_whole
+from tidegate.join.within import TimeCondition
+from tidegate.quantities import Duration
 from tidegate.window.spec import RowsSpec
 
-HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
-_SPARK_HOWS = {
-    "leftouter": "left",
-    "left_outer": "left",
-    "rightouter": "right",
-    "right_outer": "right",
-    "outer": "full",
-    "fullouter": "full",
-    "full_outer": "full",
-    "semi": "left_semi",
-    "leftsemi": "left_semi",
-    "anti": "left_anti",
-    "leftanti": "left_anti",
-}
-#: Spark formats that need a path.
-FILE_FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
-#: Default of `max_ahead`: a timestamp further ahead of the clock is taken for an error.
-MAX_AHEAD_DEFAULT = "366 days"
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+    from tidegate.api.write_stream import StreamWriter
 
 
 class Stream:
-    """A stream of rows with an event time; see the module docstring."""
+    """A stream of rows with an event time, made by `tidegate.stream`.
+
+    Its methods describe a flow and return new streams. Nothing runs before `tidegate.start`.
+
+    >>> orders = tg.stream(orders_df, name="orders", time="ts")
+    >>> tracks = tg.stream(tracks_df, name="tracks", time="ts")
+    >>> near = orders.join(tracks, on="cell", within="1 minute")
+    >>> near.to_dataframe().count()
+    2
+    """
 
     def __init__(self, node: Node):
         self._node = node
 
-    def filter(self, condition: Any) -> Stream:
-        """Keep the rows for which the SQL text or column expression is true."""
+    @property
+    def name(self) -> str:
+        """The name of the stream or operator that the rows come from.
+
+        >>> orders.filter("fare > 8").name
+        'orders'
+        """
+        return name_of(self._node)
+
+    @property
+    def schema(self) -> StructType:
+        """The columns and their types, as Spark's `StructType`.
+
+        >>> orders.schema["fare"].dataType
+        DoubleType()
+        """
+        from tidegate.driver.describe import schema_of
+
+        return schema_of(self._node)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns.
+
+        >>> orders.columns
+        ['ts', 'cell', 'fare']
+        """
+        return list(self.schema.names)
+
+    def explain(self) -> None:
+        """Print the flow that makes this stream: sources, steps, operators with keys and time bounds.
+
+        >>> orders.join(tracks, on="cell", within="1 minute", name="near").explain()
+        inner join near on cell, within -1 minute … 1 minute
+        ├─ stream orders: time ts, lateness 10 seconds
+        └─ stream tracks: time ts, lateness 10 seconds
+        """
+        print(described(self._node))
+
+    def __repr__(self) -> str:
+        return f"<tidegate.Stream {self.name!r}: {summary(self._node)}>"
+
+    # -- stateless steps ------------------------------------------------------------------------------
+
+    def filter(self, condition: str | Column) -> Stream:
+        """Keep the rows for which the SQL text or column expression is true.
+
+        >>> orders.filter("fare > 8").to_dataframe().count()
+        2
+        >>> orders.filter(F.col("fare") > 15).to_dataframe().count()
+        1
+        """
         return self._step("filter", lambda frame: frame.filter(condition))
 
-    where = filter
+    def where(self, condition: str | Column) -> Stream:
+        """The same as `filter`.
 
-    def select(self, *columns: Any) -> Stream:
-        """Project, as `DataFrame.select` does. The stream's time is kept in a hidden column."""
-        wanted = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
+        >>> orders.where("cell = 2").to_dataframe().count()
+        1
+        """
+        return self.filter(condition)
+
+    def select(self, *columns: str | Column | list[str] | list[Column] | list[str | Column]) -> Stream:
+        """Keep these columns: names, or column expressions with an alias. The event time stays known.
+
+        >>> orders.select("cell", (F.col("fare") * 2).alias("double_fare")).columns
+        ['cell', 'double_fare']
+        """
+        wanted: Any = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
 
         def project(frame: Any) -> Any:
             chosen = frame.select(*wanted)
@@ -70,147 +133,355 @@ class Stream:
         by_name = len(set(names)) == len(wanted)
         return self._step("select", project, names if by_name else None)
 
-    def with_column(self, name: str, expression: Any) -> Stream:
-        """Add or replace a column."""
+    def with_column(self, name: str, expression: Column) -> Stream:
+        """Add or replace a column.
+
+        >>> orders.with_column("tip", F.col("fare") * 0.1).columns
+        ['ts', 'cell', 'fare', 'tip']
+        """
         return self._step("with_column", lambda frame: frame.withColumn(name, expression))
 
-    def transform(self, function: Callable[[Any], Any]) -> Stream:
-        """Apply any stateless function from data frame to data frame (for example a join with a table)."""
+    def with_columns(self, expressions: Mapping[str, Column]) -> Stream:
+        """Add or replace several columns.
+
+        >>> orders.with_columns({"tip": F.col("fare") * 0.1, "city": F.lit("NYC")}).columns
+        ['ts', 'cell', 'fare', 'tip', 'city']
+        """
+        if not isinstance(expressions, Mapping):
+            raise FlowError(
+                "with_columns takes a dict",
+                code="STEP_COLUMNS_NOT_A_DICT",
+                got=type(expressions).__name__,
+                do='Write with_columns({"fare_eur": F.col("fare") * 0.9})',
+            )
+        return self._step("with_columns", lambda frame: frame.withColumns(dict(expressions)))
+
+    def with_column_renamed(self, existing: str, new: str) -> Stream:
+        """Rename a column. The event time stays known when its column is renamed.
+
+        >>> orders.with_column_renamed("fare", "price").columns
+        ['ts', 'cell', 'price']
+        """
+        return self._step("with_column_renamed", lambda frame: frame.withColumnRenamed(existing, new))
+
+    def drop(self, *columns: str) -> Stream:
+        """Remove columns; names that do not exist are ignored, as in Spark.
+
+        >>> orders.drop("fare").columns
+        ['ts', 'cell']
+        """
+        refuse_hidden(columns)
+        return self._step("drop", lambda frame: frame.drop(*columns))
+
+    def transform(self, function: Callable[[DataFrame], DataFrame], version: str | None = None) -> Stream:
+        """Apply any stateless function from data frame to data frame, for example a join with a table.
+
+        `version`: give a new one when the function changes its meaning, because functions cannot be compared
+        between two runs on one checkpoint.
+
+        >>> cities = spark.createDataFrame([(1, "NYC")], "cell long, city string")
+        >>> orders.transform(lambda frame: frame.join(F.broadcast(cities), "cell")).to_dataframe().count()
+        2
+        """
         if not callable(function):
-            raise FlowError("transform needs a function", got=repr(function), do="transform(lambda frame: …)")
-        return self._step("transform", function)
+            raise FlowError(
+                "transform needs a function",
+                code="STEP_TRANSFORM_NOT_CALLABLE",
+                got=repr(function),
+                do="Write transform(lambda frame: frame.join(table, …))",
+            )
+        return Stream(StatelessStep(self._node, "transform", function, version=version))
+
+    def union_by_name(
+        self, other: Stream, *, allow_missing_columns: bool = False, name: str | None = None
+    ) -> Stream:
+        """The rows of both streams as one stream, columns by name, as Spark's `unionByName`.
+
+        >>> more = tg.stream(orders_df, name="more", time="ts")
+        >>> orders.union_by_name(more).to_dataframe().count() == 2 * orders_df.count()
+        True
+
+        `other`: a source stream, with or without stateless steps, or another union, as is this stream.
+        `allow_missing_columns`: a column that only one of them has is null in the rows of the other.
+        `name`: of the union; by default the names of its streams, such as "orders_more_orders".
+
+        Every stream keeps its own lateness, watermark and counts. Operators behind the union go by the
+        slowest of these watermarks, so a silent stream holds them back until its `idle_timeout`.
+        """
+        node = union_node(self._node, getattr(other, "_node", other), allow_missing_columns, name)
+        for side in (self, other):
+            side._refuse_as_input_of("united with others", "They go straight to an output")
+        return Stream(node)
+
+    # The names of Spark's DataFrame.
+    def unionByName(self, other: Stream, allowMissingColumns: bool = False) -> Stream:  # noqa: N802, N803
+        """The same as `union_by_name`."""
+        return self.union_by_name(other, allow_missing_columns=allowMissingColumns)
+
+    withColumn = with_column  # noqa: N815
+    withColumns = with_columns  # noqa: N815
+    withColumnRenamed = with_column_renamed  # noqa: N815
 
     @property
     def late(self) -> Stream:
-        """The rows of this source that arrived with a time below its watermark."""
+        """The rows of this source that arrived with a time below its watermark.
+
+        >>> output = orders.late.write_to("parquet", "out/late")
+        >>> output.name
+        'orders_late'
+        """
         return self._refused("late")
 
     @property
     def rejected(self) -> Stream:
-        """The rows of this source whose time is null or too far in the future."""
+        """The rows of this source whose time is null or too far in the future.
+
+        >>> orders.rejected.write_to("parquet", "out/rejected").name
+        'orders_rejected'
+        """
         return self._refused("rejected")
+
+    # -- operators ------------------------------------------------------------------------------------
 
     def join(
         self,
         other: Stream,
-        on: str | Mapping[str, str] | Condition | Sequence[str | Condition],
-        within: Any,
-        how: str = "inner",
-        where: Any = None,
+        on: OnePart | Column | Sequence[OnePart | Column],
+        *,
+        how: How = "inner",
+        within: Duration | TimeCondition | None = None,
+        where: str | Column | None = None,
+        name: str | None = None,
+        suffix: str = "_right",
     ) -> Stream:
-        """Join with another stream on equal keys or a condition such as `tidegate.overlap`, and time.
+        """Join with another stream on a condition and on time.
 
-        `on`: a column, a list of columns, a dict from left to right names; a list may hold one condition.
-        `within=(w_left, w_right)`: a pair matches when `-w_left <= left.time - right.time <= w_right`.
-        One duration means both; `tidegate.tumbling(size)` means the same tumbling window; None means the
-        full history (inner and semi joins only, because an unmatched row could never be emitted).
+            orders.join(tracks, "cell", within=tg.between("-5 minutes", "1 minute"))
+            orders.join(tracks, {"cell": "place"}, within="5 minutes", how="left", where="speed < 10")
+            orders.join(
+                tracks,
+                '''orders.cell = tracks.cell AND speed < 10
+                AND tracks.ts BETWEEN orders.ts - INTERVAL 5 MINUTES AND orders.ts + INTERVAL 1 MINUTE''',
+            )
+
+        `other`: the right stream.
+        `on`: a column that both streams have, a list of columns, {"left_name": "right_name"}, `tg.equal(…)`,
+        `tg.overlap(…)`, `tg.inner_product(…)`, `tg.pairwise(…)`, or a list of these with at most one of the
+        last three. Or an SQL condition, as text or `F.expr(text)`: comparisons connected by AND, with column
+        names qualified by the names of their streams, or plain if only one stream has such a column. Its
+        equalities between the streams are the keys (`<=>`: null equals null), its bounds on the event-time
+        columns are the time condition, and the rest is treated as `where`. A day counts as 24 hours.
+        `how`: `inner`, `left`, `right`, `full`, `left_semi`, `left_anti`, or another of Spark's words.
+        `within`: how far the times of two rows may be apart. `tg.between(lower, upper)` means
+        `lower <= right.time - left.time <= upper`, a duration `d` means `tg.between(-d, d)`,
+        `tg.same_window(size)` means the same tumbling window, and `tg.UNBOUNDED` the full history (inner and
+        left semi joins only). Required, unless SQL text in `on` bounds the time.
+        `where`: a condition on the joined row, as SQL text or column; part of the join condition, so it also
+        decides which rows stay unmatched.
+        `name`: the name of the join in checkpoint, progress, receipts, and in the SQL of later joins.
+        `suffix`: is added to the names of right columns that the left stream has too.
+
+        Columns of the result: keys with the same name on both sides once, keys with different names both,
+        then the other left columns, then the other right ones. Semi and anti joins return the left columns.
+
+        >>> near = orders.join(tracks, "cell", within=tg.between("-5 minutes", "1 minute"), where="speed < 9")
+        >>> near.to_dataframe().select("fare", "speed").orderBy("fare").collect()
+        [Row(fare=10.0, speed=5.0), Row(fare=20.0, speed=5.0)]
         """
         if not isinstance(other, Stream):
             raise FlowError(
-                "A stream joins with a stream", got=type(other).__name__, do="Wrap it: tg.stream(…)"
-            )
-        kind = _SPARK_HOWS.get(how, how) if isinstance(how, str) else how
-        if kind not in HOWS:
-            raise FlowError("Unknown kind of join", got=repr(how), do="Use one of " + ", ".join(HOWS))
-        condition = _within(within)
-        if isinstance(condition, Unbounded) and kind not in ("inner", "left_semi"):
-            raise FlowError(
-                "A join over the full history cannot emit lonely rows",
-                got=f"how={kind!r} with within=None",
-                why="Without a window a partner may always still come",
-                do="Give a window, or use inner or left_semi",
+                "A stream joins with a stream",
+                code="JOIN_OTHER_INVALID",
+                got=type(other).__name__,
+                do="Make one of a data frame: tg.stream(frame, …); join a static table by transform",
             )
         for side in (self, other):
             side._refuse_as_input_of(
                 "joined", "Their partners may be forgotten already, so pairs would be lost at random"
             )
-        keys, matching = _on(on)
-        return Stream(Join(self._node, other._node, keys, condition, kind, where, matching))
+        return Stream(join_node(self._node, other._node, on, how, within, where, name, suffix))
 
     def match(
         self,
-        queries: Sequence[Query],
+        queries: Sequence[RangeQuery],
         *,
-        sources: str | os.PathLike[str] | None = None,
-        mark: str | None = None,
+        name: str | None = None,
+        publish_to: str | os.PathLike[str] | None = None,
+        sample_column: str | None = None,
     ) -> Stream:
-        """Each row once for every query that it satisfies, with the name of the query in `query_id`.
+        """Each row once for every query that it satisfies, with the name of the query in `query_name`.
 
-        `queries`: any number of `tidegate.Query` range predicates over the columns of this stream. With a
+        `queries`: any number of `tidegate.RangeQuery` predicates over the columns of this stream. With a
         goal, the rows that are worth least to the queries are dropped in front of the match under overload.
-        With `sources` they are dropped at the source: `tidegate sift --follow` reads its filters from that
-        folder, counts offered rows there, and marks samples in the column `mark`.
+        `publish_to`: a folder through which rows are dropped at the sources instead: `tidegate sift --follow`
+        reads its filters there and counts offered rows. `sample_column`: the boolean column in which it
+        marks samples; both are given or none. `name`: the name of this operator.
+
+        >>> hits = orders.match([tg.RangeQuery("dear", "fare > 8"), tg.RangeQuery("far", "cell > 1")])
+        >>> hits.to_dataframe().groupBy("query_name").count().orderBy("query_name").collect()
+        [Row(query_name='dear', count=2), Row(query_name='far', count=1)]
         """
-        if (sources is None) != (mark is None):
+        if (publish_to is None) != (sample_column is None):
             raise FlowError(
-                "Sifting at the sources needs a folder and the column that marks samples",
-                got=f"sources={sources!r}, mark={mark!r}",
-                why="Without marked samples nobody knows what the sources dropped",
+                "Sifting at the sources needs publish_to and sample_column",
+                code="MATCH_PUBLISH_INCOMPLETE",
+                got=f"publish_to={publish_to!r}, sample_column={sample_column!r}",
+                why="Without marked samples the share that sources drop is not known",
                 do="Give both, and run `tidegate sift --follow FOLDER --mark COLUMN` at the sources",
             )
         self._refuse_as_input_of("matched", "They go straight to an output, past all operators")
-        folder = None if sources is None else path_text(sources, "The folder of a match's sources")
-        return Stream(Match(self._node, _queries(queries), folder, mark))
+        folder = None if publish_to is None else path_text(publish_to, "publish_to of a match")
+        operator = operator_name(name, "match")
+        return Stream(Match(self._node, _queries(queries), folder, sample_column, operator))
 
     def window(
         self,
-        size: str | RowsSpec,
-        slide: str | None = None,
+        size: Duration | RowsSpec,
+        *,
+        slide: Duration | None = None,
+        offset: Duration | None = None,
         by: str | Sequence[str] = (),
+        name: str | None = None,
         approximate: bool = False,
     ) -> Windowed:
-        """Windows of event time, aligned to the epoch, to be aggregated: `.agg(n=F.count("*"))`.
+        """Windows of event time, to be aggregated: `.agg(n=F.count("*"))`.
 
-        A new window begins every `slide` (default: `size`, which gives tumbling windows). `by`: the grouping
-        columns; each group has its own windows. `tidegate.rows(100, slide=10)` in place of a size gives
-        windows of 100 rows. `approximate`: under a goal, rows may be sampled under overload; results are
-        then estimates with intervals (see `agg`).
+        A new window begins every `slide` (default: `size`, which gives tumbling windows).
+        `tg.row_window(100, slide=10)` in place of a size gives windows of 100 rows. `offset` shifts the
+        alignment to the epoch, as Spark's `startTime` does: "15 minutes" gives hours from a quarter past to a
+        quarter past. It may be negative, and counts modulo the slide.
+        `by`: the grouping columns; each group has its own windows. `approximate`: under a goal, rows may be
+        sampled under overload; results are then estimates with intervals (see `agg`). `name`: the name of the
+        operator in checkpoint, progress and receipts.
+
+        >>> busy = orders.window("1 minute", by="cell").agg(n=F.count("*"))
+        >>> busy.columns
+        ['window_start', 'window_end', 'cell', 'n']
         """
         self._refuse_as_input_of("aggregated", "Their windows may be closed already, and cannot come twice")
         names = tuple(by) if isinstance(by, Sequence) and not isinstance(by, str) else (by,)
-        windowed = Windowed(self._node, _spec(size, slide), names, _aggregated, approximate)
-        _refuse_hidden(windowed.by)
+        spec = _spec(size, slide, offset)
+        operator = operator_name(name, "window")
+        windowed = Windowed(self._node, spec, names, _aggregated, approximate, operator)
+        refuse_hidden(windowed.by)
         return windowed
+
+    # -- outputs --------------------------------------------------------------------------------------
 
     def write_to(
         self,
-        target: str | Callable[[Any, int], None],
+        target: str | Callable[[DataFrame, int], None],
         path: str | os.PathLike[str] | None = None,
         *,
         name: str | None = None,
-        max_gap: int | str | None = None,
-        **options: Any,
+        mode: Literal["append"] = "append",
+        keys: Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        max_loss: float | None = None,
+        max_gap: int | Duration | None = None,
+        priority: float = 1.0,
+        repair_column: str | None = None,
     ) -> Output:
-        """Send the rows to a function of (data frame, batch id), or to a Spark batch format.
+        """Send the rows to a Spark format, or to a function of (data frame, batch id).
 
-        With a path each batch fills the directory `batch=N` under it and overwrites it on a replay, so the
-        files hold every row exactly once. Without one (`noop`, `jdbc`, …) rows are appended.
-        `max_gap`, for windows under a goal: the longest run of windows that may be missing under overload,
-        as a number or a duration; the windows that are written are exact. None: all are written.
+        `target`, `path`: with a path each batch fills the directory `batch=N` under it and overwrites it on a
+        replay, so the files hold every row exactly once. Without one (`noop`, `jdbc`, …) rows are appended.
+        `name`: its name in progress and receipts; by default that of the stream it writes.
+        `mode`, `keys`: rows are appended. Other modes come with sinks that can merge by key.
+        `partition_by`: columns by which files are laid out. `options`: the options of the format.
+        `max_loss`: the largest share of its results that may be shed; overrides that of the goal.
+        `max_gap`, for windows under a goal: the longest run of windows that may be missing under overload, as
+        a number or a duration; windows that are written are exact. None: all are written.
+        `priority`: the weight of its loss; with twice the weight it loses half as much for the same time.
+        `repair_column`: adds a column to the rows of a repaired join: the batch that skipped the row, null in
+        rows that came in time.
+
+        >>> query = tg.start(orders.write_to("parquet", "out/orders", name="taken"))
+        >>> spark.read.parquet("out/orders").count()
+        3
         """
-        _check_gap(max_gap)
-        if name is not None and (not isinstance(name, str) or not name):
-            raise FlowError(
-                "The name of an output is a text", got=repr(name), why="Goals and receipts use it"
-            )
-        if callable(target):
-            _refuse_beside_a_function(path, options)
-            label = name or str(getattr(target, "__name__", "function"))
-            return Output(self._node, label, function=target, max_gap=max_gap)
-        if not isinstance(target, str) or not target:
-            raise FlowError(
-                "An output is a Spark format or a function",
-                got=repr(target),
-                do='Write for example write_to("parquet", "out/pairs") or write_to(my_function)',
-            )
-        texts = {key: str(value) for key, value in options.items()}
-        if path is None and target in FILE_FORMATS:
-            raise FlowError(
-                f"A {target} output needs a path", do=f'Say where files go: write_to({target!r}, "out/pairs")'
-            )
-        folder = None if path is None else path_text(path, f"The path of a {target} output")
-        label = name or (folder.rstrip("/").rsplit("/", 1)[-1] if folder else target)
-        return Output(self._node, label, format=target, path=folder, options=texts, max_gap=max_gap)
+        return checked_output(
+            self._node,
+            target,
+            path,
+            name=name,
+            mode=mode,
+            keys=keys,
+            partition_by=partition_by,
+            options=options,
+            max_loss=max_loss,
+            max_gap=max_gap,
+            priority=priority,
+            repair_column=repair_column,
+        )
+
+    def write_to_table(
+        self,
+        table: str,
+        *,
+        format: str | None = None,
+        name: str | None = None,
+        mode: Literal["append"] = "append",
+        keys: Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        max_loss: float | None = None,
+        max_gap: int | Duration | None = None,
+        priority: float = 1.0,
+        repair_column: str | None = None,
+    ) -> Output:
+        """Append the rows to a table of Spark's catalogue; see `write_to` for the other parameters.
+
+        `table`: its name, such as "db.near". `format`: of a table that does not exist yet; by default
+        Spark's. A table of files gets the partition column `batch`, whose partition a replay overwrites, so
+        that it holds every row exactly once.
+
+        >>> orders.write_to_table("db.orders", format="parquet")
+        <tidegate.Output 'orders': table db.orders>
+        """
+        return checked_output(
+            self._node,
+            format,
+            None,
+            table=checked_table(table),
+            name=name,
+            mode=mode,
+            keys=keys,
+            partition_by=partition_by,
+            options=options,
+            max_loss=max_loss,
+            max_gap=max_gap,
+            priority=priority,
+            repair_column=repair_column,
+        )
+
+    @property
+    def write_stream(self) -> StreamWriter:
+        """A writer with the methods of Spark's `DataStreamWriter`, for code that was written for Spark.
+
+        >>> query = orders.writeStream.format("parquet").queryName("taken").start("out/taken")
+        >>> query.name
+        'taken'
+        """
+        from tidegate.api.write_stream import StreamWriter
+
+        return StreamWriter(self)
+
+    writeStream = write_stream  # noqa: N815
+
+    def to_dataframe(self) -> DataFrame:
+        """The finished result over batch inputs, as a Spark data frame; it runs at once and nothing is late.
+
+        The result is kept by Spark's executors until the data frame is no longer used.
+
+        >>> near = orders.join(tracks, on="cell", within="1 minute")
+        >>> near.to_dataframe().select("cell", "fare", "speed").orderBy("cell").collect()
+        [Row(cell=1, fare=10.0, speed=5.0), Row(cell=2, fare=7.5, speed=30.0)]
+        """
+        from tidegate.driver.describe import batch_result
+
+        return batch_result(self._node, self.name)
 
     def _step(self, kind: str, apply: Callable[[Any], Any], columns: tuple[str, ...] | None = None) -> Stream:
         return Stream(StatelessStep(self._node, kind, apply, columns))
@@ -219,7 +490,9 @@ class Stream:
         if not isinstance(self._node, Source):
             raise FlowError(
                 f"Only a source stream has {kind} rows",
-                why="Time is judged once, where rows enter, before any box",
+                code="STREAM_REFUSED_NOT_SOURCE",
+                got=repr(self),
+                why="Event times are checked once, where rows enter, before any step",
                 do=f"Take `.{kind}` of the stream that tg.stream(…) returned",
             )
         return Stream(Refused(self._node, kind))
@@ -231,35 +504,30 @@ class Stream:
         if isinstance(node, Refused):
             raise FlowError(
                 f"The {node.kind} rows of a stream cannot be {done}",
+                code="STREAM_REFUSED_AS_INPUT",
+                got=f"{node.parent.name}.{node.kind}",
                 why=why,
                 do="Write them out, or give the stream a larger lateness",
             )
-
-
-def _refuse_beside_a_function(path: object, options: Mapping[str, Any]) -> None:
-    if path is not None or options:
-        raise FlowError(
-            "A function takes no path and no options",
-            got=", ".join(map(str, filter(None, [path, *options]))),
-            why="They would be ignored",
-            do="Let the function know them itself, or name a Spark format",
-        )
 
 
 #: Columns with this prefix belong to the engine.
 HIDDEN = "_tidegate_"
 
 
-def _refuse_hidden(columns: Sequence[str]) -> None:
+def refuse_hidden(columns: Sequence[str]) -> None:
     reserved = [column for column in columns if column.lower().startswith(HIDDEN)]
     if reserved:
         raise FlowError(
-            f"Columns that start with {HIDDEN!r} are reserved", got=", ".join(reserved), do="Rename them"
+            f"Columns that start with {HIDDEN!r} are reserved",
+            code="COLUMN_NAME_RESERVED",
+            got=", ".join(reserved),
+            do="Rename them",
         )
 
 
 def _aggregated(window: Window) -> Stream:
-    _refuse_hidden([name for name, _ in window.aggregates])
+    refuse_hidden([name for name, _ in window.aggregates])
     return Stream(window)
 
 
@@ -267,83 +535,14 @@ def _hidden(frame: Any) -> list[str]:
     return [column for column in frame.columns if column.startswith(HIDDEN)]
 
 
-def stream(
-    frame: Any,
-    *,
-    time: str,
-    name: str,
-    lateness: str = "0 seconds",
-    idle_timeout: str | None = None,
-    max_ahead: str | None = MAX_AHEAD_DEFAULT,
-) -> Stream:
-    """A stream made from a streaming (or batch) data frame.
-
-    `lateness`: how far behind the newest row of this stream a row may be without being late.
-    `idle_timeout`: after this long without rows a stream no longer holds others back (None: it always does).
-    `max_ahead`: a row with a time further ahead of the clock than this is rejected (None: never).
-    """
-    if not isinstance(name, str) or not name:
-        raise FlowError("A stream needs a name", got=repr(name), why="Progress and errors use it")
-    if not hasattr(frame, "columns"):
-        raise FlowError(
-            f"Stream {name!r} is not made of a data frame",
-            got=type(frame).__name__,
-            do="Give a streaming data frame, as spark.readStream makes them, or a batch one",
-        )
-    columns = list(frame.columns)
-    if time not in columns:
-        raise FlowError(
-            f"Stream {name!r} has no column {time!r}",
-            got="columns " + ", ".join(columns),
-            do="Name the event-time column in time=…",
-        )
-    _refuse_hidden(columns)
-    idle_us = None if idle_timeout is None else duration_us(idle_timeout, f"idle_timeout of {name!r}")
-    if idle_us == 0:
-        raise FlowError(
-            f"idle_timeout of {name!r} is zero",
-            got=repr(idle_timeout),
-            why="The stream would count as silent in the very batch in which it speaks",
-            do="Give a positive duration, or None: then a silent stream always holds the others back",
-        )
-    return Stream(
-        Source(
-            frame,
-            time,
-            name,
-            duration_us(lateness, f"lateness of {name!r}"),
-            idle_us,
-            None if max_ahead is None else duration_us(max_ahead, f"max_ahead of {name!r}"),
-        )
-    )
-
-
-def path_text(given: str | os.PathLike[str], what: str) -> str:
-    """The path as text; `what` names the setting in the error."""
-    path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
-    if not isinstance(path, str) or not path:
-        raise FlowError(f"{what} is not a path", got=repr(given), do='Write it as text: "some/folder"')
-    return path
-
-
-def _queries(given: Sequence[Query]) -> tuple[Query, ...]:
+def _queries(given: Sequence[RangeQuery]) -> tuple[RangeQuery, ...]:
     listed = isinstance(given, Sequence) and not isinstance(given, str)
-    wrong = next((one for one in given if not isinstance(one, Query)), None) if listed else given
+    wrong = next((one for one in given if not isinstance(one, RangeQuery)), None) if listed else given
     if wrong is not None or not listed:
         raise FlowError(
-            "A match takes a list of queries",
+            "match takes a list of range queries",
+            code="MATCH_QUERIES_TYPE",
             got=repr(wrong),
-            do='Write match([tg.Query("airport", where="lat > 40.6"), …])',
+            do='Write match([tg.RangeQuery("airport", "lat > 40.6"), …])',
         )
     return tuple(given)
-
-
-def _check_gap(given: Any) -> None:
-    gap = duration_us(given, "max_gap") if isinstance(given, str) else given
-    if gap is not None and not is_whole(gap):
-        raise FlowError(
-            "max_gap is a number of windows, at least one, or a duration",
-            got=repr(given),
-            why="With a gap of none, no window could ever be dropped",
-            do="Write max_gap=10 or max_gap='5 minutes'; leave it out if no window may be missing",
-        )

@@ -1,29 +1,40 @@
 """Window aggregates as the user describes them: windows, grouping columns, aggregates.
 
     busy = near.window("1 minute", slide="10 seconds", by=["cell"]).agg(n=F.count("*"), top=F.max("fare"))
-    last = near.window(tg.rows(100, slide=10), by=["cell"]).agg(mean=F.avg("fare"))
+    last = near.window(tg.row_window(100, slide=10), by=["cell"]).agg(F.avg("fare").alias("mean"))
     about = near.window("1 minute", by=["cell"], approximate=True).agg(n=F.count("*"))   n, n_low, n_high
 
-Aggregates are Spark expressions and passed on unread, so this module needs no Spark.
+Aggregates are Spark expressions. Only their aliases are read, without importing Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidegate.api.nodes import Node, Window
-from tidegate.api.user_aggregates import UserAggregate
+from tidegate.api.user_aggregates import Aggregator, check_aggregator
 from tidegate.errors import FlowError
-from tidegate.quantities import duration_us
+from tidegate.quantities import Duration, duration_us, is_number
 from tidegate.window.spec import END, HIGH, LOW, START, RowsSpec, WindowSpec
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column
+
     from tidegate.api.streams import Stream
 
 
+#: The alias at the end of an aggregate that is given as SQL: count(*) AS n.
+_SQL_ALIAS = re.compile(r"\s+as\s+(?:`(?P<quoted>[^`]+)`|(?P<plain>\w+))\s*$", re.IGNORECASE)
+
+
 class Windowed:
-    """The windows of a stream, before their aggregates are given."""
+    """The windows of a stream, before their aggregates are given.
+
+    >>> orders.window("1 minute", by="cell").agg(n=F.count("*")).name
+    'orders_window_cell'
+    """
 
     def __init__(
         self,
@@ -32,31 +43,37 @@ class Windowed:
         by: tuple[str, ...],
         made: Callable[[Window], Stream],
         approximate: bool = False,
+        name: str | None = None,
     ):
         _check_by(by)
         if not isinstance(approximate, bool):
             raise FlowError(
-                "approximate is True or False",
+                "approximate must be True or False",
+                code="WINDOW_APPROXIMATE_INVALID",
                 got=repr(approximate),
-                why="Any text is true, 'no' as well, and estimates where exact windows are meant mislead",
+                why="Python takes any text for true, even 'no'",
+                do="Write approximate=True, or leave it out for exact windows",
             )
         if approximate and isinstance(spec, RowsSpec):
             raise FlowError(
                 "Windows of rows cannot be approximate",
-                got=f"approximate=True beside tg.rows({spec.size})",
-                why="They hold a number of rows: without some of them each would hold others, not fewer",
-                do="Leave out approximate=True, or use windows of time: '1 minute' instead of tg.rows(…)",
+                code="ROW_WINDOW_APPROXIMATE",
+                got=f"approximate=True with tg.row_window({spec.size})",
+                why="If rows were left out, each window would hold other rows, not fewer",
+                do="Leave out approximate=True, or use a duration such as '1 minute' as size",
             )
-        self._node, self._spec, self.by, self._made = node, spec, by, made
-        self._approximate = approximate
+        self._node, self._spec, self._made = node, spec, made
+        self.by: tuple[str, ...] = by
+        self._approximate, self._name = approximate, name
 
-    def agg(self, **aggregates: Any) -> Stream:
+    def agg(self, *columns: str | Column, **aggregates: str | Column | Aggregator) -> Stream:
         """A stream of one row per window and group: `window_start`, `window_end`, the `by` columns, these.
 
         A window is emitted once, when the watermark passes its end. Its time is its start. A window of rows
         starts and ends with the times of its first and its last row.
 
-        Each aggregate is one Spark aggregate function (`F.…`, or SQL text) over any expressions:
+        Aggregates are keywords, `n=F.count("*")`, or aliased columns, `F.count("*").alias("n")`. Each is one
+        Spark aggregate function (`F.…`, or SQL text) over any expressions:
 
             count, count_if, sum, avg, min, max             as in Spark; an overflow of a sum fails the batch
             var_*, stddev*, skewness, kurtosis              of numbers; also corr, covar_samp, covar_pop
@@ -68,58 +85,116 @@ class Windowed:
             approx_percentile(x, percentage, accuracy)      KLL, also as percentile_approx; an error in rank
                                                             of 1 / accuracy (10000 by default)
 
-        or `tg.udaf(…)`. `window/aggregate/aggregates.py` documents the partials of each, and differences from
-        Spark. Everything else (DISTINCT, FILTER, expressions over aggregates) is refused with a hint; so are
-        the last two over windows of rows.
+        or a `tg.Aggregator`. `window/aggregate/aggregates.py` documents the partials of each, and differences
+        from Spark. Everything else (DISTINCT, FILTER, expressions over aggregates) is refused with a hint; so
+        are the last two over windows of rows.
 
         In approximate windows each aggregate is followed by `<name>_low` and `<name>_high`. Both equal the
         value if all rows of the window were processed. Otherwise count, count_if, sum and avg are estimates
         with a 95 % interval, which is null if too few rows were kept (10 for counts, 50 for others). All
         other aggregates are computed from the kept rows (variances and correlations weighted) and have no
-        interval; lists, sets and `tg.udaf` are refused. A group without a kept row is not emitted.
+        interval; lists, sets and `tg.Aggregator` are refused. A group without a kept row is not emitted.
         `window/estimate/estimates.py` has the table.
+
+        >>> busy = orders.window("1 minute", by="cell").agg(F.count("*").alias("n"), top=F.max("fare"))
+        >>> busy.to_dataframe().select("cell", "n", "top").orderBy("cell", "top").collect()
+        [Row(cell=1, n=1, top=10.0), Row(cell=1, n=1, top=20.0), Row(cell=2, n=1, top=7.5)]
         """
-        if not aggregates:
-            raise FlowError("A window needs an aggregate", do='Write for example .agg(n=F.count("*"))')
-        ends = [name + end for name in aggregates for end in (LOW, HIGH)] if self._approximate else []
-        clashing = _repeated((START, END, *self.by, *aggregates, *ends))
+        named = (*((_alias(given), given) for given in columns), *aggregates.items())
+        if not named:
+            raise FlowError(
+                "A window needs an aggregate",
+                code="WINDOW_AGGREGATES_MISSING",
+                do='Write for example .agg(n=F.count("*"))',
+            )
+        names = [name for name, _ in named]
+        ends = [name + end for name in names for end in (LOW, HIGH)] if self._approximate else []
+        clashing = _repeated((START, END, *self.by, *names, *ends))
         if clashing:
             raise FlowError(
                 "An aggregate has the name of another column of the result",
+                code="AGGREGATE_NAME_CLASH",
                 got=", ".join(clashing),
                 do="Give it another name",
             )
-        if self._approximate:
-            _check_estimated(aggregates)
-        named = tuple(aggregates.items())
-        return self._made(Window(self._node, self._spec, self.by, named, self._approximate))
+        _check_users(named, self._approximate)
+        return self._made(Window(self._node, self._spec, self.by, named, self._approximate, self._name))
 
 
-def _check_estimated(aggregates: Mapping[str, Any]) -> None:
-    users = [name for name, given in aggregates.items() if isinstance(given, UserAggregate)]
-    if users:
+def _alias(given: Any) -> str:
+    """The alias of an aggregate that is given without a keyword."""
+    if isinstance(given, str):
+        alias = _sql_alias(given)
+    else:
+        # A classic Spark column, read through its Java object; others have none.
+        column = getattr(given, "_jc", None)
+        alias = None if column is None else _node_alias(column.node())
+    if alias is None:
+        name = type(given).__name__ if isinstance(given, Aggregator) else str(given)
+        raise FlowError(
+            "An aggregate needs a name",
+            code="AGGREGATE_NAME_MISSING",
+            got=name,
+            why="It becomes a column of the result",
+            do='Write .agg(F.count("*").alias("n")) or .agg(n=F.count("*"))',
+        )
+    return alias
+
+
+def _node_alias(node: Any) -> str | None:
+    kind = node.getClass().getSimpleName()
+    if kind == "Alias":
+        # More than one name is for functions that return several columns.
+        return str(node.name().head()) if node.name().size() == 1 else None
+    return _sql_alias(node.expression()) if kind == "SqlExpression" else None
+
+
+def _sql_alias(text: str) -> str | None:
+    found = _SQL_ALIAS.search(text)
+    return (found["quoted"] or found["plain"]) if found else None
+
+
+def _check_users(named: Sequence[tuple[str, Any]], approximate: bool) -> None:
+    """Checks of user-defined aggregates that need no Spark."""
+    for name, given in named:
+        if isinstance(given, type) and issubclass(given, Aggregator):
+            raise FlowError(
+                f"Aggregate {name!r} is a class, not an instance",
+                code="AGGREGATOR_NOT_AN_INSTANCE",
+                got=given.__name__,
+                do=f'Write {name}={given.__name__}("fare"), with the columns that it reads',
+            )
+        if isinstance(given, Aggregator):
+            check_aggregator(name, given)
+    users = [name for name, given in named if isinstance(given, Aggregator)]
+    if users and approximate:
         raise FlowError(
             "A user-defined aggregate cannot be estimated",
+            code="AGGREGATOR_APPROXIMATE",
             got=", ".join(users),
-            why="Of rows that were left out nobody but its author knows what they would have changed",
+            why="Tidegate does not know how the rows that were left out would have changed it",
             do="Put it into a window of its own, without approximate=True",
         )
 
 
-def rows(size: int, slide: int | None = None) -> RowsSpec:
+def row_window(size: int, *, slide: int | None = None) -> RowsSpec:
     """For `window`: windows of `size` rows of a group, a new one every `slide` rows (default: `size`).
 
     Rows are ordered by time, equal times by a hash of the row, so windows do not depend on the order of
     arrival; lists have the same order. A window is emitted when the watermark has passed its last row. An
     incomplete window is never emitted, not even at the end of the input: its rows stay in the state and hold
     back the watermark of everything computed from these windows.
+
+    >>> row_window(100, slide=10)
+    RowsSpec(size=100, slide=10)
     """
     given = (size,) if slide is None else (size, slide)
     if not all(isinstance(one, int) and not isinstance(one, bool) for one in given):
         raise FlowError(
-            "tg.rows takes whole numbers of rows",
+            "tg.row_window takes whole numbers of rows",
+            code="ROW_WINDOW_SIZE_INVALID",
             got=", ".join(map(repr, given)),
-            do='Write tg.rows(100, slide=10); for windows of time give a duration such as "1 minute"',
+            do='Write tg.row_window(100, slide=10); for windows of time give a duration such as "1 minute"',
         )
     return RowsSpec(size, size if slide is None else slide)
 
@@ -128,16 +203,23 @@ def _check_by(by: tuple[str, ...]) -> None:
     if not all(isinstance(name, str) and name for name in by):
         raise FlowError(
             "by takes names of columns",
+            code="WINDOW_BY_INVALID",
             got=", ".join(map(repr, by)),
-            do="Add an expression with with_column, and name it here",
+            do="Add an expression as a column with with_column, and give its name here",
         )
     twice = _repeated(by)
     if twice:
-        raise FlowError("A window groups by a column twice", got=", ".join(twice), do="Name it once")
+        raise FlowError(
+            "A window groups by a column twice",
+            code="WINDOW_BY_REPEATED",
+            got=", ".join(twice),
+            do="Name it once; Spark ignores case",
+        )
     clashing = _repeated((START, END, *by))
     if clashing:
         raise FlowError(
-            "A window groups by names that its own result gives to start and end",
+            "A window groups by a column with the name of its own start or end",
+            code="WINDOW_BY_CLASH",
             got=", ".join(clashing),
             do="Copy the column to another name with with_column, and group by that",
         )
@@ -149,15 +231,35 @@ def _repeated(names: Sequence[str]) -> list[str]:
     return [name for i, name in enumerate(names) if lower[i] in lower[:i]]
 
 
-def _spec(size: str | RowsSpec, slide: str | None) -> WindowSpec | RowsSpec:
+def _spec(
+    size: Duration | RowsSpec, slide: Duration | None, offset: Duration | None
+) -> WindowSpec | RowsSpec:
+    if is_number(size):
+        raise FlowError(
+            "The size of a window is a number without a unit",
+            code="WINDOW_SIZE_INVALID",
+            got=repr(size),
+            do=f'Write window("1 minute"), or window(tg.row_window({size:g})) for windows of rows',
+        )
     if not isinstance(size, RowsSpec):
         size_us = duration_us(size, "size of a window")
-        return WindowSpec(size_us, size_us if slide is None else duration_us(slide, "slide of a window"))
+        slide_us = size_us if slide is None else duration_us(slide, "slide of a window")
+        offset_us = 0 if offset is None else duration_us(offset, "offset of a window", signed=True)
+        return WindowSpec(size_us, slide_us, offset_us)
     if slide is not None:
         raise FlowError(
-            "Windows of rows have their slide in tg.rows",
-            got=f"slide={slide!r} beside tg.rows({size.size})",
+            "The slide of windows of rows belongs into tg.row_window",
+            code="ROW_WINDOW_SLIDE",
+            got=f"slide={slide!r} with tg.row_window({size.size})",
             why="They slide by rows, not by time",
-            do=f"Write window(tg.rows({size.size}, slide=…), by=…)",
+            do=f"Write window(tg.row_window({size.size}, slide=…), by=…)",
+        )
+    if offset is not None:
+        raise FlowError(
+            "Windows of rows have no offset",
+            code="ROW_WINDOW_OFFSET",
+            got=f"offset={offset!r} with tg.row_window({size.size})",
+            why="They begin with the first row of a group, not at a time",
+            do="Leave out offset, or use a duration such as '1 minute' as size",
         )
     return size
