@@ -1,13 +1,17 @@
 """What runs in the Spark driver: the only folder that imports pyspark.
 
-start.py              `tidegate.start`: checks, compiles, runs; goal_settings.py: what controllers need
+start.py              compiles and runs a flow; goal_settings.py: what controllers need
+describe.py           the schema of a stream, its result over batch inputs
 runner.py             a batch run, or a streaming query of Spark
-streaming_query.py    the handle on a running query
+streaming_query.py    the handle on a running query; trial.py: a flow on the rows of a test
 compile/              from a described flow to operators
 operators/            the operators: join, window, match; a new kind goes here
 engine/               one batch, step by step
 frames/               the data frames of one pass
 io/                   sources and sinks
 session.py            an embedded Spark; spark_conf.py: settings of a streaming query
-sql_text.py, java_collections.py, worker_errors.py    SQL text, Scala's collections, errors of tasks
+failures.py           what ends a batch, as one error; quiet_logs.py: keeps Java's traces off the console
+worker_python.py      which Python runs the tasks, and whether it has the packages
+sql_text.py           SQL that is built in every batch; column_text.py: the SQL of a column expression
+java_collections.py   Scala's collections
 """

@@ -5,10 +5,11 @@ Shedding that would make results wrong is refused here, with the reason, before 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from tidegate.api.balance import Balance
 from tidegate.api.goal import Goal, Shed
+from tidegate.api.nodes import Output
 from tidegate.control.actuators.join_shedding import OverloadSettings
 from tidegate.control.actuators.sampling import EstimateSettings, fixed_share
 from tidegate.control.actuators.sifting import SiftSettings
@@ -24,11 +25,8 @@ from tidegate.driver.compile.lineage import network_of
 from tidegate.driver.frames.drop_frames import output_name
 from tidegate.errors import FlowError
 from tidegate.model.graph import PAIRS
-from tidegate.quantities import duration_us
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.window.drop.network import Network
-
-AVAILABLE_NOW = "available now"
 
 
 def balance_settings(
@@ -45,39 +43,32 @@ def balance_settings(
     return settings
 
 
-def batch_seconds(goal: Goal | None, trigger: str | None) -> float | None:
+def batch_seconds(goal: Goal | None, trigger_us: int | None) -> float | None:
     """The time budget of a batch; None if neither a goal nor a trigger sets one."""
-    trigger_us = _trigger_us(trigger)
     if goal is not None:
-        return goal.batch_seconds(trigger_us)
-    return None if trigger is None or trigger == AVAILABLE_NOW else trigger_us / 1e6
-
-
-def _trigger_us(trigger: str | None) -> int:
-    return 0 if trigger is None or trigger == AVAILABLE_NOW else duration_us(trigger, "trigger")
+        return goal.batch_seconds(trigger_us or 0)
+    return None if trigger_us is None else trigger_us / 1e6
 
 
 def goal_settings(
-    compiled: Compiled, goal: Goal | None, shed: Shed, trigger: str | None, seed: int
+    compiled: Compiled, goal: Goal | None, shed: Shed, trigger_us: int | None, seed: int
 ) -> KeepSettings | None:
     """What may be shed to meet the goal."""
     network = network_of(compiled)
     if goal is None:
         return None
-    names = [output.name for output in compiled.outputs]
-    weights, bounds = goal.weights(names), goal.bounds(names)
-    joins, matches = joins_that_may_skip(compiled, shed), matches_that_may_sift(compiled)
+    weights = {output.name: output.priority for output in compiled.outputs}
+    bounds = loss_bounds(goal, compiled.outputs)
+    may_skip, matches = joins_that_may_skip(compiled, shed), matches_that_may_sift(compiled)
+    joins = () if shed.join == "none" else may_skip
     windows = any(output.max_gap is not None for output in compiled.outputs)
     estimating = estimate_settings(compiled, goal, shed)
-    if not (joins or matches or windows or estimating):
-        raise _nothing_to_shed(compiled)
+    _refuse_nothing_to_shed(compiled, bool(may_skip or matches or windows or estimating))
     if shed.utility is not None:
         check_utility(compiled.spark, compiled.joins, shed.utility)
-    each_us = _trigger_us(trigger)
+    each_us = trigger_us or 0
     seconds = goal.batch_seconds(each_us), each_us / 1e6
     cores = compiled.spark.sparkContext.defaultParallelism
-    if shed.join == "none":
-        joins = ()
     by_content = _by_content(compiled, shed)
     return KeepSettings(
         GoalSettings(
@@ -95,8 +86,22 @@ def goal_settings(
         _sift_settings(compiled, shed, matches, seconds) if matches and shed.sift != "none" else None,
         DropSettings(shed, network, seed) if windows and shed.window != "none" else None,
         estimating,
-        live=trigger != AVAILABLE_NOW,
     )
+
+
+def loss_bounds(goal: Goal, outputs: Sequence[Output]) -> dict[str, float]:
+    """The largest loss of each output that has a bound: its own, or that of the goal."""
+    given = {one.name: goal.max_loss if one.max_loss is None else one.max_loss for one in outputs}
+    bounds = {name: float(bound) for name, bound in given.items() if bound is not None}
+    if outputs and all(bounds.get(output.name) == 0 for output in outputs):
+        raise FlowError(
+            "A goal with max_loss=0 for every output leaves nothing to shed",
+            code="GOAL_MAX_LOSS_ZERO",
+            got=", ".join(f"{name}: 0" for name in bounds),
+            why="Without shedding, a goal changes nothing",
+            do="Allow some output a loss, or use goal=None",
+        )
+    return bounds
 
 
 def _in_network(by_output: Mapping[str, float]) -> dict[str, float]:
@@ -107,7 +112,7 @@ def _in_network(by_output: Mapping[str, float]) -> dict[str, float]:
 def _sift_settings(
     compiled: Compiled, shed: Shed, matches: Mapping[str, QuerySet], seconds: tuple[float, float]
 ) -> SiftSettings:
-    at_sources = frozenset(one.name for one in compiled.matches if one.node.sources is not None)
+    at_sources = frozenset(one.name for one in compiled.matches if one.node.publish_to is not None)
     return SiftSettings(shed, matches, *seconds, at_sources)
 
 
@@ -129,28 +134,30 @@ def joins_that_may_skip(compiled: Compiled, shed: Shed) -> tuple[str, ...]:
     return tuple(join.name for join in compiled.joins if join.name in allowed)
 
 
-def _nothing_to_shed(compiled: Compiled) -> FlowError:
-    return FlowError(
-        "This goal could not be kept: nothing in the flow may be left out",
+def _refuse_nothing_to_shed(compiled: Compiled, sheds: bool) -> None:
+    if sheds:
+        return
+    raise FlowError(
+        "goal needs an operator that can shed",
+        code="GOAL_NOTHING_TO_SHED",
         got=", ".join(f"{join.node.how} join" for join in compiled.joins) or "no join and no match",
-        why="A row that comes out alone because its partner was skipped would be wrong, not missing; "
-        "so would the window of a skipped row",
-        do="Use inner or left_semi joins, or match the rows of a source, or let windows be missing: "
-        "write_to(…, max_gap=10), or estimated: window(…, approximate=True), or goal=None",
+        why="Skipping a match in an outer join would emit a false unmatched row, and skipping a row would "
+        "change the window it belongs to",
+        do="Use inner or left_semi, write_to(…, max_gap=10), window(…, approximate=True), or no goal",
     )
 
 
 def joins_that_may_lose_rows(
-    network: Network, joins: Collection[str], loss_max: Collection[str], shed: Shed
+    network: Network, joins: Collection[str], max_loss: Collection[str], shed: Shed
 ) -> frozenset[str]:
     """Joins that may use stale-row shedding when nothing else is enough.
 
-    Dropped rows cannot be repaired, so none with repair, and none if an output behind has a `loss_max`. Also
+    Dropped rows cannot be repaired, so none with repair, and none if an output behind has a `max_loss`. Also
     none with rate="paper", which does not predict whether other shedding is enough.
     """
-    if shed.repair is not None or shed.rate != "model":
+    if shed.repair is not None or shed.rate != "auto":
         return frozenset()
-    promised = frozenset[str]().union(*(network.above(output) for output in loss_max))
+    promised = frozenset[str]().union(*(network.above(output) for output in max_loss))
     return frozenset(joins) - promised
 
 
@@ -166,10 +173,11 @@ def _that_may_repair(compiled: Compiled) -> frozenset[str]:
     may_repair = compiled.graph.may_repair()
     if not may_repair:
         raise FlowError(
-            "Nothing that may be left out here could be repaired",
+            "repair needs a join whose results go straight to outputs",
+            code="SHED_REPAIR_NO_JOIN",
             got=", ".join(f"{join.node.how} join" for join in compiled.joins),
-            why="Results that come later may feed no join or window, where they would be late; and the "
-            "`where` of a left semi join is judged too late to say which batch a row belongs to",
+            why="Repaired results would be late in a join or window behind; a left_semi join with a `where` "
+            "does not know which batch a row belongs to",
             do="Use repair=None, or write the results of an inner join to an output",
         )
     return may_repair

@@ -11,34 +11,45 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidegate import __version__
+from tidegate.api.listeners import notify
 from tidegate.control.goal import goal_loop
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.engine.engine import BATCH_BYTES, CONF, Engine
 from tidegate.driver.engine.settings import Settings
+from tidegate.driver.failures import failure_of
 from tidegate.driver.io.read_limits import ReadLimits
+from tidegate.driver.quiet_logs import QuietLogs, mark_jobs
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
-from tidegate.driver.worker_errors import worker_error_in
-from tidegate.errors import TidegateError
+from tidegate.model.json_values import Metrics
+from tidegate.observe.logs.query_log import QueryLog
+from tidegate.observe.telemetry import Telemetry
 from tidegate.state.checkpoint import Checkpoint
 from tidegate.state.store.local import LocalStore
 
 
-def run_batch(compiled: Compiled, settings: Settings) -> StreamingQuery:
+def run_batch(compiled: Compiled, settings: Settings, name: str | None = None) -> StreamingQuery:
     """Run over batch inputs to the end, with a temporary checkpoint."""
-    query = StreamingQuery()
+    query = StreamingQuery(name)
     wanted = _wanted(compiled.spark)
-    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder, _settings(compiled.spark, wanted):
+    with (
+        tempfile.TemporaryDirectory(prefix="tidegate-") as folder,
+        _settings(compiled.spark, wanted),
+        QuietLogs(compiled.spark),
+    ):
         checkpoint = Checkpoint(folder)
         checkpoint.open(_owner())
         try:
-            engine = Engine(compiled, checkpoint, settings, query._add_progress)
+            engine = Engine(compiled, checkpoint, settings, query._add_batch)
+            engine.jobs.query = name or engine.jobs.query
             with closing(engine):
                 engine.run_batch(compiled.input_frame(), 0, flush=True)
             kept = checkpoint.receipts.read()
         except Exception as error:
-            ours = worker_error_in(error, 0)
+            ours = failure_of(error, 0, stream_of=compiled.stream_of)
             if ours is error:
                 raise
             raise ours from error
@@ -70,6 +81,7 @@ def _configure_once(spark: SparkSession, configured: set[str]) -> None:
     if not configured:
         for name, value in _wanted(spark).items():
             spark.conf.set(name, value)
+        mark_jobs(spark)
         configured.update(CONF)
 
 
@@ -79,13 +91,26 @@ def _wanted(spark: SparkSession) -> dict[str, str]:
     return {name: value for name, value in CONF.items() if name != BATCH_BYTES or not bounded}
 
 
-def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any]) -> StreamingQuery:
-    query = StreamingQuery()
+def run_stream(
+    compiled: Compiled, settings: Settings, path: str, trigger: dict[str, Any], name: str | None = None
+) -> StreamingQuery:
+    """Start a streaming query on a checkpoint."""
+    query = StreamingQuery(name)
+    quiet = QuietLogs(compiled.spark)
     checkpoint = Checkpoint(path)
     checkpoint.open(_owner())
     query._read_receipts = checkpoint.receipts.read
     try:
-        engine = Engine(compiled, checkpoint, settings, query._add_progress)
+        log = _log_of(compiled, settings, path, name)
+
+        def report(telemetry: Telemetry, receipt: Metrics) -> None:
+            query._add_batch(telemetry, receipt)
+            log.batch(telemetry)
+
+        engine = Engine(compiled, checkpoint, settings, report)
+        engine.jobs.query = name or engine.jobs.query
+        begun_batch = engine.manifest.batch + 1
+        log.recovered(begun_batch - 1, replays=checkpoint.plans.read(begun_batch) is not None)
         failure: list[BaseException] = []
         ready = threading.Event()
         #: Set when Spark has set up the query: at its first batch or its end.
@@ -99,8 +124,12 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
                 _configure_once(frame.sparkSession, configured)
                 try:
                     engine.run_batch(frame, batch)
+                except Exception as error:
+                    ours = failure_of(error, batch, stream_of=compiled.stream_of)
+                    failure.append(ours)
+                    raise ours from ours.__cause__
                 except BaseException as error:
-                    failure.append(worker_error_in(error, batch))
+                    failure.append(error)
                     raise
 
         def watch() -> None:
@@ -109,21 +138,27 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
                 inner.awaitTermination()
             except Exception as error:
                 if failure:
-                    ended = failure[0] if isinstance(failure[0], TidegateError) else error
+                    ended = failure[0]
                 elif not query._stopping.is_set():
-                    ended = error
+                    # Outside of our part: a source that cannot be listed, an offset log that is damaged.
+                    batch = engine.manifest.batch + 1
+                    ended = failure_of(error, batch, stream_of=compiled.stream_of)
             begun.set()
+            quiet.close(linger=True)
             engine.close()
             checkpoint.close()
+            log.ended(ended)
             query._end(ended)
 
         leaves = compiled.streams_by_leaf() if settings.goal is not None else []
-        writer = compiled.input_frame().writeStream.foreachBatch(take)
+        writer = _named(compiled.input_frame().writeStream.foreachBatch(take), name)
         writer = writer.option("checkpointLocation", checkpoint.spark_path).trigger(**trigger)
         bounded = "availableNow" in trigger
         local = LOCAL_CONF if isinstance(checkpoint.store, LocalStore) else {}
         with _settings(compiled.spark, STREAM_CONF | local):
+            quiet.open()
             inner = writer.start()
+            quiet.hide_run(inner.id, inner.runId)
             engine.query = inner._jsq
             if settings.goal is not None:
                 known = goal_loop.limits(engine.manifest)
@@ -131,6 +166,7 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
             query._engine = engine
             query._inner = inner
             ready.set()
+            notify("start", query)
             threading.Thread(target=watch, name="tidegate-watch", daemon=True).start()
             if bounded:
                 # Spark reads the settings in its own thread, after `start` has returned.
@@ -138,9 +174,21 @@ def run_stream(compiled: Compiled, settings: Settings, path: str, trigger: dict[
     except BaseException:
         if query._inner is not None:
             query._inner.stop()
+        quiet.close()
         checkpoint.close()
         raise
     return query
+
+
+def _named(writer: DataStreamWriter, name: str | None) -> DataStreamWriter:
+    return writer if name is None else writer.queryName(name)
+
+
+def _log_of(compiled: Compiled, settings: Settings, path: str, name: str | None) -> QueryLog:
+    """The log of a run, with the line of its start."""
+    log = QueryLog(name, None if settings.goal is None else settings.goal.goal.latency_seconds)
+    log.started(__version__, path, list(compiled.sources), [one.name for one in compiled.outputs])
+    return log
 
 
 def _owner() -> str:

@@ -1,111 +1,117 @@
-"""`tidegate.start`: checks its arguments, compiles the flow and runs it, once or as a stream."""
+"""Runs a described flow: compiles it, checks what only Spark can tell, and runs it once or as a stream."""
 
 from __future__ import annotations
 
-import os
+import logging
+from collections.abc import Sequence
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from tidegate.api.balance import Balance
-from tidegate.api.goal import Goal, Shed
+from tidegate.api.goal import Shed
 from tidegate.api.nodes import Output
-from tidegate.api.streams import path_text
+from tidegate.api.start import StartOptions
+from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.compiler import compile_flow
 from tidegate.driver.engine.settings import Settings, numbers
 from tidegate.driver.goal_settings import (
-    AVAILABLE_NOW,
     balance_settings,
     batch_seconds,
     estimate_settings,
     goal_settings,
     repair_settings,
 )
-from tidegate.driver.io.sinks import refuse_unknown_formats
+from tidegate.driver.io.sinks import refuse_unknown_databases, refuse_unknown_formats
 from tidegate.driver.runner import run_batch, run_stream
 from tidegate.driver.streaming_query import StreamingQuery
+from tidegate.driver.worker_python import prepare_workers
 from tidegate.errors import FlowError, StateError
-from tidegate.quantities import duration_us, is_whole
+from tidegate.policies import Adaptive
 from tidegate.state.checkpoint import Checkpoint
 
+_log = logging.getLogger(__name__)
+#: Settings that have a meaning for batch inputs.
+_OF_BATCH = {"name", "instances", "partitions", "seed", "watermark"}
 
-def start(
-    *outputs: Output,
-    checkpoint: str | os.PathLike[str] | None = None,
-    trigger: str | None = None,
-    goal: Goal | None = None,
-    shed: Shed | None = None,
-    balance: Balance | None = None,
-    seed: int = 0,
-    partitions: int | None = None,
-    instances: int | None = None,
-) -> StreamingQuery:
-    """Run a flow.
 
-    `trigger`: a duration ("1 second"), "available now" (process what is there, then stop), or None (back to
-    back). `goal`: the latency of results; under overload, work is shed as `shed` says. Without a goal nothing
-    is shed. `balance`: how work is distributed over instances; it loses nothing and needs no goal.
-    `partitions` (fixed for the life of a checkpoint) default to eight per instance. `instances` default to
-    the parallelism of the session, at most one per partition, and may differ from run to run.
-    Batch inputs run at once, emit everything and need neither a checkpoint nor a goal.
-    """
-    _check_kinds(goal=(goal, Goal), shed=(shed, Shed), balance=(balance, Balance))
-    _check_seed(seed)
-    checkpoint = None if checkpoint is None else path_text(checkpoint, "The checkpoint")
-    sources_spark = _session(outputs)
-    parallelism = sources_spark.sparkContext.defaultParallelism if sources_spark is not None else 1
-    parts, count = numbers(partitions, instances, _stored_partitions(checkpoint), parallelism)
-    shed = shed or Shed()
+def run_flow(outputs: Sequence[Output], options: StartOptions) -> StreamingQuery:
+    """Run a flow; `tidegate.api.start.start` explains the options."""
+    spark = _session(outputs)
+    if spark is not None:
+        prepare_workers(spark)
+    parallelism = 1 if spark is None else spark.sparkContext.defaultParallelism
+    stored = _stored_partitions(options.checkpoint)
+    partitions, instances = numbers(options.partitions, options.instances, stored, parallelism)
+    shed = options.shed or Shed()
     compiled = compile_flow(
         outputs,
-        parts,
-        cells=goal is not None and shed.utility is not None,
-        sifts=goal is not None and shed.sift != "none",
-        repairs=goal is not None and shed.repair is not None,
+        partitions,
+        cells=options.goal is not None and shed.utility is not None,
+        sifts=options.goal is not None and shed.sift != "none",
+        repairs=options.goal is not None and shed.repair is not None,
     )
     refuse_unknown_formats(compiled.spark, compiled.outputs)
+    refuse_unknown_databases(compiled.spark, compiled.outputs)
     if not compiled.streaming:
-        # A batch run emits everything in one pass, which has no copies of rows.
-        balancing = balance_settings(compiled, Balance(strategy="none"), parts, count)
-        exact = estimate_settings(compiled, None, shed)
-        return run_batch(compiled, Settings(parts, count, False, seed, balancing, estimating=exact))
-    if checkpoint is None:
+        return _run_batch(compiled, options, partitions, instances)
+    if options.checkpoint is None:
         raise FlowError(
-            "A streaming query needs a checkpoint", why="Its state lives there", do='checkpoint="…"'
+            "A streaming query needs a checkpoint",
+            code="CHECKPOINT_MISSING",
+            why="Its state is stored there",
+            do='Write checkpoint="some/folder", one folder for each query',
         )
-    keep = goal_settings(compiled, goal, shed, trigger, seed)
-    balancing = balance_settings(compiled, balance or Balance(), parts, count, batch_seconds(goal, trigger))
-    repairing = None if keep is None else repair_settings(shed, keep.overload)
-    estimating = estimate_settings(compiled, goal, shed)
-    bounded = trigger == AVAILABLE_NOW
-    settings = Settings(parts, count, bounded, seed, balancing, keep, repairing, estimating)
-    return run_stream(compiled, settings, checkpoint, _trigger(trigger))
+    _warn_of_ignored(shed)
+    keep = goal_settings(compiled, options.goal, shed, options.trigger_us, options.seed)
+    seconds = batch_seconds(options.goal, options.trigger_us)
+    settings = Settings(
+        partitions,
+        instances,
+        options.available_now,
+        options.seed,
+        balance_settings(compiled, options.balance or Balance(), partitions, instances, seconds),
+        keep,
+        None if keep is None else repair_settings(shed, keep.overload),
+        estimate_settings(compiled, options.goal, shed),
+        options.retention_us,
+    )
+    return run_stream(compiled, settings, options.checkpoint, _trigger(options), options.name)
 
 
-def _check_kinds(**given: tuple[Any, type]) -> None:
-    for name, (value, kind) in given.items():
-        if value is not None and not isinstance(value, kind):
-            raise FlowError(
-                f"{name} is no tg.{kind.__name__}",
-                got=repr(value),
-                do=f"Write {name}=tg.{kind.__name__}(…), or leave it out",
-            )
-
-
-def _check_seed(seed: int) -> None:
-    if not is_whole(seed, 0) or seed >= 2**63:
+def _run_batch(compiled: Compiled, options: StartOptions, partitions: int, instances: int) -> StreamingQuery:
+    useless = [name for name in options.changed if name not in _OF_BATCH]
+    if useless:
         raise FlowError(
-            "The seed is a whole number from 0 to 2**63 - 1",
-            got=repr(seed),
-            why="Which rows are left out follows from it, in the same way on every machine",
+            "These settings have no meaning for batch inputs",
+            code="BATCH_SETTINGS_USELESS",
+            got=", ".join(useless),
+            why="A batch run takes all rows at once, emits everything and keeps no state",
+            do="Leave them out, or read the inputs with spark.readStream",
+        )
+    # A batch run emits everything in one pass, which has no copies of rows.
+    balance = balance_settings(compiled, Balance(strategy="none"), partitions, instances)
+    exact = estimate_settings(compiled, None, Shed())
+    settings = Settings(partitions, instances, False, options.seed, balance, estimating=exact)
+    return run_batch(compiled, settings, options.name)
+
+
+def _warn_of_ignored(shed: Shed) -> None:
+    if isinstance(shed.policy, Adaptive) and shed.policy.ignored:
+        _log.warning(
+            "Adaptive adapts once per batch over a tenth of the window: %s has no effect yet",
+            ", ".join(shed.policy.ignored),
         )
 
 
-def _session(outputs: tuple[Output, ...]) -> Any:
+def _session(outputs: Sequence[Output]) -> SparkSession | None:
     for output in outputs:
-        node = getattr(output, "node", None)
+        node: Any = getattr(output, "node", None)
         while node is not None and not hasattr(node, "frame"):
             node = node.inputs[0] if node.inputs else None
         if node is not None:
-            return node.frame.sparkSession
+            found: SparkSession = node.frame.sparkSession
+            return found
     return None
 
 
@@ -115,14 +121,12 @@ def _stored_partitions(checkpoint: str | None) -> int | None:
         return None
     try:
         found = Checkpoint(checkpoint).manifests.load_latest()
-    except StateError:
-        return None  # Recovery of the state raises the full error.
+    except (StateError, OSError):
+        return None  # Opening the checkpoint, or recovery of the state, raises the full error.
     return None if found is None else int(found.flow["partitions"])
 
 
-def _trigger(given: str | None) -> dict[str, Any]:
-    if given is None:
-        return {"processingTime": "0 seconds"}
-    if given == AVAILABLE_NOW:
+def _trigger(options: StartOptions) -> dict[str, Any]:
+    if options.available_now:
         return {"availableNow": True}
-    return {"processingTime": f"{duration_us(given, 'trigger') // 1000} milliseconds"}
+    return {"processingTime": f"{(options.trigger_us or 0) // 1000} milliseconds"}

@@ -5,20 +5,30 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery as SparkQuery
 
-from tidegate.api.goal import AT_THE_END
+from tidegate.api.goal import ON_STOP, Goal
+from tidegate.api.listeners import notify
 from tidegate.control.balance.balancing import check
 from tidegate.driver.engine.engine import Engine
 from tidegate.driver.engine.settings import positive
 from tidegate.errors import BatchFailed, FlowError
-from tidegate.observe import receipt_tables as receipt_tables
-from tidegate.observe.progress import Progress
+from tidegate.model.progress import Progress
+from tidegate.model.receipts import ReceiptPeriod
+from tidegate.observe.progress import QueryIdentity, progress_of
+from tidegate.observe.receipts import receipt_tables
+from tidegate.observe.shed_summary import explained
+from tidegate.observe.telemetry import Telemetry
 from tidegate.route.hash_routing import first_table
+
+if TYPE_CHECKING:
+    import pandas
 
 _PROGRESS_KEPT = 1000
 #: Spark reacts to a stop at once; this bounds the wait if it does not.
@@ -26,10 +36,21 @@ _STOP_SECONDS_MAX = 10.0
 
 
 class StreamingQuery:
-    """A handle on a query: running, stopped or finished."""
+    """A handle on a query, made by `tidegate.start`: running, stopped or finished.
 
-    def __init__(self) -> None:
+    It has every public name of Spark's class of the same name, in both spellings, and works in a `with`
+    block, which stops the query at its end.
+
+    >>> with tg.start(orders.write_to("noop"), name="dispatch") as query:
+    ...     _ = query.await_termination()
+    >>> query
+    <tidegate.StreamingQuery dispatch: ended, batch 0>
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self._name = name
         self._progress: deque[Progress] = deque(maxlen=_PROGRESS_KEPT)
+        self._telemetry: deque[Telemetry] = deque(maxlen=_PROGRESS_KEPT)
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._failure: BaseException | None = None
@@ -38,67 +59,170 @@ class StreamingQuery:
         #: Held while a batch runs.
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
+        self._at_end: list[Callable[[], object]] = []
         self._read_receipts: Callable[[], list[dict[str, Any]]] = list
 
     @property
+    def id(self) -> str | None:
+        """Identifies the query across restarts on its checkpoint; None for a run over batch inputs.
+
+        >>> len(query.id)
+        36
+        """
+        return None if self._inner is None else str(self._inner.id)
+
+    @property
+    def run_id(self) -> str | None:
+        """Identifies this run; None for a run over batch inputs.
+
+        >>> query.run_id == query.id
+        False
+        """
+        return None if self._inner is None else str(self._inner.runId)
+
+    @property
+    def name(self) -> str | None:
+        """The name that was given to `tidegate.start`.
+
+        >>> query.name
+        'dispatch'
+        """
+        return self._name
+
+    @property
     def is_active(self) -> bool:
+        """Whether the query is running.
+
+        >>> query.is_active
+        True
+        """
         return not self._ended.is_set()
+
+    def __enter__(self) -> StreamingQuery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        last = self.last_progress
+        state = "running" if self.is_active else "failed" if self._failure is not None else "ended"
+        batch = "" if last is None else f", batch {last.batch_id}"
+        return f"<tidegate.StreamingQuery {self._name or 'unnamed'}: {state}{batch}>"
 
     @property
     def last_progress(self) -> Progress | None:
-        """The progress of the last batch; None before the first."""
+        """The progress of the last batch; None before the first.
+
+        >>> query.last_progress.warnings
+        ()
+        """
         return self._progress[-1] if self._progress else None
 
     @property
     def recent_progress(self) -> list[Progress]:
-        """The progress of the last batches, oldest first; at most a thousand."""
+        """The progress of the last batches, oldest first; at most a thousand.
+
+        >>> sum(progress.inputs["orders"].rows_offered for progress in query.recent_progress)
+        3
+        """
         return list(self._progress)
 
-    def receipts(self, total: bool = False) -> Any:
-        """The account of what was shed: a pandas data frame with a row per batch and stream or output.
+    @property
+    def telemetry(self) -> list[Telemetry]:
+        """Detailed records of the last batches, oldest first; at most a thousand.
 
-        It covers all batches of the checkpoint, also those of earlier runs. `total`: their sums, one row per
-        stream and output. `tidegate.observe.receipt_tables` explains the columns. The checkpoint has the same
-        as JSON lines: `spark.read.json("<checkpoint>/receipts")`.
+        They are internal: names and values change without notice. `recent_progress` is stable.
+
+        >>> len(query.telemetry) > 0
+        True
         """
-        found = self._read_receipts()
-        return receipt_tables.frame(
-            receipt_tables.totals(found) if total else receipt_tables.receipt_rows(found)
-        )
+        return list(self._telemetry)
+
+    def receipts(
+        self,
+        since: int | str | datetime | None = None,
+        last: int | str | timedelta | None = None,
+        *,
+        by: ReceiptPeriod = "batch",
+    ) -> pandas.DataFrame:
+        """What became of every row: a pandas data frame with a row per period, kind and name.
+
+        `kind` is "stream" or "output". `by`: "batch", "hour" (UTC, by the start of a batch) or "total".
+        `since`: a batch_id, or a time (without a zone: UTC) at which batches began at the earliest. `last`: a
+        number of batches, or a duration before the start of the newest one ("1 hour"). By default all batches
+        of the checkpoint count, also those of earlier runs. `tidegate.model.receipts.Receipt` explains the
+        columns. The checkpoint has the same as JSON lines: `spark.read.json("<checkpoint>/receipts")`.
+
+        >>> query.receipts(by="total")[["kind", "name", "rows_offered", "complete"]].values.tolist()
+        [['stream', 'orders', 3, True], ['output', 'orders', 3, True]]
+        """
+        found = receipt_tables.receipts_by(self._read_receipts(), by, since, last)
+        return receipt_tables.frame(found, by)
 
     @property
     def spark_query(self) -> SparkQuery | None:
-        """Spark's own handle; None for a run over batch inputs."""
+        """Spark's own handle; None for a run over batch inputs.
+
+        >>> str(query.spark_query.id) == query.id
+        True
+        """
         return self._inner
 
+    @property
     def status(self) -> dict[str, Any]:
-        """Whether the query is active, what it is doing, and the last batch."""
-        inner = self._inner.status if self._inner is not None else {}
-        last = self.last_progress
-        return {
-            "is_active": self.is_active,
-            "message": inner.get("message", "finished"),
-            "batch": None if last is None else last["batch"],
-            "failure": None if self._failure is None else str(self._failure),
-        }
+        """What the query is doing: `message`, `isDataAvailable`, `isTriggerActive`, as in Spark.
+
+        >>> sorted(query.status)
+        ['isDataAvailable', 'isTriggerActive', 'message']
+        """
+        if self._inner is not None and self.is_active:
+            return dict(self._inner.status)
+        message = "Stopped" if self._failure is None else f"Terminated with exception: {self._failure}"
+        return {"message": message, "isDataAvailable": False, "isTriggerActive": False}
+
+    def explain(self, extended: bool = False) -> None:
+        """Print the physical plan of the last batch as Spark has it; `extended`: all plans.
+
+        >>> query.explain()
+        == Physical Plan ==
+        ...
+        """
+        if self._inner is None:
+            print("A run over batch inputs has no streaming plan.")
+        else:
+            self._inner.explain(extended)
 
     def exception(self) -> BaseException | None:
-        """Why the query failed; None if it did not."""
+        """Why the query failed; None if it did not.
+
+        >>> print(query.exception())
+        None
+        """
         return self._failure
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait until the query ends (True) or the timeout in seconds has passed; raises if it failed."""
+        """Wait until the query ends (True) or the timeout in seconds has passed; raises if it failed.
+
+        >>> query.await_termination(timeout=0.1)
+        False
+        """
         ended = self._ended.wait(timeout)
         if ended and self._failure is not None:
             raise self._failure
         return ended
 
     def process_all_available(self) -> None:
-        """Wait until all available rows have been processed and all released rows emitted."""
+        """Wait until all available rows have been processed and all released rows emitted.
+
+        >>> query.process_all_available()
+        >>> query.last_progress.inputs["orders"].backlog_rows in (0, None)
+        True
+        """
         asked = time.time()
 
         def idle() -> bool:
-            last = self.last_progress
+            last = self._telemetry[-1] if self._telemetry else None
             return self._ended.is_set() or (
                 last is not None
                 and not last["input_rows"]
@@ -114,22 +238,79 @@ class StreamingQuery:
             raise self._failure
 
     def rescale(self, instances: int) -> None:
-        """Run joins on this many instances from the next batch on; their state is reassigned, not copied."""
+        """Run joins on this many instances from the next batch on; their state is reassigned, not copied.
+
+        >>> query.rescale(2)
+        """
         if self._engine is None or not self.is_active:
-            raise FlowError("Only a running query can be rescaled", do="Start it with instances=… instead")
+            raise FlowError(
+                "Only a running query can be rescaled",
+                code="RESCALE_NOT_RUNNING",
+                got=repr(self),
+                do="Start it with instances=… instead",
+            )
         wanted = positive(instances, "instances", 1)
         check(self._engine.settings.balance, wanted)
         first_table(self._engine.settings.partitions, wanted)
         self._engine.controllers.instances = wanted
 
-    def stop(self) -> None:
+    def set_goal(self, goal: Goal | None) -> None:
+        """Change the goal of a running query. Not available yet.
+
+        >>> query.set_goal(tg.Goal("2 seconds"))
+        Traceback (most recent call last):
+        tidegate.errors.FlowError: [SET_GOAL_UNAVAILABLE] ...
+        """
+        raise FlowError(
+            "The goal of a running query cannot be changed yet",
+            code="SET_GOAL_UNAVAILABLE",
+            got=repr(goal),
+            do="Stop the query and start it again with the other goal; the state stays",
+        )
+
+    def pause(self) -> None:
+        """Take no rows until `resume`. Not available yet.
+
+        >>> query.pause()
+        Traceback (most recent call last):
+        tidegate.errors.FlowError: [PAUSE_UNAVAILABLE] ...
+        """
+        raise _cannot_pause("pause")
+
+    def resume(self) -> None:
+        """Continue after `pause`. Not available yet.
+
+        >>> query.resume()
+        Traceback (most recent call last):
+        tidegate.errors.FlowError: [PAUSE_UNAVAILABLE] ...
+        """
+        raise _cannot_pause("resume")
+
+    def explain_shedding(self) -> str:
+        """What the last batch shed and why, operator by operator, in words.
+
+        >>> print(query.explain_shedding())
+        Batch ...: everything is processed.
+        """
+        found = self._telemetry
+        return explained(found[-1]) if found else "No batch has run yet."
+
+    def stop(self, timeout: float | None = None, repair: bool = True) -> None:
         """Stop after the running batch; the state stays for the next start.
 
-        With repair="at the end" one more batch repairs all debts.
+        `timeout`: seconds to wait for the end; a query that is still running then raises an error and goes on
+        stopping. `repair`: with `tg.Shed(repair="on_stop")`, one more batch repairs all debts; False leaves
+        them for the next run.
+
+        >>> query.stop()
+        >>> query.is_active
+        False
         """
         if self._inner is None:
             return
-        self._repair_on_stop()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if repair:
+            self._repair_on_stop(deadline)
         self._stopping.set()
         # Spark stops by cancelling running jobs, so a running batch stops Spark itself when it is done.
         if self._in_batch.acquire(blocking=False):
@@ -137,12 +318,19 @@ class StreamingQuery:
                 self._inner.stop()
             finally:
                 self._in_batch.release()
-        self._ended.wait()
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not self._ended.wait(left):
+            raise BatchFailed(
+                f"The query did not stop within {timeout:g} seconds",
+                code="STOP_TIMEOUT",
+                why="A stop waits for the running batch",
+                do="Wait with await_termination(), or give a longer timeout",
+            )
 
-    def _repair_on_stop(self) -> None:
-        """With repair="at the end", wait until a batch has repaired all debts."""
+    def _repair_on_stop(self, deadline: float | None) -> None:
+        """With repair="on_stop", wait until a batch has repaired all debts, or the deadline has passed."""
         engine = self._engine
-        if engine is None or engine.settings.repair is None or engine.settings.repair.when != AT_THE_END:
+        if engine is None or engine.settings.repair is None or engine.settings.repair.when != ON_STOP:
             return
         asked = time.time()
         engine.controllers.closing = True
@@ -150,11 +338,13 @@ class StreamingQuery:
             return
 
         def repaired() -> bool:
-            last = self.last_progress
+            last = self._telemetry[-1] if self._telemetry else None
             return last is not None and last["started"] > asked and not last["debts"].get("count")
 
         with self._changed:
             while not self._ended.is_set() and not repaired():
+                if deadline is not None and time.monotonic() > deadline:
+                    return
                 self._changed.wait(0.5)
 
     @contextmanager
@@ -168,7 +358,9 @@ class StreamingQuery:
             if taken:
                 self._in_batch.release()
             # It must not return, or Spark would commit the batch.
-            raise BatchFailed(f"Batch {batch} was not begun: the query stops")
+            raise BatchFailed(
+                f"Batch {batch} was not started", code="STOPPING", why="The query is being stopped"
+            )
         try:
             yield
         finally:
@@ -189,13 +381,49 @@ class StreamingQuery:
         while inner.isActive and time.monotonic() < deadline:
             time.sleep(0.01)
 
-    def _add_progress(self, progress: Progress) -> None:
+    @cached_property
+    def _identity(self) -> QueryIdentity:
+        """Asked once, because Spark's answers are calls into Java."""
+        return QueryIdentity(self.name, self.id, self.run_id)
+
+    def _add_batch(self, telemetry: Telemetry, receipt: Mapping[str, Any]) -> None:
+        progress = progress_of(telemetry, receipt, self._identity)
         with self._changed:
+            self._telemetry.append(telemetry)
             self._progress.append(progress)
             self._changed.notify_all()
+        notify("progress", self, progress)
+
+    def _on_end(self, call: Callable[[], object]) -> None:
+        """Call this once the query has ended; at once if it has."""
+        with self._changed:
+            if not self._ended.is_set():
+                self._at_end.append(call)
+                return
+        call()
 
     def _end(self, failure: BaseException | None) -> None:
         with self._changed:
             self._failure = failure
             self._ended.set()
+            waiting, self._at_end = self._at_end, []
             self._changed.notify_all()
+        for call in waiting:
+            call()
+        notify("stop", self, failure)
+
+    # The names of Spark's StreamingQuery.
+    runId = run_id  # noqa: N815
+    isActive = is_active  # noqa: N815
+    lastProgress = last_progress  # noqa: N815
+    recentProgress = recent_progress  # noqa: N815
+    awaitTermination = await_termination  # noqa: N815
+    processAllAvailable = process_all_available  # noqa: N815
+
+
+def _cannot_pause(what: str) -> FlowError:
+    return FlowError(
+        f"A query cannot {what} yet",
+        code="PAUSE_UNAVAILABLE",
+        do="Stop the query and start it again; it continues from its checkpoint",
+    )

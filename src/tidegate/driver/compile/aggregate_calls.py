@@ -25,17 +25,19 @@ def called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
     """The aggregate function and its arguments."""
     column = F.expr(given) if isinstance(given, str) else given
     if not isinstance(column, ClassicColumn):
-        raise _refused(name, given, "it is no Spark column")
+        raise _refused(name, given, "it is not a Spark column")
     node = column._jc.node()
     while node.getClass().getSimpleName() == "Alias":
         node = node.child()
     kind = node.getClass().getSimpleName()
     if kind == "SqlExpression":
         # Text is parsed only now.
-        with spark_errors_as(f"Aggregate {name!r}: Spark does not understand it"):
+        with spark_errors_as(f"Aggregate {name!r}: Spark cannot parse it", code="AGGREGATE_SQL_INVALID"):
             return _parsed(frame, name, node.expression())
-    if kind != "UnresolvedFunction" or node.isDistinct():
+    if kind != "UnresolvedFunction" or not str(node.functionName()).isidentifier():
         raise _refused(name, given, "it is not one plain aggregate function")
+    if node.isDistinct():
+        raise _refused(name, given, _DISTINCT, _APPROXIMATELY)
     jvm = frame.sparkSession._jvm
     assert jvm is not None
     arguments = without_flag(name, str(node.functionName()), node.arguments())
@@ -49,7 +51,7 @@ def called(frame: DataFrame, name: str, given: Any) -> tuple[str, list[Column]]:
 def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
     """An aggregate that was given as SQL."""
     expression = frame.sparkSession._jsparkSession.sessionState().sqlParser().parseExpression(text)
-    while expression.getClass().getSimpleName() == "UnresolvedAlias":
+    while expression.getClass().getSimpleName() in ("UnresolvedAlias", "Alias"):
         expression = expression.child()
     if expression.getClass().getSimpleName() == "AggregateExpression":
         # Spark's grammar has rules for `first`, `last` and `any_value` and does not return them as calls.
@@ -60,7 +62,7 @@ def _parsed(frame: DataFrame, name: str, text: str) -> tuple[str, list[Column]]:
     if expression.getClass().getSimpleName() != "UnresolvedFunction":
         raise _refused(name, text, "it is not one plain aggregate function")
     if expression.isDistinct() or expression.filter().isDefined():
-        raise _refused(name, text, "DISTINCT and FILTER are not taken")
+        raise _refused(name, text, _DISTINCT, _APPROXIMATELY)
     if expression.ignoreNulls().isDefined() and expression.ignoreNulls().get():
         raise _null_ignored(name)
     function = str(expression.nameParts().mkString("."))
@@ -81,8 +83,9 @@ def without_flag(name: str, function: str, arguments: Any) -> list[Any]:
 
 def _null_ignored(name: str) -> FlowError:
     return FlowError(
-        f"Aggregate {name!r}: nulls cannot be ignored here",
-        why="First and last are those of all rows of a window, by event time",
+        f"Aggregate {name!r}: nulls cannot be ignored over windows",
+        code="AGGREGATE_IGNORES_NULLS",
+        why="The first and last value are those of all rows of a window, by event time",
         do="Filter the stream, or use min_by or max_by with a key that is null where the value is",
     )
 
@@ -91,12 +94,18 @@ def _is_star(node: Any) -> bool:
     return str(node.getClass().getSimpleName()) == "UnresolvedStar"
 
 
-def _refused(name: str, given: Any, why: str) -> FlowError:
+_DISTINCT = "DISTINCT and FILTER are not supported"
+_APPROXIMATELY = 'Use F.approx_count_distinct("cell"), F.collect_set("cell"), or F.count_if(condition)'
+_ONE_FUNCTION = 'Write for example F.max(F.col("a") + F.col("b")), and compute with results after the window'
+
+
+def _refused(name: str, given: Any, why: str, do: str = _ONE_FUNCTION) -> FlowError:
     return FlowError(
         f"Aggregate {name!r} cannot be computed over windows: {why}",
+        code="AGGREGATE_UNSUPPORTED",
         got=str(given),
-        why="What is merged from panes must be one aggregate; its arguments may be any expression",
-        do='Write for example F.max(F.col("a") + F.col("b")), and compute with results behind the window',
+        why="Windows are merged from panes, so each aggregate must be one function of any expressions",
+        do=do,
     )
 
 
@@ -104,8 +113,9 @@ def analysed(frame: DataFrame, name: str, column: Column) -> tuple[Any, T.DataTy
     """An argument as Spark resolves it over the frame: the Java expression and its type."""
     known = [column for column in frame.columns if not column.startswith(HIDDEN)]
     with spark_errors_as(
-        f"Aggregate {name!r}: Spark does not understand an argument",
-        do=f"The stream has the columns {', '.join(known)}",
+        f"Aggregate {name!r}: Spark cannot resolve an argument",
+        code="AGGREGATE_ARGUMENT_INVALID",
+        do=f"Use the columns of the stream: {', '.join(known)}",
     ):
         selected = frame.select(column.alias("x"))
     expression = selected._jdf.queryExecution().analyzed().expressions().head()
@@ -135,9 +145,10 @@ def constant(frame: DataFrame, name: str, what: str, column: Column) -> Constant
     value = expression.eval(None) if expression.foldable() else None
     if value is None:
         raise FlowError(
-            f"Aggregate {name!r}: {what} is a constant number",
+            f"Aggregate {name!r}: {what} must be a constant number",
+            code="AGGREGATE_CONSTANT_REQUIRED",
             got=str(column),
-            why="A sketch is of one size for all rows",
+            why="A sketch has one size for all rows",
             do=f"Write {what} as a number",
         )
     return ConstantArgument(tuple(value.toDoubleArray()), many) if many else ConstantArgument((float(value),))

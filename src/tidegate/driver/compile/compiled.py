@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, Observation, SparkSession
 
 from tidegate.api.nodes import Node, Output, Source
@@ -16,10 +18,32 @@ from tidegate.driver.operators.join import JoinOperator
 from tidegate.driver.operators.match import MatchOperator
 from tidegate.driver.operators.protocol import Operator
 from tidegate.driver.operators.tap import Tap
+from tidegate.driver.operators.union import UnionOperator
 from tidegate.driver.operators.window import WindowOperator
 from tidegate.model.graph import FlowGraph
 from tidegate.model.plan import Plan
 from tidegate.model.times import END_US
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Spark's observed metrics: names in a streaming query, objects in a batch query."""
+
+    #: By observed stream: its rows.
+    streams: dict[str, Observation | str] = field(default_factory=dict)
+    #: By operator: rows that enter a match, if stateless steps before it may drop some.
+    entering: dict[str, Observation | str] = field(default_factory=dict)
+    #: By stream with an `available_at`: when its rows became available.
+    available: dict[str, Observation | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One part of the input of a query, in the shared layout."""
+
+    frame: DataFrame
+    #: By source that it reads, in Spark's order: its stream, and a frame with its leaves.
+    parts: tuple[tuple[str, DataFrame], ...]
 
 
 @dataclass
@@ -37,15 +61,12 @@ class Compiled:
     lanes: Lanes = field(default_factory=Lanes)
     #: Streams whose rows are counted by observed metrics, not by join tasks.
     observed: set[str] = field(default_factory=set)
-    #: Their observations: names in a streaming query, objects in a batch query.
-    observations: dict[str, Observation | str] = field(default_factory=dict)
-    #: The same for rows that enter a match, by operator, if stateless steps before it may drop some.
-    counted: dict[str, Observation | str] = field(default_factory=dict)
+    observations: Observations = field(default_factory=Observations)
     #: Streams for which Spark finds times too far ahead, because not only join tasks read them.
     judged_by_spark: set[str] = field(default_factory=set)
     fingerprint: dict[str, Any] = field(default_factory=dict)
-    #: By port of a source, in tag order: its stream, and its frame in the shared layout.
-    entries: list[tuple[str, DataFrame]] = field(default_factory=list)
+    #: By port of a source, in tag order.
+    entries: list[Entry] = field(default_factory=list)
 
     @property
     def joins(self) -> list[JoinOperator]:
@@ -58,6 +79,10 @@ class Compiled:
     @property
     def windows(self) -> list[WindowOperator]:
         return [operator for operator in self.operators if isinstance(operator, WindowOperator)]
+
+    @property
+    def unions(self) -> list[UnionOperator]:
+        return [operator for operator in self.operators if isinstance(operator, UnionOperator)]
 
     @property
     def clocks(self) -> dict[str, ClockSettings]:
@@ -90,14 +115,32 @@ class Compiled:
     def input_frame(self) -> DataFrame:
         """The one input of the query: all ports in one union, with a heartbeat when streaming."""
         beats = [ports.heartbeat(self.spark, self.lanes)] if self.streaming else []
-        return ports.union([*(frame for _, frame in self.entries), *beats])
+        return ports.union([*(entry.frame for entry in self.entries), *beats])
+
+    def stream_of(self, file: str) -> str | None:
+        """The stream that reads this file; None if no one stream is known to."""
+        found = {name for name, source in self.sources.items() if _reads(source.frame, file)}
+        return found.pop() if len(found) == 1 else None
 
     def streams_by_leaf(self) -> list[str]:
         """The stream of each source of the one input, in Spark's order and without the heartbeat."""
-        return [stream for stream, frame in self.entries for _ in range(streaming_leaves(frame))]
+        parts = [part for entry in self.entries for part in entry.parts]
+        return [stream for stream, frame in parts for _ in range(streaming_leaves(frame))]
 
 
 def streaming_leaves(frame: DataFrame) -> int:
     """The number of sources that a frame reads."""
     leaves = java_items(frame._jdf.queryExecution().analyzed().collectLeaves())
     return sum(bool(leaf.isStreaming()) for leaf in leaves)
+
+
+def _reads(frame: DataFrame, file: str) -> bool:
+    """Whether a source of the frame reads the folder of a file."""
+    try:
+        leaves = java_items(frame._jdf.queryExecution().analyzed().collectLeaves())
+        texts = [leaf.toString() for leaf in leaves]
+    except Py4JError:
+        return False
+    folders = [path for text in texts for path in re.findall(r"(?:path -> |file:|\[)([^,)\]\s]+)", text)]
+    name = re.sub(r"^\w+:/+", "/", file)
+    return any(name.startswith(f"{re.sub(r'^[a-z0-9]+:/+', '/', path).rstrip('/')}/") for path in folders)

@@ -1,26 +1,25 @@
 """Compiles a described flow to ports, operators in the order in which they run, and outputs.
 
-The result is static: nothing in it changes from batch to batch. Operators are numbered in the order in
-which outputs need them, so the same flow always compiles to the same names. Checkpoints rely on this.
+The result is static: nothing in it changes from batch to batch. Operators are known by their names, which do
+not depend on the order of outputs. Checkpoints rely on this.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Source, StatelessStep
+from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Source, StatelessStep, Union, name_of
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.compiled import Compiled
+from tidegate.driver.compile.compiled import Compiled, Entry
 from tidegate.driver.compile.counted_streams import judged_by_spark, observed_streams
 from tidegate.driver.compile.graph_checks import (
     all_streaming_or_none,
+    check_columns,
     check_estimates,
     check_outputs,
     graph_of,
@@ -31,9 +30,11 @@ from tidegate.driver.compile.keys import quoted
 from tidegate.driver.compile.ports import Port
 from tidegate.driver.operators.registry import build
 from tidegate.driver.operators.tap import PortInput, Tap
-from tidegate.errors import FlowError
+from tidegate.driver.operators.union import UnionPort
+from tidegate.driver.operators.united import United, inputs_of
+from tidegate.errors import REPORT_BUG, FlowError
 from tidegate.model.times import BEGINNING_US
-from tidegate.worker.runtime.layout import CELL, REPORT, TIME
+from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
 
 
 def compile_flow(
@@ -47,9 +48,16 @@ def compile_flow(
 
     `cells`: rows of inner joins carry the cell they were found in, for a utility. `sifts`: rows may be
     dropped in front of matches, so that Spark must count them. `repairs`: joins repair skipped pairs, and
-    their rows carry the batch that skipped them.
+    their rows carry the batch that skipped them where an output shows it.
     """
     return _Compiler(outputs, partitions, cells, sifts, repairs).compile()
+
+
+def output_schema(output: Output) -> T.StructType:
+    """The columns that an output writes."""
+    compiler = _Compiler([output], 1, cells=False, sifts=False, repairs=False)
+    compiler.compile()
+    return T.StructType(visible(compiler.frame(output.node)))
 
 
 class _Compiler:
@@ -60,12 +68,14 @@ class _Compiler:
         graph, self._names = graph_of(outputs)
         check_estimates(graph)
         self.outputs, self.partitions, self.cells = outputs, partitions, cells
-        self._repaired = graph.may_repair() if repairs else frozenset()
+        marked = {graph.outputs[output.name] for output in outputs if output.repair_column is not None}
+        #: Joins whose rows carry the batch that skipped them.
+        self._repaired = graph.may_repair() & marked if repairs else frozenset[str]()
         self._timed_operators = graph.needs_time()
         self._sifts = sifts
         self._tags = iter(range(0, 2**15 - 1, 2))
         #: The ports of sources, projected once all lanes are assigned.
-        self._waiting: list[tuple[str, Callable[[], DataFrame]]] = []
+        self._waiting: list[Callable[[], Entry]] = []
         sources = sources_of(outputs)
         streaming = all_streaming_or_none(sources)
         self.spark = sources[0].frame.sparkSession
@@ -81,7 +91,9 @@ class _Compiler:
             base, _ = ports.steps_of(output.node)
             if compiled.operator_of(base) is None and id(output.node) not in compiled.taps:
                 compiled.taps[id(output.node)] = self._source_tap(output.node)
-        compiled.entries = [(stream, project()) for stream, project in self._waiting]
+        compiled.entries = [build() for build in self._waiting]
+        for output in compiled.outputs:
+            check_columns(output, visible(self.frame(output.node)))
         compiled.fingerprint = self._fingerprint()
         return compiled
 
@@ -91,7 +103,7 @@ class _Compiler:
         base, _ = ports.steps_of(node)
         if self.compiled.operator_of(base) is not None:
             return
-        for parent in base.inputs:
+        for parent in () if isinstance(base, Union) else base.inputs:
             self._visit(parent)
         if isinstance(base, OperatorNode):
             self.compiled.operators.append(build(base, self._names[id(base)], self))
@@ -115,7 +127,7 @@ class _Compiler:
             return ports.project(rows, port, self.compiled.lanes, values, code, keyless)
 
         if isinstance(base, Source):
-            self._waiting.append((base.name, lambda: project(self._entering(base, steps))))
+            self._waiting.append(lambda: _entry(base.name, project(self._entering(base, steps))))
         return PortInput(node, port, project)
 
     def tap(
@@ -127,6 +139,21 @@ class _Compiler:
     ) -> Tap | None:
         base, _ = ports.steps_of(node)
         return self._source_tap(node, observed_as, without, only) if isinstance(base, Source) else None
+
+    def union(self, node: Union, name: str) -> tuple[UnionPort, list[T.StructField]]:
+        tags = [next(self._tags) for _ in node.sources]
+        fields = visible(United(node, name, tags, self._timed).frame)
+        lanes = self.compiled.lanes.assign([f.dataType for f in fields])
+        port = Port(tags[0], None, tuple(f.name for f in fields), lanes)
+        values = [F.col(quoted(f.name)) for f in fields]
+
+        def build() -> Entry:
+            united = United(node, name, tags, lambda source: self._entering(source, ()))
+            row = (united.frame, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False))
+            return Entry(ports.project(*row, tag=F.col(TAG)), tuple(united.parts))
+
+        self._waiting.append(build)
+        return UnionPort(port, inputs_of(node)), fields
 
     # -- outputs that come straight from a source ----------------------------------------------------
 
@@ -153,12 +180,18 @@ class _Compiler:
         values = [F.col(quoted(f.name)) for f in fields]
 
         def build() -> DataFrame:
-            rows = self._timed(source) if kind != "rows" else self._entering(source, steps)
+            rows = (
+                self._measured(source, self._timed(source))
+                if kind != "rows"
+                else self._entering(source, steps)
+            )
             if observed_as is not None and ports.may_drop(steps):
-                rows = ports.counted(rows, self._observation(self.compiled.counted, observed_as))
+                rows = ports.counted(
+                    rows, self._observation(self.compiled.observations.entering, observed_as)
+                )
             return ports.project(rows, port, self.compiled.lanes, values, F.lit(0).cast("long"), F.lit(False))
 
-        self._waiting.append((source.name, build))
+        self._waiting.append(lambda: _entry(source.name, build()))
         return Tap(node, port, source.name, kind)
 
     # -- frames and time -----------------------------------------------------------------------------
@@ -166,11 +199,17 @@ class _Compiler:
     def frame(self, node: Node) -> DataFrame:
         """A frame with the node's columns: the stream itself, or an empty frame for an operator."""
         base, steps = ports.steps_of(node)
-        if isinstance(base, Source):
-            return ports.apply_steps(self._timed(base), steps, repr(base.name))
+        source = base.parent if isinstance(base, Refused) else base
+        if isinstance(source, Source):
+            return ports.apply_steps(self._timed(source), steps, repr(source.name))
         operator = self.compiled.operator_of(base)
         if operator is None:
-            raise FlowError("Refused rows enter no operator")
+            raise FlowError(
+                "An operator was not compiled",
+                code="INTERNAL_OPERATOR_MISSING",
+                got=name_of(base),
+                do=REPORT_BUG,
+            )
         empty = self.spark.createDataFrame([], operator.schema).drop(REPORT, CELL)
         # Rows carry a time only if a later operator needs it.
         return ports.apply_steps(empty, steps, operator.name, timed=self.needs_time(operator.name))
@@ -178,15 +217,25 @@ class _Compiler:
     def _entering(self, source: Source, steps: Sequence[StatelessStep]) -> DataFrame:
         """Rows of a source behind its steps; counted before them if the tasks cannot count them."""
         if source.name not in self.compiled.observed:
-            return ports.apply_steps(self._timed(source), steps, repr(source.name))
+            frame = self._measured(source, self._timed(source))
+            return ports.apply_steps(frame, steps, repr(source.name))
         # One observation per stream: a second one on another branch would count every row twice.
-        if source.name in self.compiled.observations:
+        if source.name in self.compiled.observations.streams:
             frame = self._timed(source)
         else:
-            watch = self._observation(self.compiled.observations, source.name)
+            watch = self._observation(self.compiled.observations.streams, source.name)
             frame = ports.watched(source, watch, by_spark=source.name in self.compiled.judged_by_spark)
-        frame = frame.filter(F.col(TIME) != F.lit(BEGINNING_US))
+        frame = self._measured(source, frame).filter(F.col(TIME) != F.lit(BEGINNING_US))
         return ports.apply_steps(frame, steps, repr(source.name))
+
+    def _measured(self, source: Source, frame: DataFrame) -> DataFrame:
+        """The rows of a source; on the first branch that reads them, `available_at` is observed."""
+        known = self.compiled.observations.available
+        if source.available_at is None or source.name in known:
+            return frame
+        watch = f"{source.name}.available_at"
+        known[source.name] = watch if self.compiled.streaming else Observation(watch)
+        return ports.measured(frame, source, known[source.name])
 
     def _observation(self, known: dict[str, Observation | str], name: str) -> Observation | str:
         """Named in a streaming query, an object in a batch one."""
@@ -206,10 +255,6 @@ class _Compiler:
         compiled = self.compiled
         found = {operator.name: operator.fingerprint() for operator in compiled.operators}
         operators = {name: one for name, one in found.items() if one is not None}
-        # Such operators differ only in their steps, which cannot be compared. With another order of outputs
-        # they would read each other's state.
-        for name in alike(operators):
-            operators[name]["outputs"] = compiled.graph.outputs_of(name)
         return {
             "partitions": self.partitions,
             "streams": {
@@ -220,8 +265,5 @@ class _Compiler:
         }
 
 
-def alike(described: Mapping[str, Any]) -> list[str]:
-    """Names of operators that have the same description as another one."""
-    texts = {name: json.dumps(one, sort_keys=True) for name, one in described.items()}
-    counts = Counter(texts.values())
-    return [name for name, text in texts.items() if counts[text] > 1]
+def _entry(stream: str, frame: DataFrame) -> Entry:
+    return Entry(frame, ((stream, frame),))

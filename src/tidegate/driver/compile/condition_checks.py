@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.join_conditions import Condition, OnPairs, OnSets
+from tidegate.api.joins.conditions import Condition, OnPairs, OnSets
 from tidegate.api.nodes import Join
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile.expression_checks import check_serialisable, spark_errors_as
@@ -30,18 +30,27 @@ def check_utility(spark: SparkSession, joins: Sequence[JoinOperator], utility: A
     valued = [join for join in joins if join.layout.cells]
     if not valued:
         raise FlowError(
-            "A utility values the pairs of inner joins", got="a flow without one", do="Leave it out"
+            "utility needs an inner join, whose pairs it values",
+            code="SHED_UTILITY_WITHOUT_JOIN",
+            got="a flow without an inner join",
+            do="Leave out utility",
         )
     for join in valued:
         empty = spark.createDataFrame([], join.schema)
         known = ", ".join(column.name for column in join.layout.output)
         with spark_errors_as(
-            f"The utility does not fit the rows of {join.name}",
+            f"utility cannot be computed from the rows of {join.name}",
+            code="SHED_UTILITY_INVALID",
             do=f"Use columns of the joined row: {known}",
         ):
             kind = empty.select(condition(utility)).schema.fields[0].dataType
         if not isinstance(kind, T.NumericType):
-            raise FlowError("A utility is a number", got=kind.simpleString(), do="For example utility='fare'")
+            raise FlowError(
+                "utility must be a number",
+                code="SHED_UTILITY_INVALID",
+                got=kind.simpleString(),
+                do="Give a numeric column or expression, for example utility='fare'",
+            )
 
 
 _ITEMS = (
@@ -59,7 +68,9 @@ _ITEMS = (
 )
 
 
-def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> None:
+def check_condition(
+    condition: Condition, left: DataFrame, right: DataFrame, streams: tuple[str, str]
+) -> None:
     """The columns exist and have types that can be compared, and a function is serialisable."""
     if not condition.holds_sets:
         check_serialisable(
@@ -67,8 +78,8 @@ def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> 
         )
     for names in condition.columns:
         kinds = [
-            type_of(frame, name, side, "column")
-            for frame, name, side in zip((left, right), names, ("left", "right"), strict=True)
+            type_of(frame, name, stream, "column")
+            for frame, name, stream in zip((left, right), names, streams, strict=True)
         ]
         if condition.holds_sets:
             one, other = (
@@ -78,6 +89,7 @@ def check_condition(condition: Condition, left: DataFrame, right: DataFrame) -> 
             if one != other:
                 raise FlowError(
                     "The items of the two sides have different types",
+                    code="JOIN_ITEM_TYPES_DIFFER",
                     got=", ".join(f"{n!r}: {k.simpleString()}" for n, k in zip(names, kinds, strict=True)),
                     why="No item would ever be common",
                     do="Cast one of the columns with with_column before the join",
@@ -89,7 +101,8 @@ def check_where(where: Any, joined: DataFrame, operator: str) -> None:
     known = ", ".join(name for name in joined.columns if not name.startswith(HIDDEN))
     with spark_errors_as(
         f"The `where` of {operator} does not fit its rows",
-        do=f"Give a condition over the columns of the joined row: {known}",
+        code="JOIN_WHERE_INVALID",
+        do=f"Use columns of the joined row: {known}",
     ):
         joined.filter(where)
 
@@ -127,9 +140,10 @@ def _items_of(kind: T.DataType, name: str, weighted: bool) -> T.DataType:
         )
         raise FlowError(
             f"Column {name!r} does not hold {'weighted ' if weighted else ''}sets of items",
+            code="JOIN_ITEMS_TYPE_UNSUPPORTED",
             got=kind.simpleString(),
-            why="Items are whole numbers, decimals, strings, binaries, dates or times",
-            do=f"Give {wanted}",
+            do=f"Give {wanted}, with items that are whole numbers, decimals, strings, binaries, dates or "
+            "times",
         )
     return items
 

@@ -1,9 +1,9 @@
 """Which streams are counted by tasks and which by Spark; likewise for rejecting times too far ahead.
 
 Counting in tasks is free, but needs an operator that reads all rows of the stream: no stateless step in front
-may drop rows, and no sifter. All other streams are *observed*: Spark counts their rows in front of all steps.
-Times too far ahead are checked by tasks where possible, by the clock of the plan, because Spark compiles its
-own clock into the code of each batch.
+may drop rows, no sifter, and no union stands between. All other streams are *observed*: Spark counts their
+rows in front of all steps. Times too far ahead are checked by tasks where possible, by the clock of the plan,
+because Spark compiles its own clock into the code of each batch.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ def observed_streams(compiled: Compiled, sifts: bool) -> set[str]:
     seen_whole: set[str] = set()
     dropped: set[str] = set()
     for operator in compiled.operators:
+        if not operator.reports:
+            dropped.update(stream for stream in operator.streams if stream is not None)
+            continue
         sifted = sifts and operator.node.sheds == ROWS
         for node in operator.node.inputs:
             base, steps = ports.steps_of(node)

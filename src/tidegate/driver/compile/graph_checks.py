@@ -8,13 +8,12 @@ select others.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pyspark.sql import types as T
 
 from tidegate.api.goal import Shed
-from tidegate.api.nodes import Join, Node, OperatorNode, Output, Source, StatelessStep
+from tidegate.api.nodes import Join, Node, OperatorNode, Output, Source, StatelessStep, Union, name_of
 from tidegate.driver.compile import ports
 from tidegate.errors import FlowError
 from tidegate.model.graph import FlowGraph, FlowTraits
@@ -24,7 +23,7 @@ from tidegate.worker.runtime.layout import JoinLayout
 
 def selected(outputs: Sequence[Output], join: Join) -> tuple[str, ...] | None:
     """The columns of a join that its readers select; None if a reader needs all, or does not say."""
-    if join.where is not None:
+    if join.is_conditional:
         return None
     names: dict[str, None] = {}
     for reader in _readers(outputs, join):
@@ -47,24 +46,59 @@ def _readers(outputs: Sequence[Output], join: Join) -> Iterator[Output | Node]:
 
 def check_outputs(outputs: Sequence[Output]) -> None:
     if not outputs:
-        raise FlowError("A query needs an output", do="Pass at least one stream.write_to(…)")
+        raise FlowError(
+            "A query needs an output", code="OUTPUTS_MISSING", do="Pass at least one stream.write_to(…)"
+        )
     for output in outputs:
         if not isinstance(output, Output):
             raise FlowError(
-                "tg.start takes outputs", got=type(output).__name__, do="Call .write_to(…) on the stream"
+                "tg.start takes outputs",
+                code="OUTPUT_TYPE",
+                got=type(output).__name__,
+                do="Pass them one by one: tg.start(*outputs)"
+                if isinstance(output, list | tuple)
+                else "Call .write_to(…) on the stream",
             )
     names = [output.name for output in outputs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise FlowError("Two outputs have the same name", got=", ".join(twice), do="Give each its own name=…")
+        raise FlowError(
+            "Two outputs have the same name",
+            code="OUTPUT_NAMES_EQUAL",
+            got=", ".join(twice),
+            why="Progress and receipts know an output by its name",
+            do='Give them names: write_to(…, name="…")',
+        )
     paths = [output.path.rstrip("/") for output in outputs if output.path is not None]
     shared = sorted({path for path in paths if paths.count(path) > 1})
     if shared:
         raise FlowError(
             "Two outputs write to the same path",
+            code="OUTPUT_PATHS_EQUAL",
             got=", ".join(shared),
-            why="Files of a batch replace what lies in its directory, so one of them would be lost",
-            do="Give each a directory of its own",
+            why="Each replaces the directory of a batch, so the rows of one would be lost",
+            do="Give each output its own directory",
+        )
+
+
+def check_columns(output: Output, fields: Sequence[T.StructField]) -> None:
+    """The columns that an output names must exist, and the one it adds must not."""
+    names = [field.name for field in fields]
+    missing = [name for name in output.partition_by if name not in names]
+    if missing:
+        raise FlowError(
+            f"Output {output.name!r} is partitioned by columns that it does not have",
+            code="OUTPUT_PARTITION_BY_UNKNOWN",
+            got=f"{', '.join(missing)}; columns {', '.join(names)}",
+            do="Name columns of the stream in partition_by=…",
+        )
+    added = output.repair_column
+    if added is not None and added.lower() in (name.lower() for name in names):
+        raise FlowError(
+            f"Output {output.name!r} already has a column {added!r}",
+            code="OUTPUT_REPAIR_COLUMN_TAKEN",
+            got="columns " + ", ".join(names),
+            do="Give repair_column another name",
         )
 
 
@@ -82,17 +116,19 @@ def sources_of(outputs: Sequence[Output]) -> list[Source]:
     names = [source.name for source in found.values()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise FlowError("Two streams have the same name", got=", ".join(twice), do="Give each its own name=…")
+        raise FlowError(
+            "Two streams have the same name",
+            code="STREAM_NAMES_EQUAL",
+            got=", ".join(twice),
+            why="Checkpoint, progress and receipts know a stream by its name",
+            do="Give each its own name=…",
+        )
     return list(found.values())
 
 
 def graph_of(outputs: Sequence[Output]) -> tuple[FlowGraph, dict[int, str]]:
-    """The flow graph, and the name of each operator by the identity of its node.
-
-    Operators are numbered by kind, in the order in which outputs need them.
-    """
+    """The flow graph, and the name of each operator by the identity of its node."""
     names: dict[int, str] = {}
-    numbers: Counter[str] = Counter()
     streams: dict[str, None] = {}
     operators: dict[str, FlowTraits] = {}
     inputs: dict[str, tuple[str, ...]] = {}
@@ -101,18 +137,38 @@ def graph_of(outputs: Sequence[Output]) -> tuple[FlowGraph, dict[int, str]]:
         base, _ = ports.steps_of(node)
         if id(base) in names:
             return names[id(base)]
-        read = tuple(visit(parent) for parent in base.inputs)
+        if isinstance(base, Union):
+            # Rows enter an inner union as those of its streams.
+            read = tuple(visit(source) for source in base.sources)
+        else:
+            read = tuple(visit(parent) for parent in base.inputs)
         if isinstance(base, Source):
             streams[base.name] = None
             return base.name
         if not isinstance(base, OperatorNode):
             return read[0]
-        numbers[base.label] += 1
-        name = names[id(base)] = f"{base.label}{numbers[base.label]}"
+        name = names[id(base)] = name_of(base)
+        if name in operators:
+            raise FlowError(
+                "Two operators have the same name",
+                code="OPERATOR_NAMES_EQUAL",
+                got=f"{name!r}, a {operators[name].label} and a {base.label}",
+                why="Checkpoint, progress and receipts know an operator by its name",
+                do=f'Give them names: {base.label}(…, name="…")',
+            )
         operators[name], inputs[name] = _traits(base), read
         return name
 
     shown = {output.name: visit(output.node) for output in outputs}
+    both = sorted(set(streams) & set(operators))
+    if both:
+        raise FlowError(
+            "An operator and a stream have the same name",
+            code="OPERATOR_STREAM_NAMES_EQUAL",
+            got=", ".join(both),
+            why="Checkpoint, progress and receipts know both by their names",
+            do="Give the operator another name=…",
+        )
     return FlowGraph(tuple(streams), operators, inputs, shown), names
 
 
@@ -132,9 +188,11 @@ def check_estimates(graph: FlowGraph) -> None:
     reader = graph.reader_of_estimates()
     if reader is not None:
         raise FlowError(
-            f"A {reader} takes the results of an approximate window",
-            why="An estimate of estimates has no valid interval, and groups without a row would be missing",
-            do="Write the results out, or leave out approximate=True: exact windows may feed others",
+            f"A {reader} reads the results of an approximate window",
+            code="WINDOW_ESTIMATES_REUSED",
+            why="An estimate of estimates has no valid interval, and groups without a sampled row would be "
+            "missing",
+            do="Write the results to an output, or leave out approximate=True",
         )
 
 
@@ -143,10 +201,11 @@ def all_streaming_or_none(sources: Sequence[Source]) -> bool:
     if streaming and len(streaming) < len(sources):
         still = sorted({source.name for source in sources} - streaming)
         raise FlowError(
-            "Streaming and batch inputs cannot be joined here",
+            "Streaming and batch inputs cannot be used in one flow",
+            code="STREAM_INPUTS_MIXED",
             got=f"streaming: {', '.join(sorted(streaming))}; batch: {', '.join(still)}",
-            why="A table has no event time to move with the stream",
-            do="Join a table with Spark's own join: stream.transform(lambda df: df.join(table, …))",
+            why="A table has no event time that advances with the stream",
+            do="Join a table by Spark's own join: stream.transform(lambda df: df.join(table, …))",
         )
     return bool(streaming)
 
@@ -154,10 +213,11 @@ def all_streaming_or_none(sources: Sequence[Source]) -> bool:
 def same_time_type(left: T.DataType, right: T.DataType) -> None:
     if left != right:
         raise FlowError(
-            "The two streams keep time differently",
+            "The time columns of the two streams have different types",
+            code="JOIN_TIME_TYPES_DIFFER",
             got=f"{left.simpleString()} and {right.simpleString()}",
-            why="Local and absolute times are only comparable with a time zone in mind",
-            do="Convert one of the columns before tg.stream",
+            why="Times with and without a time zone cannot be compared",
+            do="Convert one of the columns before tg.stream, for example with to_timestamp_ltz",
         )
 
 

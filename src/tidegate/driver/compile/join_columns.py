@@ -1,12 +1,14 @@
 """The columns of a join: those stored of each side, and those of the joined row.
 
-Equality keys come first and once, under the left name; then the other left columns, then the right ones, with
-the suffix `_right` if names clash. Semi and anti joins return the left columns only.
+`api/joins/joined_columns.py` has the rule by which a joined row is made of the columns of its sides. Semi and
+anti joins return the left columns only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -15,10 +17,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
+from tidegate.api.joins.joined_columns import JoinedColumn, joined_columns
 from tidegate.api.nodes import Join, Node, Source
+from tidegate.api.nodes import name_of as node_name
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile import ports
-from tidegate.driver.compile.keys import Keys, quoted
+from tidegate.driver.compile.keys import Keys, column_named, quoted, same_names
 from tidegate.errors import FlowError
 from tidegate.worker.runtime.layout import (
     CELL,
@@ -29,6 +33,7 @@ from tidegate.worker.runtime.layout import (
     RIGHT_ROW,
     RIGHT_RUN,
     TIME,
+    ComparedKey,
     OutputColumn,
 )
 
@@ -36,37 +41,86 @@ from tidegate.worker.runtime.layout import (
 def output_columns(
     node: Join, left: DataFrame, right: DataFrame, keys: Keys, timed: bool
 ) -> list[tuple[OutputColumn, T.DataType]]:
-    """Columns of the joined row with their types: keys once, then the left side, then the right."""
-    coalesced = node.how in ("right", "full")
+    """Columns of the joined row with their types, by the rule of `api/joins/joined_columns.py`."""
+    names = [[field.name for field in visible(frame)] for frame in (left, right)]
+    same = same_names(left.sparkSession)
     columns: list[tuple[OutputColumn, T.DataType]] = []
-    for key in keys.keys:
-        left_type, right_type = left.schema[key.left].dataType, right.schema[key.right].dataType
-        if coalesced and left_type != right_type:
-            columns.append((OutputColumn(key.left, key.hidden, key.hidden), key.type))
+    for one in joined_columns(names[0], names[1], node.keys, node.suffix, same):
+        kinds = [
+            None if name is None else frame.schema[name].dataType
+            for frame, name in ((left, one.left), (right, one.right))
+        ]
+        if None not in kinds and kinds[0] != kinds[1] and node.how in ("right", "full"):
+            key = next(key for key in keys.keys if (key.left, key.right) == (one.left, one.right))
+            columns.append((OutputColumn(one.name, key.hidden, key.hidden), key.type))
         else:
-            stored = OutputColumn(key.left, _stored(key.left, node.left), _stored(key.right, node.right))
-            columns.append((stored, left_type))
-    left_keys, right_keys = {k.left for k in keys.keys}, {k.right for k in keys.keys}
-    for f in visible(left):
-        if f.name not in left_keys:
-            columns.append((OutputColumn(f.name, _stored(f.name, node.left), None), f.dataType))
-    # As Spark resolves names: V and v clash, unless the session is case-sensitive.
-    same = str if left.sparkSession.conf.get("spark.sql.caseSensitive") == "true" else str.lower
-    taken = {same(column.name) for column, _ in columns}
-    for f in visible(right):
-        if f.name not in right_keys:
-            shown = f"{f.name}_right" if same(f.name) in taken else f.name
-            if same(shown) in taken:
-                raise FlowError(
-                    "Two columns of the joined row have the same name",
-                    got=shown,
-                    do="Rename one with select or with_column before the join",
-                )
-            taken.add(same(shown))
-            columns.append((OutputColumn(shown, None, _stored(f.name, node.right)), f.dataType))
+            kind = kinds[0] or kinds[1]
+            if kind is not None:
+                columns.append((_shown(one, node), kind))
     if timed:
         columns.append((OutputColumn(TIME, TIME, TIME), T.LongType()))
     return columns
+
+
+def _shown(column: JoinedColumn, node: Join) -> OutputColumn:
+    left, right = column.left, column.right
+    return OutputColumn(
+        column.name,
+        None if left is None else _stored(left, node.left),
+        None if right is None else _stored(right, node.right),
+    )
+
+
+def residual_condition(node: Join, left: DataFrame, right: DataFrame, keys: Keys) -> Any:
+    """`where` and the rest of an SQL condition, over the columns of the joined row; None without either."""
+    if node.rest is None:
+        return node.where
+    names = [[field.name for field in visible(frame)] for frame in (left, right)]
+    same = same_names(left.sparkSession)
+    made = joined_columns(names[0], names[1], node.keys, node.suffix, same)
+    shown = {
+        (side, same(name)): one.name
+        for one in made
+        for side, name in enumerate((one.left, one.right))
+        if name
+    }
+
+    def name_of(side: int, column: str) -> str:
+        # Refuses a column that does not exist, if that was not known before.
+        found = column_named((left, right)[side], column, node_name((node.left, node.right)[side]), "column")
+        return shown[side, same(found)]
+
+    text = node.rest.over(name_of)
+    if node.where is None:
+        return text
+    return f"{text} AND ({node.where})" if isinstance(node.where, str) else F.expr(text) & node.where
+
+
+def check_times(node: Join, left: DataFrame, right: DataFrame) -> None:
+    """SQL bounds compare columns; these must still be the event times, whatever steps lie in between."""
+    if not node.timed_by_sql:
+        return
+    for side, frame in ((node.left, left), (node.right, right)):
+        source, steps = ports.steps_of(side)
+        if not steps or not isinstance(source, Source):
+            continue
+        if _identity(source.frame, source.time) != _identity(frame, source.time):
+            raise FlowError(
+                f"Column {source.time!r} of stream {source.name!r} is not its event time any more",
+                code="JOIN_SQL_TIME_REPLACED",
+                got="a step in front of the join that replaces it",
+                why="The SQL condition of the join bounds this column, but rows are joined by event time",
+                do="Give the new column another name, or bound the time by within=…",
+            )
+
+
+def _identity(frame: DataFrame, column: str) -> int | None:
+    """Spark's number of a column; the same where a column was passed on unchanged."""
+    outputs = frame._jdf.queryExecution().analyzed().output()
+    for number in range(outputs.size()):
+        if outputs.apply(number).name() == column:
+            return int(outputs.apply(number).exprId().id())
+    return None
 
 
 def pruned(
@@ -84,12 +138,6 @@ def with_repaired_batch(
     columns: Sequence[tuple[OutputColumn, T.DataType]],
 ) -> list[tuple[OutputColumn, T.DataType]]:
     """The columns of a joined row, and the batch that skipped it."""
-    if any(column.name.lower() == REPAIRED for column, _ in columns):
-        raise FlowError(
-            f"A column {REPAIRED!r} is in the way",
-            why="With repair, joined rows say in it which batch they should have come in",
-            do="Rename it with select or with_column before the join, or use repair=None",
-        )
     return [*columns, (OutputColumn(REPAIRED, None, None), T.LongType())]
 
 
@@ -122,19 +170,24 @@ def stored_columns(
     ]
     hidden = list(keys.hidden(side))
     for key in keys.keys:
-        if key.hidden and all(key.hidden != name for name, _ in hidden):
-            hidden.append((key.hidden, key.canonical((key.left, key.right)[side])))
+        if key.hidden and not key.expressions and all(key.hidden != name for name, _ in hidden):
+            hidden.append((key.hidden, key.canonical(side)))
     for name, value in hidden:
         stored.append((name, value, frame.select(value.alias(name)).schema[name].dataType))
     return stored
 
 
 def compared(
-    verify: tuple[tuple[str, str], ...], left_time: str | None, right_time: str | None
-) -> tuple[tuple[str, str], ...]:
+    verify: Sequence[ComparedKey], left_time: str | None, right_time: str | None
+) -> tuple[ComparedKey, ...]:
+    """The stored columns to compare; the event time is stored as TIME."""
     return tuple(
-        (TIME if left == left_time else left, TIME if right == right_time else right)
-        for left, right in verify
+        replace(
+            key,
+            left=TIME if key.left == left_time else key.left,
+            right=TIME if key.right == right_time else key.right,
+        )
+        for key in verify
     )
 
 
@@ -157,9 +210,10 @@ def arrow_schema(schema: T.StructType, operator: str) -> bytes:
         except PySparkException as error:
             raise FlowError(
                 f"Column {f.name!r} of {operator} cannot be stored",
+                code="JOIN_COLUMN_TYPE_UNSUPPORTED",
                 got=f.dataType.simpleString(),
-                why="Rows are kept in Arrow, which has no such type",
-                do="Leave it out, or convert it before the join",
+                why="Rows are stored in Arrow, which has no such type",
+                do=f"Drop it, or convert it with with_column, before {operator}",
             ) from error
     serialised: bytes = pa.schema(fields).serialize().to_pybytes()
     return serialised

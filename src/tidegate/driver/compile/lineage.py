@@ -7,6 +7,7 @@ its rows are sifted, not dropped by window.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from tidegate.api.nodes import Node, OperatorNode, Output, Refused, Window
@@ -44,25 +45,27 @@ def _gap(compiled: Compiled, output: Output) -> int | None:
     base = None if shown is None else shown.node
     if not isinstance(base, Window):
         raise FlowError(
-            f"Output {output.name!r} has a max_gap but no windows",
-            got=f"max_gap={output.max_gap!r} on what comes from {compiled.feeding(output.node)}",
-            why="It says how many results of a window aggregate may be missing in a row",
-            do="Leave it out: joins and matches lose rows here and there, never whole windows",
+            f"Output {output.name!r} has max_gap but writes no windows",
+            code="OUTPUT_MAX_GAP_UNSUPPORTED",
+            got=f"max_gap={output.max_gap!r} on results of {compiled.feeding(output.node)}",
+            why="max_gap limits how many consecutive windows may be missing",
+            do="Leave out max_gap, and limit losses of joins and matches with max_loss",
         )
     if base.spec.counts_rows:
         raise FlowError(
-            f"Output {output.name!r} has a max_gap, and windows of rows",
+            f"Output {output.name!r} has max_gap on row windows",
+            code="OUTPUT_MAX_GAP_UNSUPPORTED",
             got=f"max_gap={output.max_gap!r} on windows of {cast(RowsSpec, base.spec).size} rows",
-            why="Without the rows of a dropped window all that follow would hold other rows, so none "
-            "could go and nothing would be saved",
-            do="Leave it out, or aggregate by time: window('1 minute') in place of tg.rows(…)",
+            why="Dropping the rows of one row window would change all later ones",
+            do="Leave out max_gap, or use time windows: window('1 minute') in place of tg.row_window(…)",
         )
     if base.approximate:
         raise FlowError(
-            f"Output {output.name!r} has a max_gap, and its windows are approximate",
+            f"Output {output.name!r} has max_gap on approximate windows",
+            code="OUTPUT_MAX_GAP_UNSUPPORTED",
             got=f"max_gap={output.max_gap!r}",
-            why="When time is short, such windows lose rows and come all the same: none will be missing",
-            do="Leave out max_gap, or approximate=True",
+            why="Under load, approximate windows are estimated from fewer rows and never dropped",
+            do="Leave out max_gap or approximate=True",
         )
     if isinstance(output.max_gap, int):
         return output.max_gap
@@ -76,7 +79,12 @@ def traits_of(compiled: Compiled) -> dict[str, OperatorTraits]:
         one.name: one.traits([graph.time_from(name) for name in graph.inputs[one.name]])
         for one in compiled.operators
     }
-    return {name: traits for name, traits in found.items() if traits is not None}
+    unions = graph.unions
+    return {
+        name: replace(traits, unions={one: unions[one] for one in traits.inputs if one in unions})
+        for name, traits in found.items()
+        if traits is not None
+    }
 
 
 def lineage_of(

@@ -14,7 +14,7 @@ from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary, quoted
 from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
-from tidegate.worker.runtime.layout import QUERY_ID, REPORT, TIME
+from tidegate.worker.runtime.layout import QUERY_NAME, REPORT, TIME
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 #: Different decimals with more digits could be equal as doubles.
@@ -40,26 +40,29 @@ def _kind(kind: T.DataType) -> str | None:
 
 def check_mark(node: Match, frame: DataFrame) -> None:
     """If sources sift, the column in which they mark samples must exist."""
-    if node.mark is not None and (
-        node.mark not in frame.columns or not isinstance(frame.schema[node.mark].dataType, T.BooleanType)
+    if node.sample_column is not None and (
+        node.sample_column not in frame.columns
+        or not isinstance(frame.schema[node.sample_column].dataType, T.BooleanType)
     ):
         raise FlowError(
-            f"There is no boolean column {node.mark!r} that marks samples",
+            f"sample_column {node.sample_column!r} is not a boolean column of the stream",
+            code="MATCH_SAMPLE_COLUMN_INVALID",
             got="columns " + ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in visible(frame)),
-            do="Read the column that `tidegate sift --mark` adds, and keep it up to match",
+            do="Name the column that `tidegate sift --mark` adds, and keep it in every step before match",
         )
 
 
 def match_schema(frame: DataFrame, timed: bool) -> T.StructType:
     """The columns of the row, the query, the time if needed, and the report last."""
     fields = [T.StructField(field.name, field.dataType, True) for field in visible(frame)]
-    if any(field.name.lower() == QUERY_ID for field in fields):
+    if any(field.name.lower() == QUERY_NAME for field in fields):
         raise FlowError(
-            f"The stream has a column {QUERY_ID!r} already",
+            f"The stream already has a column {QUERY_NAME!r}",
+            code="MATCH_COLUMN_EXISTS",
             why="match writes the name of the query there",
-            do="Rename it with select before match",
+            do="Rename it with with_column_renamed before match",
         )
-    fields.append(T.StructField(QUERY_ID, T.StringType(), True))
+    fields.append(T.StructField(QUERY_NAME, T.StringType(), True))
     if timed:
         fields.append(T.StructField(TIME, T.LongType(), True))
     return T.StructType([*fields, T.StructField(REPORT, T.StringType(), True)])

@@ -18,17 +18,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.nodes import Node, Source, StatelessStep
+from tidegate.api.streams import HIDDEN
+from tidegate.control.latency import QUANTILE_STEPS
 from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.driver.compile.keys import quoted
-from tidegate.errors import FlowError
+from tidegate.errors import FlowError, TidegateError
 from tidegate.model.times import BEGINNING_US
 from tidegate.worker.runtime.layout import CODE, TAG, TIME
+from tidegate.worker.runtime.task_errors import in_one_line
 
 
 class Lanes:
@@ -59,6 +63,10 @@ class Lanes:
         return self._types
 
 
+#: Name of the observed quantiles of `available_at`.
+AVAILABLE = "available"
+#: Kinds of steps that neither drop nor multiply rows.
+KEEPS_ROWS = ("select", "with_column", "with_columns", "with_column_renamed", "drop")
 #: Tag of heartbeat rows: no port has it.
 HEARTBEAT = -1
 
@@ -73,23 +81,29 @@ class Port:
     lanes: tuple[str, ...]
 
 
+def _micros(frame: DataFrame, name: str) -> Column | None:
+    """A timestamp column in microseconds; one without a time zone is in UTC. None if it is no timestamp."""
+    kind, column = frame.schema[name].dataType, F.col(quoted(name))
+    if isinstance(kind, T.TimestampType):
+        return F.unix_micros(column)
+    if isinstance(kind, T.TimestampNTZType):
+        return F.timestamp_diff("MICROSECOND", F.expr("timestamp_ntz'1970-01-01 00:00:00'"), column)
+    return None
+
+
 def timed(source: Source, by_spark: bool) -> DataFrame:
     """The source with its event time in microseconds; BEGINNING_US if it cannot be used.
 
     `by_spark`: times too far ahead of the clock are rejected here. Tasks do it at less cost: Spark compiles
     its clock into the code, so each batch costs a compilation and runs cold code.
     """
-    kind = source.frame.schema[source.time].dataType
-    column = F.col(quoted(source.time))
-    if isinstance(kind, T.TimestampType):
-        micros = F.unix_micros(column)
-    elif isinstance(kind, T.TimestampNTZType):
-        micros = F.timestamp_diff("MICROSECOND", F.expr("timestamp_ntz'1970-01-01 00:00:00'"), column)
-    else:
+    micros = _micros(source.frame, source.time)
+    if micros is None:
         raise FlowError(
             f"The time column of stream {source.name!r} is not a timestamp",
-            got=f"{source.time!r}: {kind.simpleString()}",
-            do="Convert it first, for example with to_timestamp or timestamp_micros",
+            code="STREAM_TIME_TYPE_INVALID",
+            got=f"{source.time!r}: {source.frame.schema[source.time].dataType.simpleString()}",
+            do="Convert it before tg.stream, for example with to_timestamp or timestamp_micros",
         )
     usable = micros.isNotNull()
     if by_spark and source.max_ahead_us is not None:
@@ -110,6 +124,28 @@ def watched(source: Source, observation: Observation | str, by_spark: bool) -> D
     )
 
 
+def measured(frame: DataFrame, source: Source, observation: Observation | str) -> DataFrame:
+    """The rows of a source, with an observation of when they became available.
+
+    It is one text with quantiles of the column in microseconds, null if all of it is. The sketch has ten
+    times the resolution of these quantiles, so they are exact to a tenth of a step.
+    """
+    name = source.available_at
+    assert name is not None
+    micros = _micros(frame, name)
+    if micros is None:
+        raise FlowError(
+            f"available_at of stream {source.name!r} is not a timestamp",
+            code="STREAM_AVAILABLE_AT_TYPE",
+            got=f"{name!r}: {frame.schema[name].dataType.simpleString()}",
+            why="The latency of a row is counted from this time",
+            do="Convert it, for example with to_timestamp or timestamp_millis, or leave out available_at=…",
+        )
+    shares = [step / QUANTILE_STEPS for step in range(QUANTILE_STEPS + 1)]
+    quantiles = F.percentile_approx(micros, shares, 10 * QUANTILE_STEPS)
+    return frame.observe(observation, F.array_join(quantiles.cast("array<string>"), ",").alias(AVAILABLE))
+
+
 def counted(frame: DataFrame, observation: Observation | str) -> DataFrame:
     """The rows of a frame, counted."""
     return frame.observe(observation, F.count(F.lit(1)).alias("rows"))
@@ -124,40 +160,72 @@ def steps_of(node: Node) -> tuple[Node, list[StatelessStep]]:
     return node, steps[::-1]
 
 
-def apply_steps(frame: DataFrame, steps: Sequence[StatelessStep], what: str, timed: bool = True) -> DataFrame:
-    """Apply stateless steps; they must keep the hidden time if there is one."""
+def apply_steps(
+    frame: DataFrame, steps: Sequence[StatelessStep], what: str, timed: bool = True, tagged: bool = False
+) -> DataFrame:
+    """Apply stateless steps; they must keep the hidden time, and the hidden tag, if there is one."""
     for step in steps:
-        with spark_errors_as(f"Spark does not understand a {step.kind} of {what}"):
-            frame = step.apply(frame)
+        frame = _applied(frame, step, what)
         if not isinstance(frame, DataFrame):
             raise FlowError(
-                f"A {step.kind} of {what} returns no data frame",
+                f"The function of a {step.kind} of {what} did not return a data frame",
+                code="STEP_RESULT_INVALID",
                 got=type(frame).__name__,
-                do="Let the function return what it made of the data frame that it was given",
+                do="Return the transformed data frame",
             )
-    if timed and TIME not in frame.columns:
+    if (timed and TIME not in frame.columns) or (tagged and TAG not in frame.columns):
         raise FlowError(
-            f"A transform lost the event time of {what}",
+            f"A transform of {what} dropped the event time",
+            code="STEP_TIME_LOST",
             got="columns " + ", ".join(frame.columns),
-            why="Rows without a time cannot be judged late or put into windows",
-            do=f"Let the function keep every column that starts with {TIME.rsplit('_', 1)[0]!r}",
+            why="Rows without a time cannot be placed in windows",
+            do=f"Keep every column that starts with {TIME.rsplit('_', 1)[0]!r}",
         )
     return frame
 
 
+def _applied(frame: DataFrame, step: StatelessStep, what: str) -> Any:
+    """The result of a step, or the error for a mistake in it."""
+    known = ", ".join(name for name in frame.columns if not name.startswith(HIDDEN))
+    constants = "; write constants as F.lit(1)" if step.kind.startswith("with_column") else ""
+    try:
+        with spark_errors_as(
+            f"Spark rejects a {step.kind} of {what}",
+            code="STEP_INVALID",
+            do=f"Use expressions over the columns {known}{constants}",
+        ):
+            return step.apply(frame)
+    except TidegateError:
+        raise
+    except Exception as error:
+        raise FlowError(
+            f"The function of a {step.kind} of {what} raised an error",
+            code="STEP_FAILED",
+            got=in_one_line(error),
+            why="It is called once when the query starts, with a data frame that has no rows yet",
+            do="Correct the function; it must only describe the transformation",
+        ) from error
+
+
 def may_drop(steps: Sequence[StatelessStep]) -> bool:
     """Whether any of these steps can drop or multiply rows."""
-    return any(step.kind not in ("select", "with_column") for step in steps)
+    return any(step.kind not in KEEPS_ROWS for step in steps)
 
 
 def project(
-    frame: DataFrame, port: Port, lanes: Lanes, values: Sequence[Column], code: Column, keyless: Column
+    frame: DataFrame,
+    port: Port,
+    lanes: Lanes,
+    values: Sequence[Column],
+    code: Column,
+    keyless: Column,
+    tag: Column | None = None,
 ) -> DataFrame:
-    """The rows of a frame in the shared layout."""
+    """The rows of a frame in the shared layout; with the tag of the port, unless another is given."""
     given = dict(zip(port.lanes, values, strict=True))
     # A null key has no code; any number that spreads such rows over instances is valid.
     spread = F.when(keyless, F.xxhash64(F.col(TIME))).otherwise(code)
-    tag = F.when(keyless, F.lit(port.tag + 1)).otherwise(F.lit(port.tag))
+    tag = F.when(keyless, F.lit(port.tag + 1)).otherwise(F.lit(port.tag)) if tag is None else tag
     return frame.select(
         tag.cast("short").alias(TAG),
         F.coalesce(F.col(TIME), F.lit(BEGINNING_US)).alias(TIME),

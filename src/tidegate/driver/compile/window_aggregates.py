@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidegate.api.streams import HIDDEN
-from tidegate.api.user_aggregates import UserAggregate
+from tidegate.api.user_aggregates import Aggregator, has_merge
 from tidegate.driver.compile.aggregate_calls import ConstantArgument, analysed, called, columns_in, constant
 from tidegate.driver.compile.expression_checks import spark_errors_as
 from tidegate.driver.compile.keys import quoted
@@ -105,7 +105,7 @@ def taken_apart(
     """The aggregates of a window over the rows of a frame; `approximate`: rows may have been sampled."""
     taking = _Taking(frame, approximate)
     for name, given in aggregates:
-        if isinstance(given, UserAggregate):
+        if isinstance(given, Aggregator):
             taking.add_users(name, given)
         else:
             taking.add(name, given)
@@ -141,15 +141,15 @@ class _Taking:
         result = WindowResult(name, found.final, names, percentages.values)
         self.taken.results.append((result, T.ArrayType(kind) if percentages.many else kind))
 
-    def add_users(self, name: str, given: UserAggregate) -> None:
+    def add_users(self, name: str, given: Aggregator) -> None:
         """Add a user-defined aggregate."""
         layout, kind = udaf_layout(name, given)
+        merges = has_merge(given)
         columns = [F.col(quoted(one)) if isinstance(one, str) else one for one in given.columns]
         arguments = [self._argument(name, column) for column in columns]
-        part = users_part(len(arguments), merged=given.merge is not None)
+        part = users_part(len(arguments), merged=merges)
         # Stored rows serve any number of aggregates; states belong to one.
-        shared = given.merge is None
-        names = self._part(part, arguments) if shared else self._new_part(part, *self._texts(part, arguments))
+        names = self._new_part(part, *self._texts(part, arguments)) if merges else self._part(part, arguments)
         self.taken.udafs[name] = layout
         self.taken.results.append((WindowResult(name, "users", names), kind))
 
@@ -159,7 +159,9 @@ class _Taking:
         arguments = [column.alias(name) for name, column in taken.arguments]
         given_to = self._frame.select(TIME, F.lit(1.0).alias(WEIGHT), *arguments)
         with spark_errors_as(
-            "Spark cannot compute the aggregates of a window", do="Cast the arguments, or take fields of them"
+            "Spark cannot compute the aggregates of a window",
+            code="AGGREGATE_NOT_COMPUTABLE",
+            do="Cast the arguments, or take fields of them",
         ):
             added_up = given_to.groupBy(WEIGHT).agg(
                 *[F.expr(text).alias(name) for name, text in taken.partials]
@@ -169,7 +171,12 @@ class _Taking:
     def _argument(self, name: str, column: Any) -> tuple[str, T.DataType]:
         """The hidden column of an argument; equal arguments share one."""
         if not isinstance(column, Column):
-            raise FlowError(f"Aggregate {name!r}: columns are names or Spark's expressions", got=repr(column))
+            raise FlowError(
+                f"Aggregate {name!r}: columns must be names or Spark expressions",
+                code="AGGREGATOR_COLUMNS_INVALID",
+                got=repr(column),
+                do='Write for example MeanFare("fare") or MeanFare(F.col("fare") / 100)',
+            )
         expression, kind = analysed(self._frame, name, column)
         for number, (known, _) in enumerate(self._arguments):
             if known.semanticEquals(expression):
@@ -222,21 +229,38 @@ def _known(name: str, function: str, given: int) -> Aggregate:
     try:
         found = aggregate(function)
     except FlowError as error:
-        raise FlowError(f"Aggregate {name!r}: {error}") from None
+        raise _of_aggregate(name, error) from None
     most = found.arguments + len(found.constants)
     # A quantile needs its rank; other constants have a default.
     least = found.arguments + ("percentage" in found.constants)
     if not least <= given <= most:
         takes = f"{least}" if least == most else f"{least} to {most}"
-        raise FlowError(f"Aggregate {name!r}: {function} takes {takes} argument(s) here", got=given)
+        raise FlowError(
+            f"Aggregate {name!r}: {function} takes {takes} argument(s) over windows",
+            code="AGGREGATE_ARGUMENTS_INVALID",
+            got=f"{given} argument(s)",
+            do="Leave out what Spark would take in addition",
+        )
     return found
+
+
+def _of_aggregate(name: str, error: FlowError) -> FlowError:
+    """The same error with the name of the aggregate in front."""
+    parts = error.details
+    return FlowError(
+        f"Aggregate {name!r}: {parts['problem']}",
+        code=error.code,
+        got=parts.get("got"),
+        why=parts.get("why", ""),
+        do=parts.get("remedy", ""),
+    )
 
 
 def _estimated(name: str, found: Aggregate) -> Aggregate:
     try:
         return estimated(found)
     except FlowError as error:
-        raise FlowError(f"Aggregate {name!r}: {error}") from None
+        raise _of_aggregate(name, error) from None
 
 
 def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> None:
@@ -244,6 +268,7 @@ def check_types(name: str, found: Aggregate, types: Sequence[T.DataType]) -> Non
     if not all(isinstance(one, _FAMILIES[found.accepts]) for one in types):
         raise FlowError(
             f"Aggregate {name!r}: {found.name} does not take this type",
+            code="AGGREGATE_TYPE_INVALID",
             got=", ".join(one.simpleString() for one in types),
             why=f"Over windows it takes {found.accepts} types",
             do="Cast the argument, or take one of its fields",
@@ -262,7 +287,10 @@ def _sizes(name: str, constants: Mapping[str, ConstantArgument]) -> dict[Merge, 
     asked = constants["percentage"].values if "percentage" in constants else ()
     if not all(0 <= one <= 1 for one in asked):
         raise FlowError(
-            f"Aggregate {name!r}: percentages lie between 0 and 1", got=", ".join(map(str, asked))
+            f"Aggregate {name!r}: percentages must lie between 0 and 1",
+            code="AGGREGATE_PERCENTAGE_INVALID",
+            got=", ".join(map(str, asked)),
+            do="Write the median as 0.5",
         )
     nothing = ConstantArgument(())
     try:
@@ -271,4 +299,4 @@ def _sizes(name: str, constants: Mapping[str, ConstantArgument]) -> dict[Merge, 
             Merge.QUANTILES: kll_size(*constants.get("accuracy", nothing).values),
         }
     except FlowError as error:
-        raise FlowError(f"Aggregate {name!r}: {error}") from None
+        raise _of_aggregate(name, error) from None

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Window
+from tidegate.api.nodes import Window, name_of
 from tidegate.driver.compile.join_columns import visible
 from tidegate.driver.compile.keys import is_binary
 from tidegate.driver.compile.window_aggregates import PartialAggregates
@@ -25,15 +25,17 @@ def check_by(node: Window, frame: DataFrame) -> None:
     missing = [name for name in node.by if name not in known]
     if missing:
         raise FlowError(
-            "A window groups by columns that its stream does not have",
-            got=f"{', '.join(missing)}; the stream has {', '.join(known)}",
-            do="Name columns as they are, or add them with with_column",
+            f"A window groups by columns that {name_of(node.parent)!r} does not have",
+            code="WINDOW_BY_UNKNOWN",
+            got=f"by={', '.join(missing)}; columns {', '.join(known)}",
+            do="Name columns of the stream in by=…, or add them with with_column",
         )
     unclear = [name for name in node.by if not _equal_where_hashes_are(frame.schema[name].dataType)]
     if unclear and (node.approximate or node.spec.counts_rows):
         which = "Approximate windows" if node.approximate else "Windows of rows"
         raise FlowError(
             f"{which} cannot group by columns of this type",
+            code="WINDOW_BY_TYPE_INVALID",
             got=", ".join(f"{name}: {frame.schema[name].dataType.simpleString()}" for name in unclear),
             why="Groups are distinguished by a hash, and equal values of this type may have different ones",
             do="Group by a part of it, or by a string or number made of it with with_column",
@@ -45,9 +47,10 @@ def check_rows(node: Window, taken: PartialAggregates) -> None:
     if node.spec.counts_rows and not taken.may_go_by_row:
         raise FlowError(
             "Windows of rows cannot have approximate aggregates",
+            code="ROW_WINDOW_SKETCH",
             got=", ".join(taken.sketched),
-            why="Their sketches would be larger than the rows, of which every window has few",
-            do="Use collect_set or collect_list, or tg.udaf, which can see all rows of a window",
+            why="A sketch would be larger than the few rows of a window",
+            do="Use collect_set or collect_list, or a tg.Aggregator, which can see all rows of a window",
         )
 
 
@@ -107,7 +110,7 @@ def window_fingerprint(
         "by": list(layout.by),
         "arguments": taken.described,
         "partials": [text for _, text in taken.partials],
-        "udafs": {
+        "aggregators": {
             name: {"state": udaf.declared, "merge": udaf.udaf.merge is not None}
             for name, udaf in layout.udafs.items()
         },

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 from tidegate.control.actuators.join_shedding import Worth
 from tidegate.control.goal.backpressure import TakenRows
+from tidegate.control.latency import Availability
 from tidegate.driver.engine.match_counts import Entered
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
+from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, Observed, TaskReport
 
 
@@ -50,6 +52,10 @@ class BatchDone:
     worth: Worth = field(default_factory=dict)
     #: By stream: what the batch took from its source.
     taken: dict[str, TakenRows] = field(default_factory=dict)
+    #: When the rows of each stream became available.
+    available: list[Availability] = field(default_factory=list)
+    #: From there to the end of the sinks.
+    latency: LatencyProgress | None = None
 
     @property
     def batch(self) -> int:

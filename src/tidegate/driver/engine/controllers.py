@@ -3,7 +3,7 @@
     manifest b-1 ─▶ plan ─▶ [ batch b runs ] ─▶ learn ─▶ manifest b, telemetry, receipt
 
 Every decision is made in `control/` from the manifest alone. This module passes each controller its inputs
-and combines the results into one plan, one manifest, one progress record and one receipt.
+and combines the results into one plan, one manifest, one telemetry record and one receipt.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.api.goal import WHEN_IDLE
+from tidegate.api.goal import IDLE
 from tidegate.control import planning
 from tidegate.control.actuators import join_shedding, partial_aggregation, stale_rows
 from tidegate.control.balance import balancing
 from tidegate.control.balance.skew_scan import loads_ahead
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.goal_step import Ran
-from tidegate.control.receipts import completeness
+from tidegate.control.receipts import completeness, warnings
 from tidegate.control.receipts.receipts import BatchOutcome, receipt_of
+from tidegate.control.receipts.warnings import BatchWarning, receipt_warnings, shut_warnings
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import lineage_of
@@ -29,14 +30,17 @@ from tidegate.driver.engine.match_counts import Matching, counted
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.frames.drop_frames import Dropping
 from tidegate.driver.frames.sample_frames import Estimating
+from tidegate.model.codec import to_plain
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan, PlanDecisions, RepairPlan, ShedPlan
+from tidegate.model.progress import OperatorProgress
 from tidegate.model.skip_plan import Skipping
 from tidegate.observe.balance_metrics import balance_metrics
-from tidegate.observe.progress import Progress, shed_of
+from tidegate.observe.operator_metrics import OperatorFacts, operator_metrics
 from tidegate.observe.shed_metrics import debt_metrics, sift_metrics
+from tidegate.observe.telemetry import Telemetry, shed_of
 from tidegate.route.key_counts import SideSeen
 from tidegate.route.load import Load
 
@@ -59,20 +63,22 @@ class Controllers:
 
     def __init__(self, compiled: Compiled, settings: Settings, operators: Mapping[str, OperatorTraits]):
         self.settings, self._operators = settings, dict(operators)
-        self.matching = Matching(compiled, settings.sifting)
-        self.dropping = Dropping(settings.dropping)
-        self.estimating = Estimating(settings.estimating)
+        self.matching: Matching = Matching(compiled, settings.sifting)
+        self.dropping: Dropping = Dropping(settings.dropping)
+        self.estimating: Estimating = Estimating(settings.estimating)
         self._lineage = lineage_of(compiled, self._operators, settings.dropping)
         #: Windows that may skip partial aggregation, and those whose partials are as large as rows.
         self._plain_windows = [window.name for window in compiled.windows if window.plain]
         self._row_windows = [w.name for w in compiled.windows if w.taken.keeps_rows]
         #: The number of instances of the next batch, and the loads of the last one.
-        self.instances = settings.instances
+        self.instances: int = settings.instances
         self._loads: dict[str, tuple[Load, ...]] | None = None
         #: Whether tasks report the load of keys.
-        self.watching = settings.balance.moves
+        self.watching: bool = settings.balance.moves
         #: By join: the largest time difference of a pair.
         self._withins = {join.name: join.layout.within for join in compiled.joins}
+        #: By operator: what kind it is, for people.
+        self._kinds = {one.name: one.node.label for one in compiled.operators if one.reports}
         #: The query is about to stop: the next batch repairs all debts.
         self.closing = False
 
@@ -138,7 +144,16 @@ class Controllers:
 
     def learn(self, done: BatchDone, busy_seconds: float, cold: bool, times: Timings) -> None:
         """Put what all controllers learn from a batch into its manifest; `busy_seconds` excludes repair."""
-        ran = Ran(done.settled, done.matched, done.entered.rows, busy_seconds, cold, done.worth, done.taken)
+        ran = Ran(
+            done.settled,
+            done.matched,
+            done.entered.rows,
+            busy_seconds,
+            cold,
+            done.worth,
+            done.taken,
+            done.latency,
+        )
         done.after = replace(done.after, control=self._balanced(done, times))
         if self.settings.goal is not None:
             self._remember(done, self._kept(done, ran, times))
@@ -181,26 +196,57 @@ class Controllers:
         self.watching = balancing.watches_keys(settings, done.after, self._loads)
         return {balancing.CONTROL: learnt, balancing.SCALE: asked}
 
-    def tell(self, done: BatchDone, progress: Progress) -> None:
-        """Add the metrics of the controllers to the progress of a batch."""
+    def report(self, done: BatchDone, telemetry: Telemetry) -> Metrics:
+        """Add the metrics of the controllers to the telemetry of a batch; the receipt of the batch."""
         plan, after = done.plan, done.after
-        progress["shed"] = shed_of(plan, done.settled)
-        progress["balance"] = balance_metrics(done.before, plan, done.reports)
+        telemetry["shed"] = shed_of(plan, done.settled)
+        telemetry["balance"] = balance_metrics(done.before, plan, done.reports)
         repairs = plan.repair.bytes_max is not None or after.written_off
-        progress["debts"] = debt_metrics(plan, after, done.settled, self._operators) if repairs else {}
-        progress["settled"] = self._is_settled(plan, after)
-        progress["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
-        progress["sift"] = sift_metrics(plan, done.matched, done.entered.rows, after)
-        progress["windows"] = self.dropping.metrics(plan, done.before, after)
-        progress["estimates"] = self.estimating.metrics(plan, done.settled, done.before, after)
+        telemetry["debts"] = debt_metrics(plan, after, done.settled, self._operators) if repairs else {}
+        telemetry["settled"] = self._is_settled(plan, after)
+        telemetry["goal"] = after.control.get(goal_loop.CONTROL, {}).get("told")
+        telemetry["sift"] = sift_metrics(plan, done.matched, done.entered.rows, after)
+        telemetry["windows"] = self.dropping.metrics(plan, done.before, after)
+        telemetry["estimates"] = self.estimating.metrics(plan, done.settled, done.before, after)
+        telemetry["backlog_rows"] = goal_loop.backlog_rows(after, done.taken)
+        telemetry["operator_metrics"] = to_plain(self._operator_metrics(done, telemetry))
+        receipt = self._receipt(done)
+        telemetry["warnings"] = self._warnings(done, receipt)
+        return receipt
 
-    def receipt(self, done: BatchDone) -> Metrics:
+    def _operator_metrics(self, done: BatchDone, telemetry: Telemetry) -> dict[str, OperatorProgress]:
+        drops = self.dropping.ratios(done.plan)
+        facts = OperatorFacts(
+            telemetry["shed"], telemetry["balance"], telemetry["sift"], telemetry["estimates"], drops
+        )
+        return operator_metrics(self._kinds, self._lineage, done.after, done.settled, done.matched, facts)
+
+    def _warnings(self, done: BatchDone, receipt: Metrics) -> list[Metrics]:
+        """All warnings after a batch; since when each holds goes into the manifest."""
+        goal = (done.after.control.get(goal_loop.CONTROL, {}).get("told") or {}).get("warnings", ())
+        found = [BatchWarning(one["code"], one["message"]) for one in goal]
+        found += [*receipt_warnings(receipt), *shut_warnings(self.dropping.shut(done.after))]
+        known = done.before.control.get(warnings.CONTROL, {})
+        said, since = warnings.with_since(known, found, done.batch)
+        self._remember(done, {warnings.CONTROL: since})
+        return [to_plain(one) for one in said]
+
+    def _receipt(self, done: BatchDone) -> Metrics:
         """The receipt of a batch; its state for the next one goes into the manifest."""
         missing = self.dropping.missing(done.plan, done.before, done.after)
         estimated = self.estimating.estimated(done.plan, done.before, done.after)
         rows = counted(done.raw, done.entered, done.late)
         outcome = BatchOutcome(
-            done.plan, done.before, done.after, done.settled, done.matched, rows, missing, estimated
+            done.plan,
+            done.before,
+            done.after,
+            done.settled,
+            done.matched,
+            rows,
+            missing,
+            estimated,
+            self.dropping.closed(done.before, done.after),
+            done.latency,
         )
         receipt, gaps_us = receipt_of(self._lineage, outcome)
         self._remember(done, {completeness.CONTROL: gaps_us})
@@ -216,7 +262,7 @@ class Controllers:
 
     def _is_settled(self, plan: Plan, after: Manifest) -> bool:
         """False if a next batch without rows would still emit waiting rows or repair debts."""
-        repairs = self.settings.repair is not None and self.settings.repair.when == WHEN_IDLE
+        repairs = self.settings.repair is not None and self.settings.repair.when == IDLE
         if repairs and after.debts:
             return False
         return planning.settle_plan(plan, after, self._operators) is None

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -26,31 +27,41 @@ from tidegate.control import planning
 from tidegate.control.balance import balancing
 from tidegate.control.goal import goal_loop
 from tidegate.control.goal.backpressure import TakenRows
+from tidegate.control.latency import latency_of
 from tidegate.control.outcome import manifest_after, newest_seen
 from tidegate.control.repair import repair
 from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.compile.lineage import emits_every_row, traits_of
 from tidegate.driver.engine.batch import BatchDone, Timings
 from tidegate.driver.engine.controllers import Controllers, Moment
+from tidegate.driver.engine.job_names import JobNames
+from tidegate.driver.engine.match_counts import Entered
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.engine.skew_scan import SkewScan
 from tidegate.driver.engine.work_orders import WorkOrders
+from tidegate.driver.failures import writing
 from tidegate.driver.frames import observed
 from tidegate.driver.frames.frame_cache import FrameCache
 from tidegate.driver.frames.pass_frames import build_pass
 from tidegate.driver.frames.passes import Pass, Reports
 from tidegate.driver.io import linked_output, sinks
+from tidegate.driver.io.availability import Availabilities
 from tidegate.driver.io.read_limits import ReadLimits
 from tidegate.driver.io.staging import Staging
 from tidegate.driver.sql_text import condition
 from tidegate.errors import BatchFailed
+from tidegate.model.codec import to_plain
+from tidegate.model.json_values import Metrics
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
+from tidegate.model.progress import LatencyProgress
 from tidegate.model.reports import MatchReport, Observed, TaskReport
 from tidegate.model.times import BEGINNING_US
-from tidegate.observe.progress import Progress, progress_of
+from tidegate.observe.telemetry import Telemetry, telemetry_of
+from tidegate.state import receipt_log
 from tidegate.state.checkpoint import Checkpoint, check_flow
 from tidegate.state.recovery import is_done
+from tidegate.window.drop.gap_table import GapTable
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 #: Session settings of the engine's queries. They are set on the clone of the session that Spark makes for a
@@ -79,17 +90,20 @@ class Engine:
         compiled: Compiled,
         checkpoint: Checkpoint,
         settings: Settings,
-        on_progress: Callable[[Progress], None],
+        on_batch: Callable[[Telemetry, Metrics], None],
         clock: Callable[[], float] = time.time,
     ):
-        self.compiled, self.checkpoint, self.settings = compiled, checkpoint, settings
+        self.compiled: Compiled = compiled
+        self.checkpoint: Checkpoint = checkpoint
+        self.settings: Settings = settings
         #: Called at each step of a batch with its name and the batch; tests crash here on purpose.
         self.on_step: Callable[[str, int], None] = lambda step, batch: None
-        self._on_progress, self._clock = on_progress, clock
+        #: Called after each batch with its telemetry and its receipt.
+        self._on_batch, self._clock = on_batch, clock
         self._operators = traits_of(compiled)
         self._streams = {operator.name: operator.streams for operator in compiled.operators}
-        self.manifest = self._recover()
-        self.controllers = Controllers(compiled, settings, self._operators)
+        self.manifest: Manifest = self._recover()
+        self.controllers: Controllers = Controllers(compiled, settings, self._operators)
         #: The Java streaming query; None in a batch run.
         self.query: Any = None
         #: Limits what sources give to a batch; None if nothing limits it.
@@ -103,6 +117,8 @@ class Engine:
         self._outside_seconds, self._last_duration = 0.0, 0.0
         self._batches_run = 0
         self._skew_scan = SkewScan(compiled, settings.balance)
+        self._availabilities = Availabilities(compiled)
+        self.jobs: JobNames = JobNames(compiled.spark.sparkContext, "tidegate")
 
     def _recover(self) -> Manifest:
         found = self.checkpoint.recover()
@@ -133,6 +149,10 @@ class Engine:
         # 1. Already done: Spark died between our manifest and its own commit.
         if is_done(batch, self.manifest.batch):
             return
+        with self.jobs.within(batch):
+            self._run_batch(frame, batch, flush)
+
+    def _run_batch(self, frame: DataFrame, batch: int, flush: bool) -> None:
         started = self._clock()
         self._times = Timings()
         passes: list[Pass] = []
@@ -152,16 +172,16 @@ class Engine:
             self._step("sunk", batch)
             # 7. Telemetry, receipt and manifest.
             with self._times.timed("commit"):
-                progress = self._commit(done, started)
+                telemetry, receipt = self._commit(done, started)
             self._step("committed", batch)
         finally:
             for one in passes:
                 one.release()
             self._skew_scan.release()
-        progress["timings"] = dict(self._times.seconds)
-        progress["duration_seconds"] = self._clock() - started
-        self._measure_outside(progress["duration_seconds"])
-        self._on_progress(progress)
+        telemetry["timings"] = dict(self._times.seconds)
+        telemetry["duration_seconds"] = self._clock() - started
+        self._measure_outside(telemetry["duration_seconds"])
+        self._on_batch(telemetry, receipt)
 
     def close(self) -> None:
         """Release what was sent to workers; no batch may follow."""
@@ -172,6 +192,7 @@ class Engine:
         if known is not None:
             return known
         moment = Moment(self._now_us(), self._awake_us, flush, self._is_cold)
+        self.jobs.next("initial skew scan")
         with self._times.timed("look"):
             seen = self._skew_scan.at(frame, self.manifest)
         plan = self.controllers.plan(batch, self.manifest, moment, self._times, seen)
@@ -184,10 +205,11 @@ class Engine:
         """The pass over the rows of the batch."""
         matching = self.controllers.matching
         reports, matched = self._run_pass(frame, plan, self.manifest, passes)
-        raw = observed.read(self.compiled.observations, self.query)
+        raw = observed.read(self.compiled.observations.streams, self.query)
         entered = matching.entered(raw, self.query, self.manifest)
         seen = matching.judged(raw, plan, matched)
-        late = passes[0].late(plan.watermarks_us) | matching.late(matched)
+        entered = replace(entered, united=passes[0].united(plan.watermarks_us))
+        late = passes[0].late(plan.watermarks_us) | matching.late(matched) | self._late_in_unions(entered)
         self._step("materialised", plan.batch)
         after = self._after(self.manifest, plan, reports, seen)
         done = BatchDone(
@@ -198,6 +220,16 @@ class Engine:
             with self._times.timed("utility"):
                 done.worth = passes[0].worth(condition(joins.shed.utility))
         return done
+
+    def _late_in_unions(self, entered: Entered) -> dict[str, int]:
+        """Late rows of streams that only unions read."""
+        reporting = [one for one in self.compiled.operators if one.reports]
+        elsewhere = {stream for one in reporting for stream in one.streams}
+        late: dict[str, int] = {}
+        for reader, (_, rows) in entered.united.items():
+            if reader.source not in elsewhere:
+                late[reader.source] = max(rows, late.get(reader.source, 0))
+        return late
 
     def _settle(self, done: BatchDone, passes: list[Pass]) -> None:
         """Emit rows released by the new watermark, if no later batch may do it."""
@@ -221,32 +253,53 @@ class Engine:
         done.matched += matched
         done.after = self._after(done.after, plan, more, {})
 
-    def _commit(self, done: BatchDone, started: float) -> Progress:
+    def _commit(self, done: BatchDone, started: float) -> tuple[Telemetry, Metrics]:
         """Learn from the batch, write telemetry and receipt, and commit it."""
-        progress = progress_of(
+        telemetry = telemetry_of(
             done.batch, done.after, done.settled, done.matched, self._streams, done.seen, done.late
         )
-        progress["started"] = started
-        progress["output_rows"] = self._output_rows(done.all_reports)
-        progress["timings"] = dict(self._times.seconds)
-        progress["duration_seconds"] = self._clock() - started
+        telemetry["started"] = started
+        telemetry["cold"] = self._is_cold
+        telemetry["budget_seconds"] = self.settings.budget_seconds
+        telemetry["output_rows"] = self._output_rows(done.all_reports)
+        telemetry["timings"] = dict(self._times.seconds)
+        telemetry["duration_seconds"] = self._clock() - started
         seconds = self._clock() - started + self._outside_seconds
         repair_seconds = self._times.seconds.get("repair", 0.0)
         busy_seconds = self.controllers.ordinary_seconds(done, seconds, repair_seconds)
         with self._times.timed("intake"):
-            done.taken = self._taken(done.after, progress["offered"])
+            done.taken = self._taken(done.after, telemetry["offered"])
+        with self._times.timed("latency"):
+            done.available = self._availabilities.of(telemetry["offered"], self.query, int(started * 1e6))
+        done.latency = self.latency(done, self._clock())
         self.controllers.learn(done, busy_seconds, self._is_cold, self._times)
-        self.controllers.tell(done, progress)
-        receipt = self.controllers.receipt(done)
-        self.checkpoint.telemetry.write(done.batch, progress)
+        telemetry["latency"] = to_plain(done.latency)
+        receipt = self.controllers.report(done, telemetry)
+        self.checkpoint.telemetry.write(done.batch, telemetry)
         self.checkpoint.receipts.write(receipt)
+        self._purge_receipts(done.batch)
         self._step("reported", done.batch)
         self.checkpoint.commit(done.after)
         self.manifest = done.after
+        telemetry["latency"] = to_plain(self.latency(done, self._clock()))
         if self.sources is not None:
             with self._times.timed("intake"):
                 self.sources.set(goal_loop.limits(self.manifest))
-        return progress
+        return telemetry, receipt
+
+    def latency(self, done: BatchDone, published: float) -> LatencyProgress:
+        """The latency of the rows of a batch that was published at this time.
+
+        The goal loop and receipts come before the manifest, so they get the latency until the sinks ended
+        (`done.latency`). After the commit it is complete, and people see that.
+        """
+        return latency_of(done.available, int(published * 1e6), self.settings.latency_seconds)
+
+    def _purge_receipts(self, batch: int) -> None:
+        """Delete receipts beyond their retention, once for every file of them."""
+        kept_us = self.settings.retention_us
+        if kept_us is not None and batch % receipt_log.PER_FILE == 0:
+            self.checkpoint.receipts.purge(self._now_us() - kept_us)
 
     def _taken(self, after: Manifest, offered: Mapping[str, int]) -> dict[str, TakenRows]:
         """What the batch took from every source."""
@@ -280,6 +333,7 @@ class Engine:
             works = self._work_orders.of(plan, before, passing, self.controllers.watching)
             one = build_pass(self.compiled, frame, works, again, self._frame_cache)
         passes.append(one)
+        self.jobs.next(", ".join(one.results) or "count rows")
         with self._times.timed("run"):
             reports, matched = one.run()
         _check_complete(reports, plan)
@@ -301,18 +355,22 @@ class Engine:
             if sinks.may_skip(output, batch) and self._is_empty(output, reports):
                 continue
             self._step(f"sink {output.name}", batch)
-            gaps = passing.before(self.compiled.feeding(output.node), output)
-            folder = self._staging.linked.get(output.name) if gaps is None else None
-            files = self._staged(passes, output)
-            if files and folder is not None and linked_output.publish(files, folder, batch):
-                continue
-            frames = [
-                f for one in passes if (f := one.rows(output.node, plan.watermarks_us, gaps)) is not None
-            ]
-            rows = frames[0]
-            for more in frames[1:]:
-                rows = rows.unionAll(more)
-            sinks.write(output, rows, batch)
+            self.jobs.next(f"output {output.name}")
+            with writing(output.name, batch):
+                self._write_output(
+                    output, passes, plan, passing.before(self.compiled.feeding(output.node), output)
+                )
+
+    def _write_output(self, output: Output, passes: list[Pass], plan: Plan, gaps: GapTable | None) -> None:
+        folder = self._staging.linked.get(output.name) if gaps is None else None
+        files = self._staged(passes, output)
+        if files and folder is not None and linked_output.publish(files, folder, plan.batch):
+            return
+        frames = [f for one in passes if (f := one.rows(output, plan.watermarks_us, gaps)) is not None]
+        rows = frames[0]
+        for more in frames[1:]:
+            rows = rows.unionAll(more)
+        sinks.write(output, rows, plan.batch)
 
     def _staged(self, passes: list[Pass], output: Output) -> list[str]:
         """The files with the rows of an output."""
@@ -324,13 +382,13 @@ class Engine:
         rows = {}
         for output in self.compiled.outputs:
             operator = self.compiled.shown_by(output)
-            if operator is not None and emits_every_row(output.node):
+            if operator is not None and operator.reports and emits_every_row(output.node):
                 rows[output.name] = _emitted(operator.name, reports)
         return rows
 
     def _is_empty(self, output: Output, reports: list[TaskReport | MatchReport]) -> bool:
         operator = self.compiled.shown_by(output)
-        return operator is not None and not _emitted(operator.name, reports)
+        return operator is not None and operator.reports and not _emitted(operator.name, reports)
 
     def _step(self, name: str, batch: int) -> None:
         self.on_step(name, batch)
@@ -349,8 +407,9 @@ def _check_complete(reports: list[TaskReport], plan: Plan) -> None:
     wanted = sorted((name, i) for name, routing in plan.routing.items() for i in range(routing.instances))
     if got != wanted:
         raise BatchFailed(
-            f"Batch {plan.batch} did not report from every instance",
+            f"Batch {plan.batch} lacks the reports of some instances",
+            code="INTERNAL_REPORTS_MISSING",
             got=f"{len(got)} reports, {len(wanted)} expected",
-            why="A task that says nothing may have lost rows",
-            do="Run the batch again; nothing of it was committed",
+            why="Rows of an instance without a report may be lost, so nothing was committed",
+            do="Start the query again; if this repeats, report it with this message and Spark's log",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.control.actuators import sifting
@@ -15,6 +15,7 @@ from tidegate.driver.compile.compiled import (
 from tidegate.driver.frames import observed
 from tidegate.driver.io import source_sifters
 from tidegate.driver.io.source_sifters import SourceSifters
+from tidegate.model.graph import Reader
 from tidegate.model.manifest import Manifest
 from tidegate.model.plan import Plan
 from tidegate.model.reports import MatchReport, Observed
@@ -22,7 +23,7 @@ from tidegate.model.reports import MatchReport, Observed
 
 @dataclass(frozen=True)
 class Entered:
-    """Rows that entered matches in one batch."""
+    """Rows that entered matches and unions in one batch."""
 
     #: By match of a source: rows in front of its sifter, here or at the source.
     rows: Mapping[str, int]
@@ -32,6 +33,8 @@ class Entered:
     at_sources: tuple[Mapping[str, int], Mapping[str, int]]
     #: … and rows dropped there since the last batch.
     dropped_at_sources: Mapping[str, int]
+    #: By input of a union: its rows, and the late ones among them.
+    united: Mapping[Reader, tuple[int, int]] = field(default_factory=dict)
 
 
 class Matching:
@@ -52,7 +55,7 @@ class Matching:
 
     def entered(self, seen: Mapping[str, Observed], query: Any, before: Manifest) -> Entered:
         """The rows that entered, from the observations of Spark and the counts of the sources."""
-        counts = observed.read_counts(self._compiled.counted, query)
+        counts = observed.read_counts(self._compiled.observations.entering, query)
         rows = {
             name: counts[name] if name in counts else seen[stream].offered - seen[stream].rejected
             for name, stream in self._streams.items()
@@ -114,4 +117,5 @@ def counted(seen: Mapping[str, Observed], entered: Entered, late: Mapping[str, i
         entered=entered.here,
         at_sources=entered.dropped_at_sources,
         late=late,
+        united={reader.name: rows for reader, rows in entered.united.items()},
     )

@@ -34,6 +34,18 @@ class Settings:
     repair: RepairSettings | None = None
     #: The approximate windows; also without a goal, because rows may have been shed before a restart.
     estimating: EstimateSettings | None = None
+    #: How long receipts are kept; None: for the life of the checkpoint.
+    retention_us: int | None = None
+
+    @property
+    def latency_seconds(self) -> float | None:
+        """The latency goal; None without one."""
+        return None if self.goal is None else self.goal.goal.latency_seconds
+
+    @property
+    def budget_seconds(self) -> float | None:
+        """What a batch may take under the goal or the trigger; None if neither sets it."""
+        return self.balance.batch_seconds if self.goal is None else self.goal.goal.batch_seconds
 
     @property
     def overload(self) -> OverloadSettings | None:
@@ -68,5 +80,10 @@ def positive(given: int | None, what: str, default: int) -> int:
     if given is None:
         return default
     if not is_whole(given):
-        raise FlowError(f"{what} must be a whole number of at least 1", got=repr(given))
+        raise FlowError(
+            f"{what} must be a whole number of at least 1",
+            code="START_NUMBER_INVALID",
+            got=repr(given),
+            do=f"Give for example {what}=8, or leave it out",
+        )
     return given

@@ -110,6 +110,28 @@ class Dropping:
         found = window_dropping.missing(self._settings, plan, before, after)
         return {plain_name(name): runs for name, runs in found.items()}
 
+    def closed(self, before: Manifest, after: Manifest) -> dict[str, int]:
+        """Per output: windows that closed with this batch, missing or not."""
+        if self._settings is None:
+            return {}
+        found = window_dropping.closed_windows(self._settings, before, after)
+        return {plain_name(name): windows for name, windows in found.items()}
+
+    def ratios(self, plan: Plan) -> dict[str, float]:
+        """Per output whose windows may be dropped: the drop ratio of the plan, 1 if it is shut off."""
+        if self._settings is None:
+            return {}
+        found = {}
+        for name, drop in self._settings.drops.items():
+            planned = plan.shed.dropping.get(name, {"p": 0.0, "shut": False})
+            ratio = 1.0 if planned["shut"] else float(planned["p"])
+            found.update({plain_name(output): ratio for output in drop.outputs})
+        return found
+
+    def shut(self, after: Manifest) -> list[str]:
+        """Outputs that are not computed from the next batch on."""
+        return [plain_name(name) for name in after.control.get(window_dropping.CONTROL, {}).get("shut", ())]
+
 
 def in_gap(table: GapTable, time: str = TIME) -> str:
     """`GapTable.inside` in SQL. All that changes from batch to batch is data."""

@@ -27,7 +27,8 @@ def hilbert(lat: Column | str, lon: Column | str, bits: int) -> Column:
     for name, given in (("lat", lat), ("lon", lon)):
         if not isinstance(given, str | Column):
             raise FlowError(
-                f"{name} of a Hilbert cell is no column",
+                f"{name} of tg.hilbert is not a column",
+                code="HILBERT_COLUMN_INVALID",
                 got=type(given).__name__,
                 do="Give two columns (or expressions as text), or two numpy arrays",
             )

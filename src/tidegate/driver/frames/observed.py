@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, Observation
 
+from tidegate.driver.compile.ports import AVAILABLE
 from tidegate.errors import BatchFailed
 from tidegate.model.reports import MatchReport, Observed
 from tidegate.model.times import BEGINNING_US
@@ -31,6 +33,25 @@ def read(observations: Mapping[str, Observation | str], query: Any) -> dict[str,
 def read_counts(observations: Mapping[str, Observation | str], query: Any) -> dict[str, int]:
     """Rows counted behind stateless steps, by name."""
     return {name: number("rows") for name, number in _numbers(observations, query).items()}
+
+
+def read_available(observations: Mapping[str, Observation | str], query: Any) -> dict[str, list[int]]:
+    """By stream with an `available_at`: its quantiles in microseconds; none if all of it is null."""
+    if query is None:
+        texts = {name: number(AVAILABLE) for name, number in _numbers(observations, None).items()}
+    else:
+        texts = {name: _said_of(one, query) for name, one in observations.items()}
+    return {name: [int(moment) for moment in text.split(",")] for name, text in texts.items() if text}
+
+
+def _said_of(observation: Observation | str, query: Any) -> str | None:
+    """The text of an observation; None if Spark does not report it."""
+    try:
+        row = query.streamingQuery().lastExecution().observedMetrics().get(observation)
+        text: str | None = row.get().getAs(AVAILABLE) if row.isDefined() else None
+    except Py4JError:
+        return None
+    return text
 
 
 def read_entered(names: Mapping[str, str], frame: DataFrame) -> dict[str, Observed]:
@@ -86,9 +107,10 @@ def _published(names: Iterable[str], execution: Any) -> dict[str, Number]:
         row = metrics.get(name)
         if not row.isDefined():
             raise BatchFailed(
-                f"Spark did not report what it observed of {name!r}",
-                why="Without it the watermark cannot move",
-                do="Run the batch again; if it happens again, this is a bug in Tidegate",
+                f"Spark returned no metrics of {name!r}",
+                code="INTERNAL_METRICS_MISSING",
+                why="The watermark cannot advance without them, so nothing was committed",
+                do="Start the query again; if this repeats, report it with this message and Spark's log",
             )
         found[name] = row.get().getAs
     return found

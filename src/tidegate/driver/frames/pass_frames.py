@@ -36,7 +36,7 @@ def build_pass(
     """Frames for one pass over `given` rows (None: no new rows); `again`: more passes may follow."""
     held: list[DataFrame] = []
     readers = sum(any(stream is not None for stream in one.streams) for one in compiled.operators)
-    if given is not None and (readers > 1 or compiled.taps):
+    if given is not None and (readers > 1 or compiled.taps or compiled.unions):
         given = given.persist(StorageLevel.MEMORY_AND_DISK)
         held.append(given)
     rows = PassInput(compiled, given, again, cache)
@@ -48,7 +48,7 @@ def build_pass(
             continue
         if work.stage_root is not None:
             staging[operator.name] = Staged(work.stage_root, operator.listed(work))
-        else:
+        elif operator.reports:  # Otherwise it is a filter of the rows of the batch, which are persisted.
             made = made.persist(StorageLevel.MEMORY_AND_DISK)
             held.append(made)
         rows.results[operator.name] = made

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.api.nodes import Node, Refused
+from tidegate.api.nodes import Output, Refused
 from tidegate.api.streams import HIDDEN
 from tidegate.driver.compile import ports
 from tidegate.driver.compile.compiled import Compiled
@@ -20,10 +20,11 @@ from tidegate.driver.frames.pass_input import result
 from tidegate.driver.io.staging import read_staged
 from tidegate.driver.operators.protocol import Operator
 from tidegate.driver.operators.tap import Tap
+from tidegate.model.graph import Reader
 from tidegate.model.reports import MatchReport, Observed, TaskReport, reports_in
 from tidegate.model.times import BEGINNING_US
 from tidegate.window.drop.gap_table import GapTable
-from tidegate.worker.runtime.layout import CELL, REPORT, TAG, TIME
+from tidegate.worker.runtime.layout import CELL, REPAIRED, REPORT, TAG, TIME
 
 
 def tapped(frame: DataFrame, tap: Tap, late_before_us: Mapping[str, int]) -> DataFrame:
@@ -75,7 +76,8 @@ class Pass:
 
     def run(self) -> Reports:
         """The action: materialise everything and return the reports of all tasks."""
-        frames = [self._reports(name) for name in self.results]
+        silent = {union.name for union in self.compiled.unions}
+        frames = [self._reports(name) for name in self.results if name not in silent]
         if not frames and self.input is not None:
             self.input.count()
         whole = ports.union(frames) if frames else None
@@ -95,12 +97,13 @@ class Pass:
         return frame if operator in self.staging else frame.where(f"{REPORT} IS NOT NULL").select(REPORT)
 
     def rows(
-        self, node: Node, late_before_us: Mapping[str, int], gaps: GapTable | None = None
+        self, output: Output, late_before_us: Mapping[str, int], gaps: GapTable | None = None
     ) -> DataFrame | None:
-        """The rows of a node that an output writes; None if this pass has no such rows.
+        """The rows that an output writes; None if this pass has no such rows.
 
         `gaps`: starts of windows that this output drops.
         """
+        node = output.node
         base, steps = ports.steps_of(node)
         operator = self.compiled.operator_of(base)
         if operator is not None:
@@ -110,7 +113,8 @@ class Pass:
             if gaps is not None:
                 start = "unix_micros(cast(window_start as timestamp))"
                 frame = frame.where(f"NOT ({in_gap(gaps, start)})")
-            if not steps and not any(name.startswith(HIDDEN) for name in frame.columns):
+            hides = any(name.startswith(HIDDEN) for name in frame.columns)
+            if not steps and not hides and output.repair_column is None:
                 return frame
         elif self.input is None:
             return None
@@ -119,7 +123,11 @@ class Pass:
             steps = steps if isinstance(base, Refused) else []
         for step in steps:
             frame = step.apply(frame)
-        return frame.selectExpr(*[quoted(name) for name in frame.columns if not name.startswith(HIDDEN)])
+        shown = [quoted(name) for name in frame.columns if not name.startswith(HIDDEN)]
+        if output.repair_column is not None:
+            skipped_by = REPAIRED if REPAIRED in frame.columns else "CAST(NULL AS BIGINT)"
+            shown.append(f"{skipped_by} AS {quoted(output.repair_column)}")
+        return frame.selectExpr(*shown)
 
     def worth(self, utility: Column) -> dict[str, dict[int, float]]:
         """The sum of the utility per join and cell, for joins whose rows carry their cell."""
@@ -145,6 +153,15 @@ class Pass:
         counts = [F.count_if(is_late(tap, late_before_us)).alias(name) for name, tap in chosen.items()]
         row = self.input.agg(*counts).collect()[0]
         return {name: int(row[name]) for name in chosen}
+
+    def united(self, late_before_us: Mapping[str, int]) -> dict[Reader, tuple[int, int]]:
+        """By input of a union: its rows, and the late ones among them."""
+        unions = self.compiled.unions
+        if self.input is None or not unions:
+            return {}
+        row = self.input.agg(*[one for union in unions for one in union.counts(late_before_us)]).collect()[0]
+        inputs = [reader for union in unions for reader in union.readers((), drops=False)]
+        return dict(zip(inputs, zip(row[::2], row[1::2], strict=True), strict=True))
 
     def _result(self, operator: Operator) -> DataFrame:
         """The rows of an operator, read back if its tasks staged them."""

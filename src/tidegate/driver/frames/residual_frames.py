@@ -37,5 +37,5 @@ def judged(rows: DataFrame, join: JoinOperator, work: JoinWork) -> DataFrame:
     layout, schema = join.candidates
     finding = replace(work, layout=layout)
     candidates = rows.mapInArrow(find_candidates(work, finding, TaskContext.get), schema)
-    marked = candidates.withColumn(OK, F.coalesce(condition(join.node.where), F.lit(False)))
+    marked = candidates.withColumn(OK, F.coalesce(condition(join.where), F.lit(False)))
     return marked.mapInArrow(settle_judged(work, TaskContext.get), join.schema)

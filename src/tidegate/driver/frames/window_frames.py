@@ -213,8 +213,9 @@ def _markers(like: DataFrame, instances: int) -> DataFrame:
 def pane_sql(spec: WindowSpec) -> str:
     """`Panes.of` in SQL, in whole numbers."""
     slide, rest = spec.slide_us, Panes(spec).rest_us
-    number = f"({TIME} - pmod({TIME}, {slide}L)) div {slide}L"
-    return f"{number} * 2 + if(pmod({TIME}, {slide}L) >= {rest}L, 1, 0)" if rest else number
+    time = f"({TIME} - {spec.offset_us}L)" if spec.offset_us else TIME
+    number = f"({time} - pmod({time}, {slide}L)) div {slide}L"
+    return f"{number} * 2 + if(pmod({time}, {slide}L) >= {rest}L, 1, 0)" if rest else number
 
 
 def row_sql(rows: DataFrame) -> str:

@@ -1,8 +1,11 @@
 """Sources and sinks.
 
 sinks.py             writes an output: a function, files exactly once, or any Spark format
+tables.py            writes an output to a table of Spark's catalogue
 staging.py           results that tasks write as Parquet, on their way to the sinks
 linked_output.py     an output that is made of the staged files themselves
 read_limits.py       how many rows sources give to the next batch: backpressure
+file_log.py          which files Spark's file source gave to a batch
+availability.py      when the rows of a batch became available
 source_sifters.py    sifters published for machines at the sources
 """

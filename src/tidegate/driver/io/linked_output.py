@@ -5,8 +5,8 @@ disk, Spark need not read and write them again. The staged files are linked into
 renamed to `batch=N`, so that readers see a whole batch or none. A replay creates the same directory again.
 
 An output is linked if nothing lies between it and the operator (no residual condition, no stateless step but
-a select of exactly the produced columns), it has no options, and its path is on a local disk. If the disk
-refuses a link, Spark writes the files.
+a select of exactly the produced columns), it has no options, partition columns or repair column, and its path
+is on a local disk. If the disk refuses a link, Spark writes the files.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def _as_made(compiled: Compiled, output: Output) -> bool:
 
 def _folder(compiled: Compiled, output: Output) -> str | None:
     spark = compiled.spark
-    if not _as_made(compiled, output) or output.format != "parquet" or output.path is None or output.options:
+    if not _as_made(compiled, output) or output.format != "parquet" or output.path is None:
+        return None
+    if output.options or output.partition_by or output.repair_column is not None:
         return None
     if spark._jvm is None:
         return None

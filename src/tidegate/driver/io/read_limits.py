@@ -33,6 +33,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from tidegate.control.goal.backpressure import TakenRows
+from tidegate.driver.io.file_log import FILE_SOURCE, FileLog, leaf_sources
 from tidegate.driver.java_collections import java_items
 
 #: Limits of the first batch of a new stream: bytes of files, and rows.
@@ -55,6 +56,7 @@ class ReadLimits:
         """`streams`: the stream of each leaf of the query's input; `known`: limits as for `set`."""
         self._sources: dict[str, _Source] = {}
         jvm: Any = spark._jvm
+        self._jvm = jvm
         with suppress(Py4JError):
             self._execution = query.streamingQuery()
             self._limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
@@ -122,14 +124,14 @@ class ReadLimits:
             if time.monotonic() > given_up or not self._execution.isActive():
                 return {}
             time.sleep(_ASK_SECONDS)
-        leaves = java_items(self._execution.sources())
+        leaves = leaf_sources(self._execution)
         if len(leaves) < len(streams):
             return {}
         found: dict[str, _Source] = {}
         for pair in java_items(self._execution.uniqueSources()):
             java, both = pair._1(), zip(streams, leaves, strict=False)
             readers = {stream for stream, leaf in both if leaf.equals(java)}
-            source = _source(java, pair._2(), self._execution)
+            source = _source(java, pair._2(), self._execution, self._jvm)
             if source is not None and len(readers) == 1 and not readers & found.keys():
                 found[readers.pop()] = source
         return found
@@ -147,6 +149,8 @@ class _Source:
     #: The streaming query, if the source alone cannot report what a batch took.
     execution: Any = None
     limit: int | None = None
+    #: Spark's Java, for the log of a file source.
+    jvm: Any = None
 
     def first(self, limits: Any) -> Any:
         """The limit of the first batch of a new stream; None: that of the user."""
@@ -183,22 +187,13 @@ class _Files(_Source):
         return limits.maxFiles(self.limit)
 
     def gave(self, rows: int) -> tuple[int, int | None]:
-        at, kept_back = self._entry.get(self.java), self._unread.get(self.java)
-        taken = self._files(at) if at != self._logged else 0
+        at, kept_back = self._log.last, self._unread.get(self.java)
+        taken = self._log.count(at - 1, at) if at != self._logged else 0
         self._logged = at
         if kept_back is not None:
             # The source lists new files only after these are read, so their number would stay unknown.
             self._unread.set(self.java, None)
         return taken, self.unlisted(taken) if kept_back is None else kept_back.size()
-
-    def _files(self, at: int) -> int:
-        """The number of files in the last entry of the log."""
-        if (at + 1) % self._compacted:
-            files = self._log.get(at)
-            return len(files.get()) if files.isDefined() else 0
-        # A compacted entry lists all files so far; a range of entries returns only its own files.
-        last = self._log.getLatestBatchId()
-        return sum(len(entry._2()) for entry in self._log.get(last, last))
 
     def unlisted(self, taken: int) -> int:
         """Waiting files if none are listed: after a full batch an estimate, half of the most there can be."""
@@ -207,27 +202,14 @@ class _Files(_Source):
             return 0
         return ceil(_LISTED * limit) // 2
 
+    @cached_property
+    def _log(self) -> FileLog:
+        return FileLog(self.java, self.jvm)
+
     # Looked up once, because every call into Java costs time.
     @cached_property
-    def _entry(self) -> Any:
-        return self._field("metadataLogCurrentOffset")
-
-    @cached_property
     def _unread(self) -> Any:
-        return self._field("unreadFiles")
-
-    @cached_property
-    def _log(self) -> Any:
-        return self._field("metadataLog").get(self.java)
-
-    @cached_property
-    def _compacted(self) -> int:
-        return int(self._log.compactInterval())
-
-    def _field(self, name: str) -> Any:
-        found = self.java.getClass().getDeclaredField(name)
-        found.setAccessible(True)
-        return found
+        return self._log.field("unreadFiles")
 
 
 class _Kafka(_Source):
@@ -254,10 +236,10 @@ class _Python(_Source):
         return self.given.copy(json.dumps({"_type": "ReadMaxRows", "max_rows": self.limit}))
 
 
-def _source(java: Any, limit: Any, execution: Any) -> _Source | None:
+def _source(java: Any, limit: Any, execution: Any, jvm: Any) -> _Source | None:
     kind, said = java.getClass().getSimpleName(), limit.getClass().getSimpleName()
-    if kind == "FileStreamSource" and said in ("ReadAllAvailable", "ReadMaxFiles"):
-        return _Files(java, limit.maxFiles() if said == "ReadMaxFiles" else None, limit)
+    if kind == FILE_SOURCE and said in ("ReadAllAvailable", "ReadMaxFiles"):
+        return _Files(java, limit.maxFiles() if said == "ReadMaxFiles" else None, limit, jvm=jvm)
     if kind == "KafkaMicroBatchStream" and said in ("ReadAllAvailable", "ReadMaxRows"):
         return _Kafka(java, limit.maxRows() if said == "ReadMaxRows" else None, limit, execution)
     if kind == "PythonMicroBatchStreamWithAdmissionControl":

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.api.nodes import Output
+from tidegate.driver.io import tables
 from tidegate.errors import FlowError
 
 
@@ -21,7 +22,12 @@ def write(output: Output, frame: DataFrame, batch: int) -> None:
     if output.function is not None:
         output.function(frame, batch)
         return
+    if output.table is not None:
+        tables.append(output, frame, batch)
+        return
     writer = frame.write.format(output.format or "").options(**output.options)
+    if output.partition_by:
+        writer = writer.partitionBy(*output.partition_by)
     if output.path is None:
         writer.mode("append").save()
     else:
@@ -38,9 +44,23 @@ def refuse_unknown_formats(spark: SparkSession, outputs: Sequence[Output]) -> No
     for output in outputs:
         if output.format is not None and not _is_known(spark, output.format):
             raise FlowError(
-                f"Output {output.name!r} goes to a format that Spark does not know",
+                f"Output {output.name!r} has a format that Spark does not know",
+                code="OUTPUT_FORMAT_UNKNOWN",
                 got=repr(output.format),
                 do="Check the name, and that its package is on Spark's class path (spark.jars.packages)",
+            )
+
+
+def refuse_unknown_databases(spark: SparkSession, outputs: Sequence[Output]) -> None:
+    """Raise for a table in a database that does not exist, which would fail in the first batch."""
+    for output in outputs:
+        database = "" if output.table is None else output.table.rpartition(".")[0]
+        if database and not spark.catalog.databaseExists(database):
+            raise FlowError(
+                f"The database of table {output.table!r} does not exist",
+                code="OUTPUT_DATABASE_UNKNOWN",
+                got=f"output {output.name!r}, database {database!r}",
+                do=f"Check the name, or create it: spark.sql('CREATE DATABASE {database}')",
             )
 
 
@@ -63,9 +83,10 @@ def refuse_foreign_files(spark: SparkSession, outputs: Sequence[Output], ours: C
         if foreign:
             raise FlowError(
                 f"Output {output.name!r} would mix with files of another run",
+                code="OUTPUT_DIRECTORY_IN_USE",
                 got=f"{output.path} holds {foreign[0]} and {len(foreign) - 1} more",
-                why="This checkpoint is new; read back as one data set, two runs would count double",
-                do="Go on with the checkpoint of that run, or write to another directory",
+                why="The checkpoint is new, so rows would be written a second time",
+                do="Pass the checkpoint of that run, or write to another directory",
             )
 
 

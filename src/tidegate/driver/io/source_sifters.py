@@ -23,7 +23,9 @@ class SourceSifters:
     """The folders of all matches with `sources=`."""
 
     def __init__(self, matches: list[MatchOperator]):
-        self._folders = {m.layout.operator: m.node.sources for m in matches if m.node.sources is not None}
+        self._folders = {
+            m.layout.operator: m.node.publish_to for m in matches if m.node.publish_to is not None
+        }
         self._published: dict[str, int] = {}
 
     def publish(self, plan: Plan) -> None:

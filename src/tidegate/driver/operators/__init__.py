@@ -5,6 +5,7 @@
     join.py            joins
     window.py          windows of time; count_window.py: windows of a number of rows
     match.py           matches
+    union.py           unions of streams; united.py: their frames
     tap.py             where rows of a source enter
 
 A new kind (a session window, say) is a node in `api/nodes.py`, an operator here with a line in the registry,

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Join, Node, StatelessStep
+from tidegate.api.nodes import Join, Node, StatelessStep, name_of
 from tidegate.control.balance.balancing import Balanced
 from tidegate.control.receipts.ledger import RANDOM_DROP, WINDOW_DROP
 from tidegate.control.repair.debts import Needs
@@ -20,9 +20,11 @@ from tidegate.driver.compile.condition_checks import check_condition, check_wher
 from tidegate.driver.compile.graph_checks import same_time_type, selected
 from tidegate.driver.compile.join_columns import (
     arrow_schema,
+    check_times,
     compared,
     output_columns,
     pruned,
+    residual_condition,
     spark_schema,
     stored_columns,
     time_name,
@@ -44,7 +46,7 @@ from tidegate.window.drop import network
 from tidegate.window.spec import SIZE_MAX_US
 from tidegate.worker.join.task import JoinInstance
 from tidegate.worker.join.work import JoinWork
-from tidegate.worker.runtime.layout import CODE, MARKER, TAG, TIME, JoinLayout, SideLayout
+from tidegate.worker.runtime.layout import CODE, MARKER, REPAIRED, TAG, TIME, JoinLayout, SideLayout
 from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import by_instance
 
@@ -62,10 +64,14 @@ class JoinOperator(Operator):
         inputs: tuple[PortInput, PortInput],
         schema: T.StructType,
         whole: T.StructType,
+        where: Any,
         candidates: tuple[JoinLayout, T.StructType] | None = None,
     ):
         super().__init__(layout.operator, node, schema)
-        self.layout, self.inputs = layout, inputs
+        self.layout: JoinLayout = layout
+        self.inputs: tuple[PortInput, PortInput] = inputs
+        #: The residual condition over the joined row, as SQL text or column; None: there is none.
+        self.where = where
         #: The schema before column pruning.
         self.whole = whole
         #: With a residual condition between two steps: what the first step returns.
@@ -82,8 +88,8 @@ class JoinOperator(Operator):
         return {
             "how": layout.how,
             "within": layout.within.to_json(),
-            "keys": [list(pair) for pair in node.keys],
-            "where": None if node.where is None else str(node.where),
+            "keys": [key.describe() for key in node.keys],
+            "where": None if self.where is None else str(self.where),
             **({} if node.condition is None else {"condition": node.condition.describe()}),
             "left": {"stream": layout.left.stream, "columns": list(layout.left.columns)},
             "right": {"stream": layout.right.stream, "columns": list(layout.right.columns)},
@@ -107,8 +113,8 @@ class JoinOperator(Operator):
 
     def drop_node(self, sources: Sequence[str]) -> network.Node:
         left, right = sources
-        back, ahead = (min(reach_us, SIZE_MAX_US) for reach_us in self.node.within.reaches_us)
-        return network.DropJoinNode(self.name, left, right, back, ahead, inner=self.node.how == "inner")
+        lower, upper = (min(max(-SIZE_MAX_US, us), SIZE_MAX_US) for us in self.node.within.bounds_us)
+        return network.DropJoinNode(self.name, left, right, lower, upper, inner=self.node.how == "inner")
 
     # -- called by a batch ----------------------------------------------------------------------------
 
@@ -132,9 +138,9 @@ class JoinOperator(Operator):
         return placed.mapInArrow(by_instance(JoinInstance, work, TaskContext.get), schema)
 
     def shown(self, results: DataFrame) -> DataFrame:
-        if self.node.where is None or self.candidates is not None:
+        if self.where is None or self.candidates is not None:
             return results
-        return results.where(condition(self.node.where))
+        return results.where(condition(self.where))
 
     def _entering(self, rows: PassInput, instances: int) -> DataFrame:
         """All rows that enter the join in this pass, in the shared layout.
@@ -171,29 +177,32 @@ class JoinOperator(Operator):
 
     @property
     def hides_columns(self) -> bool:
-        return self.layout.cells
+        return self.layout.cells or any(column.name == REPAIRED for column in self.layout.output)
 
     def as_made(self, steps: Sequence[StatelessStep]) -> bool:
         made = tuple(column.name for column in self.layout.output)
-        return self.node.where is None and all(step.columns == made for step in steps)
+        return self.where is None and all(step.columns == made for step in steps)
 
 
 def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
     """Check a join and compute its columns, keys and layout."""
     left, right = builder.frame(node.left), builder.frame(node.right)
     same_time_type(builder.time_type(node.left), builder.time_type(node.right))
-    keys = match_keys(left, right, node.keys)
+    streams = name_of(node.left), name_of(node.right)
+    keys = match_keys(left, right, node.keys, streams)
     if node.condition is not None:
-        check_condition(node.condition, left, right)
+        check_condition(node.condition, left, right, streams)
+    check_times(node, left, right)
     columns = output_columns(node, left, right, keys, timed=builder.needs_time(name))
+    where = residual_condition(node, left, right, keys)
     sides = (
         _input(node, node.left, left, keys, LEFT, builder),
         _input(node, node.right, right, keys, RIGHT, builder),
     )
     shown = [c for c in columns if c[0].left is not None or node.how not in ("left_semi", "left_anti")]
     whole = spark_schema(shown)
-    if node.where is not None:
-        check_where(node.where, builder.spark.createDataFrame([], spark_schema(columns)), name)
+    if where is not None:
+        check_where(where, builder.spark.createDataFrame([], spark_schema(columns)), name)
     if not builder.cells:
         # A utility may read any column.
         shown = pruned(shown, selected(builder.outputs, node))
@@ -215,13 +224,13 @@ def build_join(node: Join, name: str, builder: Builder) -> JoinOperator:
         spread=not node.keys and node.how == "inner",
         cells=cells,
     )
-    if node.where is None or node.how == "inner":
-        return JoinOperator(node, layout, sides, schema, whole)
+    if where is None or node.how == "inner":
+        return JoinOperator(node, layout, sides, schema, whole, where)
     wide = spark_schema(columns, references=True)
     candidates = replace(
         layout, output=tuple(column for column, _ in columns), schema=arrow_schema(wide, name), residual=True
     )
-    return JoinOperator(node, layout, sides, schema, whole, (candidates, wide))
+    return JoinOperator(node, layout, sides, schema, whole, where, (candidates, wide))
 
 
 def _input(join: Join, node: Node, frame: DataFrame, keys: Keys, side: int, builder: Builder) -> PortInput:

@@ -24,7 +24,7 @@ from tidegate.sift.filter.sifter import Sifter
 from tidegate.sift.index.query_index import QueryIndex
 from tidegate.sift.queries.query_set import QuerySet
 from tidegate.worker.match.task import MatchWork, Queries, match_task
-from tidegate.worker.runtime.layout import QUERY_ID, MatchLayout
+from tidegate.worker.runtime.layout import QUERY_NAME, MatchLayout
 from tidegate.worker.runtime.task_runner import by_partition
 
 
@@ -46,7 +46,9 @@ class MatchOperator(Operator):
     ):
         super().__init__(layout.operator, node, schema)
         #: The tap of its rows; None if another operator feeds it.
-        self.layout, self.tap, self.queries = layout, tap, queries
+        self.layout: MatchLayout = layout
+        self.tap: Tap | None = tap
+        self.queries: QuerySet = queries
         self._context = context
         self._broadcast: Broadcast[Queries] | None = None
 
@@ -80,7 +82,11 @@ class MatchOperator(Operator):
         if tried is None:
             return None
         if work.sifter is not None:
-            tried = sifted(tried, work) if self.node.mark is None else marked(tried, self.node.mark)
+            tried = (
+                sifted(tried, work)
+                if self.node.sample_column is None
+                else marked(tried, self.node.sample_column)
+            )
         schema = self.schema if work.stage_root is None else REPORTS
         return tried.mapInArrow(by_partition(match_task, work, TaskContext.get), schema)
 
@@ -92,7 +98,7 @@ class MatchOperator(Operator):
         return rows.entering(self.tap, usable_only=self.tap.stream in rows.compiled.observed)
 
     def listed(self, work: MatchWork) -> str | None:
-        return QUERY_ID if work.lists_queries else None
+        return QUERY_NAME if work.lists_queries else None
 
     def close(self) -> None:
         if self._broadcast is not None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from tidegate.api.nodes import Node, OperatorNode, Output, StatelessStep
+from tidegate.api.nodes import Node, OperatorNode, Output, StatelessStep, Union
 from tidegate.control.balance.balancing import Balanced
 from tidegate.driver.frames.drop_frames import Passing
 from tidegate.driver.frames.pass_input import PassInput
@@ -33,8 +33,11 @@ from tidegate.worker.runtime.layout import REPORT
 from tidegate.worker.runtime.state_order import StateOrder
 from tidegate.worker.runtime.task_runner import WorkOrder
 
+if TYPE_CHECKING:
+    from tidegate.driver.operators.union import UnionPort
+
 #: The schema of tasks that stage; a type, because Spark would parse text in every batch.
-REPORTS = T.StructType([T.StructField(REPORT, T.StringType())])
+REPORTS: T.StructType = T.StructType([T.StructField(REPORT, T.StringType())])
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,12 @@ class Operator(ABC):
     judges_observed: bool = False
     #: Whether Spark must reject times too far ahead for streams that it counts.
     needs_judged: bool = False
+    #: Whether its tasks report; otherwise Spark alone makes its rows.
+    reports: bool = True
 
     def __init__(self, name: str, node: OperatorNode, schema: T.StructType):
-        self.name, self.node = name, node
+        self.name: str = name
+        self.node: OperatorNode = node
         #: Spark schema of the rows its tasks return, the report last.
         self.schema = schema
 
@@ -206,4 +212,8 @@ class Builder(Protocol):
         only: Collection[str] | None = None,
     ) -> Tap | None:
         """Add a tap: rows of a node enter without a key; None if another operator feeds it."""
+        ...
+
+    def union(self, node: Union, name: str) -> tuple[UnionPort, list[T.StructField]]:
+        """Add the one port of a union; and its visible columns."""
         ...

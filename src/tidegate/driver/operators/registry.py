@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tidegate.api.nodes import Join, Match, OperatorNode, Window
+from tidegate.api.nodes import Join, Match, OperatorNode, Union, Window
 from tidegate.driver.operators.count_window import CountWindowOperator
 from tidegate.driver.operators.join import build_join
 from tidegate.driver.operators.match import build_match
 from tidegate.driver.operators.protocol import Builder, Operator
+from tidegate.driver.operators.union import build_union
 from tidegate.driver.operators.window import WindowOperator, build_window
 
 #: Builds an operator from node, name and compiler.
@@ -21,7 +22,12 @@ def _build_window(node: Window, name: str, builder: Builder) -> WindowOperator:
     return build_window(node, name, builder, kind)
 
 
-_BUILDERS: dict[type[OperatorNode], Build] = {Join: build_join, Match: build_match, Window: _build_window}
+_BUILDERS: dict[type[OperatorNode], Build] = {
+    Join: build_join,
+    Match: build_match,
+    Union: build_union,
+    Window: _build_window,
+}
 
 
 def register(node: type[OperatorNode], build: Build) -> None:

@@ -53,7 +53,9 @@ class WindowOperator(Operator):
     ):
         super().__init__(layout.operator, node, schema)
         #: The tap of its rows; None if another operator feeds it.
-        self.layout, self.tap, self.taken = layout, tap, taken
+        self.layout: WindowLayout = layout
+        self.tap: Tap | None = tap
+        self.taken: PartialAggregates = taken
         #: Whether tasks can aggregate rows themselves: equal hashes mean equal keys, and every partial exists
         #: for a single row.
         self.plain = plain

@@ -59,7 +59,7 @@ class ChosenCells:
             columns.append({slot: column for column, slot in enumerate(slots)})
             directions.append(self._direction(probing, others, columns[-1]))
         choice = choose_by_content(self._judge.on.condition, directions, fraction, stored_rows)
-        self.charged = choice.charged
+        self.charged: float = choice.charged
         #: By run of new rows: the column of each basic window, and by row and column whether to probe.
         self._of = {
             id(probing.run): (mine, mask)

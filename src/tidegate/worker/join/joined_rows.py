@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.worker.runtime.layout import REPAIRED, REPORT, TIME, JoinLayout
+from tidegate.worker.runtime.layout import REPAIRED, REPORT, TIME, ComparedKey, JoinLayout
 from tidegate.worker.runtime.runs import RowRun, one_array
 
-Positions = NDArray[np.int64]
+Positions: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -103,15 +104,17 @@ def cells_of(parts: Sequence[PairReferences]) -> pa.Array:
     return pa.array(np.repeat([part.cell for part in parts], [len(part) for part in parts]).astype(np.int32))
 
 
-def same_keys(parts: PairReferences, verify: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
+def same_keys(parts: PairReferences, verify: Sequence[ComparedKey]) -> NDArray[np.bool_]:
     """Whether the real keys agree, by Spark's equality: NaN equals NaN, and -0.0 equals 0.0."""
     keep = np.ones(len(parts), dtype=np.bool_)
-    for left_name, right_name in verify:
-        left = _gather([(parts.left_run, parts.left)], left_name, None)
-        right = _gather([(parts.right_run, parts.right)], right_name, None)
+    for key in verify:
+        left = _gather([(parts.left_run, parts.left)], key.left, None)
+        right = _gather([(parts.right_run, parts.right)], key.right, None)
         equal = pc.equal(left, right)
         if pa.types.is_floating(left.type):
             equal = pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+        if key.null_safe:
+            equal = pc.or_kleene(equal.fill_null(False), pc.and_(left.is_null(), right.is_null()))
         keep &= np.asarray(equal.fill_null(False))
     return keep
 

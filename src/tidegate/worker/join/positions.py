@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Positions = NDArray[np.int64]
+Positions: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

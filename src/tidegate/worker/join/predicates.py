@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.api.join_conditions import OnPairs
+from tidegate.api.joins.conditions import OnPairs
 from tidegate.errors import BatchFailed
 from tidegate.join.probe import probe as kernel
 from tidegate.join.probe.probe import Ranges
@@ -69,8 +69,8 @@ class EveryPair:
 class ByFunction:
     """Pairs for which a user's function returns true."""
 
-    def __init__(self, on: OnPairs, batch: int) -> None:
-        self._on, self._batch = on, batch
+    def __init__(self, on: OnPairs) -> None:
+        self._on = on
 
     def prepare(self, run: RowRun, other: RowRun, places: Places | None) -> None:
         pass
@@ -110,10 +110,11 @@ class ByFunction:
     def _failed(self, got: str) -> BatchFailed:
         names = ", ".join(sorted({name for pair in self._on.columns for name in pair}))
         return BatchFailed(
-            f"The pairwise function {self._on.name!r} over {names} failed in batch {self._batch}",
+            f"The pairwise function {self._on.name!r} over {names} failed",
+            code="JOIN_FUNCTION_FAILED",
             got=got,
-            why="Nothing of the batch was committed, and nothing stored is lost",
-            do="Let it return one truth value per pair; start again with the same checkpoint",
+            why="Nothing of the batch was committed",
+            do="Return one boolean per pair, then start the query again with the same checkpoint",
         )
 
 
@@ -131,7 +132,7 @@ def judge_of(work: JoinWork) -> Judge:
     if on is None:
         return EveryPair()
     if isinstance(on, OnPairs):
-        return ByFunction(on, work.state.batch)
+        return ByFunction(on)
     # Imported here: its compiled loops load slowly, and most joins do not need them.
     from tidegate.worker.join.set_predicates import BySets
 

@@ -23,8 +23,8 @@ from tidegate.worker.join.work import JoinWork
 from tidegate.worker.runtime.layout import LEFT_ROW, LEFT_RUN, OK, REPORT, RIGHT_ROW, RIGHT_RUN
 from tidegate.worker.runtime.owned_state import OwnedState
 from tidegate.worker.runtime.runs import NewRun, StoredRun
+from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 from tidegate.worker.runtime.task_runner import (
-    ArrowFunction,
     Context,
     SparkTask,
     attempt,
@@ -50,7 +50,7 @@ def find_candidates(work: JoinWork, finding: JoinWork, context: Context) -> Arro
             else:
                 handover.tell("report", texts[0].as_py())
 
-    return find
+    return guarded(work.layout.operator, find)
 
 
 def settle_judged(work: JoinWork, context: Context) -> ArrowFunction:
@@ -63,7 +63,7 @@ def settle_judged(work: JoinWork, context: Context) -> ArrowFunction:
         settling = SettleInstance(work, int(handover.heard("instance")), attempt())
         yield from settling.run(rows, lambda: handover.heard("report"))
 
-    return settle
+    return guarded(work.layout.operator, settle)
 
 
 def _attempt(task: SparkTask | None) -> int:
@@ -96,11 +96,11 @@ class SettleInstance:
             work.state.store_url, self.layout.operator, work.state.pieces, work.state.run
         )
         path = segment_path(self.layout.operator, work.state.batch, instance, attempt)
-        self.writer = SegmentWriter(open_store(work.state.store_url), path)
-        self.assembler = Assembler(self.layout)
+        self.writer: SegmentWriter = SegmentWriter(open_store(work.state.store_url), path)
+        self.assembler: Assembler = Assembler(self.layout)
         self.keeps_state = True
-        self.held = OwnedState(work, instance, self.cache)
-        self.stored = self.held.stored
+        self.held: OwnedState = OwnedState(work, instance, self.cache)
+        self.stored: list[StoredRun] = self.held.stored
         self.new: list[StoredRun] = []
         #: The pieces of these.
         self.written: Sequence[Piece] = ()

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.api.join_conditions import OnSets
+from tidegate.api.joins.conditions import OnSets
 from tidegate.join.probe.probe import Ranges
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.index_choice import choose

@@ -7,6 +7,9 @@
 A row is settled in exactly one batch: the first whose `settle_us` lies above the time of its last possible
 match, which is the batch with  dead_before(settled_us) <= time < dead_before(settle_us).  No pair of that
 batch can change its bit, because every row that is not late lies above the watermark.
+
+Where partners lie before a row, all of them may be stored when it arrives. Then it is settled on arrival
+(`completes`), and an unmatched row gets its bit as well, so that it is not emitted again.
 """
 
 from __future__ import annotations
@@ -84,7 +87,9 @@ class Settling:
     def leaving(self) -> Iterator[tuple[RowRun, NDArray[np.int64]]]:
         """Rows to emit alone: unmatched ones that are settled now, and semi-join rows just matched."""
         semi = self.layout.how == "left_semi"
-        for run in [*self.task.stored, *self.task.new, *(self.task.borrowed if semi else ())]:
+        stored: Sequence[RowRun] = self.task.stored
+        new: Sequence[RowRun] = self.task.new
+        for run in [*stored, *new, *(self.task.borrowed if semi else ())]:
             if semi and run.side == LEFT:
                 rows = _newly_set(run)
             elif self.layout.preserved[run.side]:
@@ -93,6 +98,11 @@ class Settling:
                 continue
             if len(rows):
                 yield run, rows
+        for run in new if completes(self.task.work) else ():
+            if self.layout.preserved[run.side]:
+                rows = self._complete(run)
+                if len(rows):
+                    yield run, rows
 
     def newly_matched(self, pairs: PairReferences) -> NDArray[np.int64]:
         """Left rows of these pairs that had not matched before; sets their bits."""
@@ -105,12 +115,21 @@ class Settling:
         work, within = self.task.work, self.layout.within
         until = END_US if work.state.flush else within.dead_before(run.side, work.state.settle_us)
         since = within.dead_before(run.side, work.state.settled_us)
-        nothing = np.zeros(0, np.int64)
         if run.first_us >= until or run.last_us < since:
-            return nothing
-        rows = np.concatenate([unset_positions(run.bits, *piece) for piece in run.own] or [nothing])
+            return np.zeros(0, np.int64)
+        rows = _unset(run)
         times = run.times[rows]
         due: NDArray[np.int64] = rows[(times >= since) & ((times < until) | work.state.flush)]
+        return due
+
+    def _complete(self, run: RowRun) -> NDArray[np.int64]:
+        """Unmatched new rows whose last possible match lies below the watermark; sets their bits."""
+        until = self.layout.within.complete_before(run.side, self.task.work.state.settle_us)
+        if run.first_us >= until:
+            return np.zeros(0, np.int64)
+        rows = _unset(run)
+        due: NDArray[np.int64] = rows[run.times[rows] < until]
+        self.set(run, due)
         return due
 
     def write(self) -> None:
@@ -192,6 +211,17 @@ class Settling:
             return by_base(run.codes, self.layout.partitions)
         placement = self.task.work.state.routing.sides[run.side]
         return stored_in(run.codes, placement, self.layout.partitions, self.task.instance, run.keyless)
+
+
+def completes(work: JoinWork) -> bool:
+    """Whether an instance finds all pairs of the rows that it stores, so that it may settle them at once."""
+    return not (work.layout.spread or work.state.routing.scattered or work.state.flush)
+
+
+def _unset(run: RowRun) -> NDArray[np.int64]:
+    """The own rows of a run whose bit is not set."""
+    nothing = np.zeros(0, np.int64)
+    return np.concatenate([unset_positions(run.bits, *piece) for piece in run.own] or [nothing])
 
 
 def _marked_instead(run: StoredRun | NewRun) -> bool:

@@ -44,7 +44,7 @@ from tidegate.worker.join.joined_rows import Assembler, PairReferences, cells_of
 from tidegate.worker.join.key_loads import key_loads
 from tidegate.worker.join.pair_finder import Finder
 from tidegate.worker.join.repair import Payer
-from tidegate.worker.join.settle import Settling
+from tidegate.worker.join.settle import Settling, completes
 from tidegate.worker.join.work import KEEPING, PROBING, REPAIRING, JoinCounts, JoinWork
 from tidegate.worker.runtime.layout import CODE, REPORT, ROLE, TAG, TIME
 from tidegate.worker.runtime.memory import keep_freed_memory
@@ -60,13 +60,15 @@ class JoinInstance:
     def __init__(self, work: JoinWork, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
         name = self.layout.operator
-        self.cache = cache or worker_cache(work.state.store_url, name, work.state.pieces, work.state.run)
+        self.cache: SegmentCache = cache or worker_cache(
+            work.state.store_url, name, work.state.pieces, work.state.run
+        )
         path = segment_path(name, work.state.batch, instance, attempt)
-        self.writer = SegmentWriter(open_store(work.state.store_url), path)
+        self.writer: SegmentWriter = SegmentWriter(open_store(work.state.store_url), path)
         self._staged = stage_path(name, work.state.batch, instance, attempt)
-        self.assembler = Assembler(self.layout, staged=work.stage_root is not None)
-        self.counts = JoinCounts(self.layout)
-        self.held = OwnedState(work, instance, self.cache)
+        self.assembler: Assembler = Assembler(self.layout, staged=work.stage_root is not None)
+        self.counts: JoinCounts = JoinCounts(self.layout)
+        self.held: OwnedState = OwnedState(work, instance, self.cache)
         self.stored = self.held.stored
         self.new: list[NewRun] = []
         #: The pieces in which these were stored.
@@ -284,15 +286,26 @@ class JoinInstance:
             self.written.append(run.piece)
 
     def _to_store(self) -> list[NewRun]:
-        """New rows by slot, whatever this batch does with them."""
+        """New rows by slot, whatever this batch does with them, without slots that no later row can match."""
         if not self._probe_together:
-            return self.new
+            return [run for run in self.new if run.last_us >= self._needed_from_us(run.side)]
         sides = [[run for run in self.new if run.side == side] for side in (LEFT, RIGHT)]
         return [
             part
             for side, runs in enumerate(sides)
             for part in in_slots(runs, self.layout.within.slot_us(side))
+            if part.last_us >= self._needed_from_us(side)
         ]
+
+    def _needed_from_us(self, side: int) -> int:
+        """New rows of a side below this time are complete on arrival, and need not be stored.
+
+        Where work is skipped all rows are stored: repair may need them, and controllers learn from pieces. So
+        does the second step of a residual condition.
+        """
+        if self.work.skipping is not None or self.layout.residual or not completes(self.work):
+            return BEGINNING_US
+        return self.layout.within.complete_before(side, self.work.state.settle_us)
 
     def report(self, settling: Settling) -> TaskReport:
         counts = self.counts

@@ -69,12 +69,14 @@ class JoinCounts:
         self._doing = KEEPING
         self.repaired_comparisons, self.repaired_matches = 0.0, 0
         #: The cost of content-aware probes, in comparisons.
-        self.charged = 0.0
+        self.charged: float = 0.0
         self._since = 0.0
         self.probed, self.comparisons, self.matches = np.zeros((3, layout.partitions), np.int64)
         #: New rows that were stored, left and right.
         self.stored: NDArray[np.int64] = np.zeros((2, layout.partitions), np.int64)
-        self.probes = tuple(ProbeCounter(ages_of(layout.within, side)) for side in (LEFT, RIGHT))
+        self.probes: tuple[ProbeCounter, ...] = tuple(
+            ProbeCounter(ages_of(layout.within, side)) for side in (LEFT, RIGHT)
+        )
 
     def begin(self) -> None:
         """Start measuring processor time."""

@@ -29,7 +29,7 @@ from tidegate.sift.index.query_index import Matches, QueryIndex
 from tidegate.sift.queries.axes import places
 from tidegate.state.store.paths import stage_path
 from tidegate.worker.match.coordinates import coordinates_of
-from tidegate.worker.runtime.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
+from tidegate.worker.runtime.layout import HASH, QUERY_NAME, REPORT, SAMPLE, TIME, MatchLayout
 from tidegate.worker.runtime.memory import keep_freed_memory
 from tidegate.worker.runtime.stage_file import StageWriter
 
@@ -213,7 +213,7 @@ class MatchTask:
         """These rows with the columns of the output, and their queries."""
         columns = [
             queries
-            if field.name == QUERY_ID
+            if field.name == QUERY_NAME
             else pa.nulls(len(taken), field.type)
             if field.name == REPORT
             else rows.column(self._travels_as(field.name)).take(taken).cast(field.type)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from tidegate.api.join_conditions import Condition
+from tidegate.api.joins.conditions import Condition
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.sift.queries.axes import Axis
 from tidegate.window.aggregate.aggregates import AggregatePart, Merge
@@ -36,10 +36,10 @@ ROLE = "_tidegate_role"
 #: recognised or rows need a fixed order. Stored with the row.
 ROW = "_tidegate_row"
 #: The visible column that a match adds.
-QUERY_ID = "query_id"
+QUERY_NAME = "query_name"
 #: The visible column that a join with repair adds: the batch that skipped the row, null in rows that were
 #: not skipped.
-REPAIRED = "repaired_batch"
+REPAIRED = "_tidegate_repaired"
 #: Carries one task report per operator and instance beside the result rows, null in every other row.
 REPORT = "_tidegate_report"
 #: Between the two steps of a join with a residual condition: positions of a pair's rows, and the result.
@@ -73,6 +73,16 @@ class SideLayout:
 
 
 @dataclass(frozen=True)
+class ComparedKey:
+    """Stored columns of the two sides whose values must be equal."""
+
+    left: str
+    right: str
+    #: Null equals null.
+    null_safe: bool = False
+
+
+@dataclass(frozen=True)
 class OutputColumn:
     """One column of the joined row: from the left row, the right row, or (keys) whichever exists.
 
@@ -93,7 +103,7 @@ class MatchLayout:
     stream: str | None
     #: The columns that queries use, as axes of the data space.
     axes: tuple[Axis, ...]
-    #: Arrow schema of the output, serialised: the row's columns, QUERY_ID, perhaps TIME, and REPORT last.
+    #: Arrow schema of the output, serialised: the row's columns, QUERY_NAME, perhaps TIME, and REPORT last.
     schema: bytes
     #: The event-time column, which is sent as TIME only; None if there is none.
     time: str | None = None
@@ -176,7 +186,7 @@ class JoinLayout:
     left: SideLayout
     right: SideLayout
     #: Stored columns to compare on every candidate pair; empty if codes cannot collide.
-    verify: tuple[tuple[str, str], ...]
+    verify: tuple[ComparedKey, ...]
     output: tuple[OutputColumn, ...]
     #: Arrow schema of the output, serialised; its last column is REPORT.
     schema: bytes

@@ -56,10 +56,12 @@ class OwnedState:
     ) -> None:
         """`lent`: per side, partitions to probe besides its own; None: as the join itself needs them."""
         self._work, self._cache = work, cache
-        self.owned = tuple(placement.owned_by(instance) for placement in work.state.routing.sides)
+        self.owned: tuple[frozenset[int], ...] = tuple(
+            placement.owned_by(instance) for placement in work.state.routing.sides
+        )
         lent = _lent(work, instance) if lent is None else lent
         #: Per side: partitions that several instances probe.
-        self.lending = tuple(
+        self.lending: tuple[frozenset[int], ...] = tuple(
             placement.lending(side) for side, placement in enumerate(work.state.routing.sides)
         )
         #: Per side: partitions to probe. The same object as `owned` if there are no others.
@@ -73,7 +75,7 @@ class OwnedState:
         self.marks: list[StoredRun] = list(self._mark_runs(instance))
         known = Marks(self.marks) if self.marks else None
         #: Runs of rows, by the number of their piece in the manifest.
-        self.by_number = dict(self._runs(known))
+        self.by_number: dict[int, StoredRun] = dict(self._runs(known))
 
     @property
     def stored(self) -> list[StoredRun]:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.worker.runtime.layout import CODE, MARKER, TAG
+from tidegate.worker.runtime.task_errors import ArrowFunction, guarded
 
 
 class WorkOrder(Protocol):
@@ -48,10 +49,25 @@ class SparkTask(Protocol):
     def taskAttemptId(self) -> int: ...  # noqa: N802
 
 
-W = TypeVar("W")
+class Named(Protocol):
+    """The part of an operator's layout that every kind has."""
+
+    @property
+    def operator(self) -> str:
+        """The name of the operator."""
+        ...
+
+
+class Laid(Protocol):
+    """A work order by its layout."""
+
+    @property
+    def layout(self) -> Named: ...
+
+
+W = TypeVar("W", bound=Laid)
 #: Gives the context of the running task; None outside of Spark.
 Context = Callable[[], SparkTask | None]
-ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) -> ArrowFunction:
@@ -61,7 +77,7 @@ def by_instance(make: Callable[[W, int, str], Task], work: W, context: Context) 
         received = list(batches)
         return make(work, instance_in(received, partition_of(context())), attempt()).run(iter(received))
 
-    return run
+    return guarded(work.layout.operator, run)
 
 
 def by_partition(make: Callable[[W, int, str], Task], work: W, context: Context) -> ArrowFunction:
@@ -70,7 +86,7 @@ def by_partition(make: Callable[[W, int, str], Task], work: W, context: Context)
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return make(work, partition_of(context()), attempt()).run(batches)
 
-    return run
+    return guarded(work.layout.operator, run)
 
 
 def partition_of(task: SparkTask | None) -> int:

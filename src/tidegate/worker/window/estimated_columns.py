@@ -8,6 +8,7 @@ significant.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ from tidegate.window.spec import HIGH, LOW
 from tidegate.worker.runtime.layout import WindowLayout
 from tidegate.worker.window.partial_columns import as_arrow, as_column
 
-Reals = NDArray[np.float64]
+Reals: TypeAlias = NDArray[np.float64]
 #: Formulas of aggregates that have intervals.
 ESTIMATES = (COUNT, SUM, AVERAGE)
 
@@ -110,6 +111,6 @@ def _decimals(values: Reals, kind: pa.DataType) -> pa.Array:
 def _too_large(size: str) -> BatchFailed:
     return BatchFailed(
         f"An estimated sum does not fit into {size}",
-        why="What is left of it would be a wrong number",
-        do="Cast the argument to double",
+        code="AGGREGATE_OVERFLOW",
+        do='Cast the argument to double, for example F.sum(F.col("fare").cast("double"))',
     )

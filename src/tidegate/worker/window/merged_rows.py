@@ -65,7 +65,7 @@ class MergedRows:
         """The window of stretch k."""
         if isinstance(spec, RowsSpec):
             return f"the window of {spec.size} rows from {moment(int(self.stretches.at[k]))}"
-        return f"the window from {moment(int(self.stretches.at[k]) * spec.slide_us)}"
+        return f"the window from {moment(spec.start(int(self.stretches.at[k])))}"
 
     def windows(self, spec: WindowSpec | RowsSpec, k: int) -> str:
         """The windows that contain stretch k, a pane."""
@@ -73,11 +73,9 @@ class MergedRows:
             return f"the windows of {spec.size} rows with the one at {moment(int(self.stretches.at[k]))}"
         first, last = (int(one[0]) for one in Panes(spec).windows(self.stretches.at[k : k + 1]))
         until = (
-            ""
-            if first == last
-            else f" and those that follow, up to the one from {moment(last * spec.slide_us)}"
+            "" if first == last else f" and those that follow, up to the one from {moment(spec.start(last))}"
         )
-        return f"the window from {moment(first * spec.slide_us)}{until}"
+        return f"the window from {moment(spec.start(first))}{until}"
 
 
 def moment(time_us: int) -> str:

@@ -27,9 +27,9 @@ class ReceivedPartials:
         # Combined: gathering rows from many chunks takes twice as long.
         self._table = pa.Table.from_batches(batches).combine_chunks()
         self._layout = layout
-        self.single = ROWS not in self._table.column_names
+        self.single: bool = ROWS not in self._table.column_names
         #: The fate of the rows of each; marker rows have none.
-        self.fates = self.numbers(TAG)
+        self.fates: NDArray[np.int64] = self.numbers(TAG)
 
     def rows(self, fate: int) -> int:
         """How many rows had this fate."""

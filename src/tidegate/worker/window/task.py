@@ -61,12 +61,14 @@ class WindowInstance:
     def __init__(self, work: WindowWork, instance: int, attempt: str, cache: SegmentCache | None = None):
         self.work, self.layout, self.instance = work, work.layout, instance
         name = self.layout.operator
-        self.cache = cache or worker_cache(work.state.store_url, name, work.state.pieces, work.state.run)
+        self.cache: SegmentCache = cache or worker_cache(
+            work.state.store_url, name, work.state.pieces, work.state.run
+        )
         path = segment_path(name, work.state.batch, instance, attempt)
-        self.writer = SegmentWriter(open_store(work.state.store_url), path)
+        self.writer: SegmentWriter = SegmentWriter(open_store(work.state.store_url), path)
         self._staged = stage_path(name, work.state.batch, instance, attempt)
-        self.held = OwnedState(work, instance, self.cache)
-        self.columns = WindowColumns(self.layout)
+        self.held: OwnedState = OwnedState(work, instance, self.cache)
+        self.columns: WindowColumns = WindowColumns(self.layout)
         self.new: list[NewRun] = []
         self.added: list[Piece] = []
         self.merged: list[str] = []

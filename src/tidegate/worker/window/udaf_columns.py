@@ -73,7 +73,7 @@ def new_state_column(layout: WindowLayout, one: UdafLayout, lists: pa.Array, cel
     items = items_of(Merge.STATES, lists, cells.listed)
     naming = _naming(layout, cells, of_panes=True)
     states = pane_states(one.udaf, _arguments(items), items.stretches(cells.stretches), naming)
-    return _state_column(one, "incr", states, naming)
+    return _state_column(one, "update", states, naming)
 
 
 def merged_state_column(
@@ -95,7 +95,7 @@ def finished(
     else:
         items = items_of(Merge.ROWS, column, windows.listed)
         results = finish_rows(udaf, _arguments(items), items.stretches(windows.stretches), naming)
-    return _typed(udaf, "final", "The result", results, kind, naming)
+    return _typed(udaf, "finish", "The result", results, kind, naming)
 
 
 def _naming(layout: WindowLayout, rows: MergedRows, *, of_panes: bool) -> Naming:

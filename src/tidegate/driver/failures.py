@@ -1,0 +1,271 @@
+"""Turns what ends a batch into one `TidegateError`: batch, output or operator, cause, and what to do.
+
+An error in a task reaches the driver as text inside an error of Spark. The user gets the task's own error
+(`worker/runtime/task_errors.py`), or one whose code says what failed: a function of the user, a source file,
+a sink, a disk. The original error is its `__cause__`. Nothing of a failed batch is committed, so a start with
+the same checkpoint runs it again.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from tidegate.errors import BatchFailed, TidegateError
+from tidegate.worker.runtime.task_errors import carried_in, in_one_line, own_place, shortened
+
+_AGAIN = "then start again with the same checkpoint"
+#: A path in a message of Spark.
+_FILE = re.compile(r"\b((?:file|hdfs|s3a?|gs|abfss?|dbfs):/[^\s,;'\"]+?)\.?(?=[\s,;'\"]|$)")
+#: The end of a Python stack trace: class and message in one line, not indented.
+_RAISED = re.compile(r"^(?!pyspark\.|py4j\.|org\.|java\.)([\w.]*[A-Z]\w*)(?:: (.*))?$")
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)$', re.MULTILINE)
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ([^\n]+)")
+#: Conditions of Spark that only wrap another error.
+_WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "TASK_WRITE_FAILED")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One kind of failure: how to know it by the text of an error, and what to say."""
+
+    code: str
+    pattern: re.Pattern[str]
+    #: Follows "Batch 7 failed: ".
+    problem: str
+    do: str
+    #: Whether the path in the text is that of a source.
+    of_source: bool = False
+    #: Whether a failing output explains it, so that the output is named as the subject.
+    of_output: bool = False
+
+
+def _cause(*, code: str, pattern: str, problem: str, do: str, **more: bool) -> Cause:
+    return Cause(code, re.compile(pattern), problem, do, **more)
+
+
+#: The first that fits counts.
+CAUSES = (
+    _cause(
+        code="DISK_FULL",
+        pattern=r"No space left on device|Disk quota exceeded|DiskOutOfSpace",
+        problem="a disk is full",
+        do=f"Free space (checkpoint, outputs, spark.local.dir), {_AGAIN}",
+        of_output=True,
+    ),
+    _cause(
+        code="SOURCE_FILE_MISSING",
+        pattern=r"FAILED_READ_FILE\.FILE_NOT_EXIST|\[PATH_NOT_FOUND\]|FileNotFoundException",
+        problem="a source file has vanished",
+        do=f"Restore the file, or set spark.sql.files.ignoreMissingFiles=true, {_AGAIN}",
+        of_source=True,
+    ),
+    _cause(
+        code="SOURCE_COLUMN_CHANGED",
+        pattern=r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|UNSUPPORTED_FEATURE.*schema|FIELD_NOT_FOUND",
+        problem="a column of a source file does not have the declared type",
+        do=f"Replace the file by one with the stream's schema, {_AGAIN}",
+        of_source=True,
+    ),
+    _cause(
+        code="SOURCE_FILE_DAMAGED",
+        pattern=r"\[FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parquet file|MALFORMED_RECORD",
+        problem="a source file cannot be read",
+        do=f"Replace the file, or set spark.sql.files.ignoreCorruptFiles=true, {_AGAIN}",
+        of_source=True,
+    ),
+    _cause(
+        code="WORKER_CRASHED",
+        pattern=r"Python worker exited unexpectedly|ExecutorLostFailure|OutOfMemoryError",
+        problem="a worker process has died",
+        do=f"Give workers more memory (spark.executor.memoryOverhead) or use more instances, {_AGAIN}",
+    ),
+    _cause(
+        code="WORKERS_WITHOUT_TIDEGATE",
+        pattern=r"ModuleNotFoundError: No module named '(?:tidegate|numpy|pyarrow)",
+        problem="the Python of the workers lacks a package",
+        do="Set PYSPARK_PYTHON to a Python with tidegate on every worker, and start a new session",
+    ),
+    _cause(
+        code="USER_FUNCTION_FAILED",
+        pattern=r"thrown from the Python worker|PythonException",
+        problem="a Python function of the flow raised an error",
+        do=f"Mend the function, {_AGAIN}",
+    ),
+    _cause(
+        code="PATH_REFUSED",
+        pattern=r"Permission denied|AccessControlException|AccessDenied|Read-only file system|Mkdirs failed",
+        problem="a path may not be written or read",
+        do=f"Check the rights of the path, {_AGAIN}",
+        of_output=True,
+    ),
+    _cause(
+        code="PATH_UNREACHABLE",
+        pattern=r"UnknownHostException|ConnectException|Connection refused|SocketTimeoutException"
+        r"|NoRouteToHost",
+        problem="a storage or service cannot be reached",
+        do=f"Check the address and the network, {_AGAIN}",
+        of_output=True,
+    ),
+)
+
+#: The stream that reads a file.
+StreamOf = Callable[[str], str | None]
+
+
+@contextmanager
+def writing(output: str, batch: int) -> Iterator[None]:
+    """Errors of this block belong to an output."""
+    try:
+        yield
+    except Exception as error:
+        raise failure_of(error, batch, output=output) from error
+
+
+def failure_of(
+    error: Exception, batch: int, *, output: str | None = None, stream_of: StreamOf = lambda file: None
+) -> TidegateError:
+    """The error that the user gets for an error in this batch; `output`: it was being written."""
+    found = error if isinstance(error, TidegateError) else carried_in(str(error))
+    if found is None:
+        found = _classified(error, batch, output, stream_of)
+    elif found is not error:
+        found.args = (_in_batch(str(found), batch, found.details.get("operator")),)
+    found.details.setdefault("batch_id", batch)
+    if output is not None:
+        found.details.setdefault("output", output)
+    if found.details.get("file") and "stream" not in found.details:
+        stream = stream_of(found.details["file"])
+        if stream is not None:
+            found.details["stream"] = stream
+            found.args = (f"{found} Stream: {stream!r}.",)
+    if found is not error and found.__cause__ is None:
+        found.__cause__ = error
+    return found
+
+
+def _in_batch(message: str, batch: int, operator: str | None) -> str:
+    """The message with the batch, and the operator unless it is in the message, behind its code."""
+    code = re.match(r"\[[A-Z0-9_]+\] ", message)
+    start = code.end() if code else 0
+    place = "" if operator is None or repr(operator) in message else f" in operator {operator!r}"
+    return f"{message[:start]}Batch {batch} failed{place}. {message[start:]}"
+
+
+def _classified(error: Exception, batch: int, output: str | None, stream_of: StreamOf) -> TidegateError:
+    if isinstance(error, Py4JError | PySparkException):
+        return _of_spark(error, batch, output)
+    if output is not None:
+        return _sink_failed(batch, output, in_one_line(error))
+    if own_place(error):
+        return _made(batch, "a function of the flow raised an error", error, code="USER_FUNCTION_FAILED")
+    if isinstance(error, OSError):
+        do = "Check the disk and the path of the checkpoint"
+        if error.errno == errno.ENOSPC:
+            return _made(batch, "a disk is full", error, do, code="DISK_FULL")
+        return _made(batch, _UNREACHABLE, error, do, code="STATE_UNREACHABLE")
+    return _made(batch, "Tidegate has a fault", error, _REPORT, code="INTERNAL_ERROR")
+
+
+_UNREACHABLE = "the checkpoint cannot be read or written"
+_REPORT = "Report it with the traceback in `__cause__`; a start with the same checkpoint runs the batch again"
+
+
+def _made(batch: int, problem: str, error: Exception, do: str = "Mend it", *, code: str) -> BatchFailed:
+    return BatchFailed(
+        f"Batch {batch} failed: {problem}",
+        got=in_one_line(error),
+        why="Nothing of the batch was committed",
+        do=do if do == _REPORT else f"{do}, {_AGAIN}",
+        code=code,
+    )
+
+
+def _of_spark(error: Exception, batch: int, output: str | None) -> BatchFailed:
+    text = str(error)
+    cause = next((one for one in CAUSES if one.pattern.search(text)), None)
+    if cause is None:
+        return _unknown_to_us(text, batch, output)
+    got = _got(text, cause)
+    subject = f"output {output!r} cannot be written: " if cause.of_output and output is not None else ""
+    found = BatchFailed(
+        f"Batch {batch} failed: {subject}{cause.problem}",
+        got=got,
+        why="Nothing of the batch was committed",
+        do=cause.do,
+        code=cause.code,
+    )
+    file = _FILE.search(text)
+    if cause.of_source and file is not None:
+        found.details["file"] = file[1]
+    return found
+
+
+def _unknown_to_us(text: str, batch: int, output: str | None) -> BatchFailed:
+    """An error of Spark that is none of ours: of the sink, or of an expression of the flow."""
+    if output is not None:
+        return _sink_failed(batch, output, _reason(text))
+    return BatchFailed(
+        f"Batch {batch} failed: Spark cannot evaluate the flow",
+        got=_reason(text),
+        why="Nothing of the batch was committed",
+        do=f"Mend the expression or the data that it names, {_AGAIN}",
+        code="EXPRESSION_FAILED",
+    )
+
+
+def _sink_failed(batch: int, output: str, got: str) -> BatchFailed:
+    return BatchFailed(
+        f"Batch {batch} failed: output {output!r} cannot be written",
+        got=got,
+        why="Nothing of the batch was committed",
+        do=f"Mend the sink, {_AGAIN}; the sink gets the same rows again",
+        code="SINK_FAILED",
+    )
+
+
+def _got(text: str, cause: Cause) -> str:
+    if cause.code == "USER_FUNCTION_FAILED":
+        return _raised_in(text)
+    if cause.code == "WORKERS_WITHOUT_TIDEGATE":
+        return shortened(next(line for line in text.splitlines() if cause.pattern.search(line)))
+    file = _FILE.search(text)
+    return file[1] if cause.of_source and file is not None else _reason(text)
+
+
+def _raised_in(text: str) -> str:
+    """The last line of a worker's traceback, with the function and line that raised."""
+    lines = text.splitlines()
+    traced = next((n for n, line in enumerate(lines) if "Traceback (most recent call last)" in line), 0)
+    raised = ""
+    for line in lines[traced + 1 :]:
+        if _RAISED.match(line):
+            raised = line
+            break
+    frames = [
+        one
+        for one in _FRAME.finditer(text)
+        if "site-packages" not in one["file"] and "pyspark.zip" not in one["file"]
+    ]
+    place = (
+        f" in {frames[-1]['name']} ({frames[-1]['file'].rpartition('/')[2]}, line {frames[-1]['line']})"
+        if frames
+        else ""
+    )
+    return f"{shortened(raised or text)}{place}"
+
+
+def _reason(text: str) -> str:
+    """The condition that Spark names, without those that only wrap it; else the first line."""
+    named = [one for one in _CONDITION.finditer(text) if one[1] not in _WRAPPERS]
+    if named:
+        return shortened(named[-1][0].partition(" SQLSTATE")[0])
+    caused = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return shortened((caused or lines or [type(text).__name__])[-1 if caused else 0])

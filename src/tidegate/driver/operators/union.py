@@ -1,0 +1,108 @@
+"""The union operator: rows of several streams as one. Spark passes them on, without tasks or a shuffle.
+
+All its inputs enter through one port, with a tag for each, so that late rows are dropped and counted by the
+watermark of their own stream. Operators behind it get rows that are not late in any stream, as from another
+operator.
+
+    orders ─▶ steps ─▶ tag 4 ─┐
+                              ├─▶ unionByName ─▶ one port ─▶ rows on time ─▶ joins, windows, matches, outputs
+    more   ─▶ steps ─▶ tag 6 ─┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidegate.api.nodes import Union
+from tidegate.driver.compile.keys import quoted
+from tidegate.driver.compile.ports import Port
+from tidegate.driver.frames.pass_input import PassInput
+from tidegate.driver.operators.protocol import BatchOrder, Builder, Operator
+from tidegate.model.graph import Reader
+from tidegate.model.times import BEGINNING_US
+from tidegate.window.drop import network
+from tidegate.worker.runtime.layout import REPORT, TAG, TIME
+
+
+@dataclass(frozen=True)
+class UnionPort:
+    """Where the rows of a union enter: one port, whose rows have the tag of their input."""
+
+    port: Port
+    #: By input: its source, and whether no stateless step lies between. Its tag is that of the port plus
+    #: twice its number.
+    inputs: tuple[tuple[str, bool], ...]
+
+    @property
+    def tags(self) -> range:
+        return range(self.port.tag, self.port.tag + 2 * len(self.inputs), 2)
+
+
+@dataclass(frozen=True)
+class UnionWork:
+    """What a batch asks of a union; nothing is sent to workers."""
+
+    #: By input: rows below this are late.
+    late_before_us: tuple[int, ...]
+    stage_root: str | None = None
+    kept_as: str | None = None
+
+
+class UnionOperator(Operator):
+    """A union of streams."""
+
+    node: Union
+    stateful = False
+    reports = False
+    needs_judged = True
+
+    def __init__(self, name: str, node: Union, entry: UnionPort, schema: T.StructType):
+        super().__init__(name, node, schema)
+        self.entry = entry
+
+    @property
+    def streams(self) -> tuple[str | None, ...]:
+        return tuple(source for source, _ in self.entry.inputs)
+
+    def readers(self, sources: Sequence[tuple[str, bool]], drops: bool) -> Iterator[Reader]:
+        for number, (source, whole) in enumerate(self.entry.inputs):
+            yield Reader(self.name, number, source, None, whole)
+
+    def drop_node(self, sources: Sequence[str]) -> network.Node:
+        return network.DropSourceNode(self.name, tuple(sources))
+
+    def work(self, order: BatchOrder, feeding: Sequence[str]) -> UnionWork:
+        return UnionWork(tuple(order.late_before_us(source) for source in feeding))
+
+    def frame(self, rows: PassInput, work: UnionWork) -> DataFrame | None:
+        if rows.given is None:
+            return None
+        port, tags = self.entry.port, self.entry.tags
+        named = [f"{lane} AS {quoted(name)}" for lane, name in zip(port.lanes, port.columns, strict=True)]
+        usable = f"{TAG} >= {tags.start} AND {TAG} < {tags.stop} AND {TIME} != {BEGINNING_US}L"
+        on_time = rows.given.where(usable).where(~self._is_late(work.late_before_us))
+        return on_time.selectExpr(*named, TIME, f"CAST(NULL AS STRING) AS {REPORT}")
+
+    def counts(self, late_before_us: Mapping[str, int]) -> list[Column]:
+        """By input: its rows, and the late ones among them; all as columns of one aggregate."""
+        late = self._is_late([late_before_us[source] for source, _ in self.entry.inputs])
+        mine = [F.col(TAG) == F.lit(tag) for tag in self.entry.tags]
+        return [one for rows in mine for one in (F.count_if(rows), F.count_if(rows & late))]
+
+    def _is_late(self, late_before_us: Sequence[int]) -> Column:
+        """Whether a row of this union is below the watermark of its stream."""
+        # An array that is indexed by a column is data to the compiled code; see `frames/passes.is_late`.
+        number = F.expr(f"cast(({TAG} - {self.entry.port.tag}) / 2 as int)")
+        return F.col(TIME) < F.get(F.array(*map(F.lit, late_before_us)), number)
+
+
+def build_union(node: Union, name: str, builder: Builder) -> UnionOperator:
+    """Check a union and give it a port."""
+    entry, fields = builder.union(node, name)
+    hidden = [T.StructField(TIME, T.LongType()), T.StructField(REPORT, T.StringType())]
+    return UnionOperator(name, node, entry, T.StructType([*fields, *hidden]))
