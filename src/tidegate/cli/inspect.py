@@ -65,9 +65,10 @@ def read_contents(url: str, last: int) -> Contents:
     if not checkpoint.store.list():
         raise StateError(
             "There is no Tidegate checkpoint here",
+            code="CHECKPOINT_NOT_FOUND",
             got=url,
-            why="A checkpoint has a folder `tidegate` with manifests and plans in it",
-            do="Name the directory that was given as checkpoint=… to tidegate.start",
+            why="A checkpoint has a folder `tidegate` with manifests and plans",
+            do="Pass the directory that tg.start(…, checkpoint=…) was given",
         )
     planned = sorted(b for b in map(batch_of, checkpoint.store.list(PLANS)) if b is not None)
     plans = [_if_still_there(checkpoint.plans.read, batch) for batch in planned]
@@ -104,6 +105,7 @@ def _newest_manifest(checkpoint: Checkpoint) -> Manifest | None:
                 raise
     raise StateError(
         "The checkpoint changes faster than it can be read",
-        got=f"{TRIES} manifests that were purged while they were read",
+        code="CHECKPOINT_CHANGING",
+        got=f"{TRIES} manifests that were deleted while they were read",
         do="Try again, or stop the query first",
     )

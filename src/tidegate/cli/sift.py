@@ -68,14 +68,19 @@ def run(arguments: argparse.Namespace) -> int:
             with _files(arguments) as (rows, sink):
                 _carry(arguments, EdgeSource(rows, stopping, idle=node.tick), sink, node)
         except BrokenPipeError:
-            _say("nobody reads the output any more")
+            _say("the reader of the output has closed it")
         except (OSError, TidegateError) as error:
             # The counts up to here are valid.
             if node.counts().offered:
                 _tell(node.close(), arguments.counts)
             if isinstance(error, TidegateError):
                 raise
-            raise FlowError("The rows cannot be read or written", got=error) from error
+            raise FlowError(
+                "The rows cannot be read or written",
+                code="SIFT_IO_FAILED",
+                got=error,
+                do="Check the paths of --in and --out, their permissions and the free space",
+            ) from error
         _tell(node.close(), arguments.counts)
         return INTERRUPTED if stopping.asked == signal.SIGINT else 0
 
@@ -105,10 +110,11 @@ def format_of(file: str | None, first: bytes) -> str:
         return "json"
     if first.startswith(b"ARROW1") or first[:1] == b"[" or b"\0" in first[:1024]:
         raise FlowError(
-            "The format of the rows is not known",
+            "The format of the rows is unknown",
+            code="SIFT_INPUT_FORMAT_UNKNOWN",
             got=repr(first[:16]),
-            why="They are no newline JSON, no CSV and no Arrow stream by their first bytes",
-            do="Name it with --format, and turn an Arrow file or a JSON array into a stream",
+            why="The first bytes are not those of JSON lines, CSV or an Arrow stream",
+            do="Pass --format; convert an Arrow file or a JSON array to a stream or to lines first",
         )
     return "csv"
 
@@ -122,13 +128,19 @@ def _first_sifter(arguments: argparse.Namespace) -> Sifter:
             with open(arguments.filter, "rb") as file:
                 return Sifter.read(file.read())
         except (OSError, FlowError) as error:
-            raise FlowError(f"The filter {arguments.filter} cannot be read: {error}") from error
+            raise FlowError(
+                f"The file of --filter cannot be read: {arguments.filter}",
+                code="SIFT_FILTER_UNREADABLE",
+                got=error,
+                do="Pass a sifter that match(…, publish_to=…) has written",
+            ) from error
     found = newest(arguments.follow) if arguments.follow is not None else None
     if found is None or found.sifter is None:
         raise FlowError(
-            "There is no sifter to begin with",
+            "There is no sifter to start with",
+            code="SIFT_FILTER_MISSING",
             got=f"no --filter, and {'nothing in ' + arguments.follow if found else 'no --follow'}",
-            do="Give --filter FILE, or --follow DIR with a file such as sifter-000001.json in it",
+            do="Pass --filter FILE, or --follow DIR with a file such as sifter-000001.json in it",
         )
     return found.sifter
 
@@ -137,7 +149,10 @@ def _node_name(given: str | None) -> str:
     name = given if given is not None else f"{socket.gethostname()}-{os.getpid()}"
     if not name or "/" in name or name.startswith("."):
         raise FlowError(
-            "A node's name is part of a file's name", got=repr(name), do="Leave out slashes and dots"
+            "The name of a node cannot be used in a file name",
+            code="SIFT_NODE_NAME_INVALID",
+            got=repr(name),
+            do="Pass a --node without slashes that does not begin with a dot",
         )
     return name
 
@@ -149,7 +164,12 @@ def _files(arguments: argparse.Namespace) -> Iterator[tuple[int, Sink]]:
     given, wanted = arguments.input, arguments.output
     with ExitStack() as opened:
         if given and wanted and os.path.exists(wanted) and os.path.samefile(given, wanted):
-            raise FlowError("--in and --out are one file", got=given, do="Write to another one")
+            raise FlowError(
+                "--in and --out are the same file",
+                code="SIFT_OUTPUT_IS_INPUT",
+                got=given,
+                do="Pass another file to --out",
+            )
         rows = opened.enter_context(open(given, "rb")) if given else sys.stdin
         kept = opened.enter_context(open(wanted, "wb")) if wanted else sys.stdout
         yield rows.fileno(), Sink(kept.fileno())

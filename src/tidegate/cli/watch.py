@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from tidegate.errors import BatchFailed
-from tidegate.observe.live_page import Progress
+from tidegate.observe.live_page import LivePage
 from tidegate.observe.shed_summary import Changes, doing
 from tidegate.observe.tally import Tally
 
@@ -31,7 +31,7 @@ class RunningQuery(Protocol):
     def is_active(self) -> bool: ...
 
     @property
-    def recent_progress(self) -> Sequence[Mapping[str, Any]]: ...
+    def telemetry(self) -> Sequence[Mapping[str, Any]]: ...
 
     def exception(self) -> BaseException | None: ...
 
@@ -53,7 +53,7 @@ class Feed(Protocol):
 def watch(
     query: RunningQuery,
     feed: Feed,
-    progress: Progress,
+    progress: LivePage,
     *,
     rows: int,
     stop: Event,
@@ -68,7 +68,7 @@ def watch(
     tally, lines, seconds_left = Tally(), _Lines(line_of), REPAIR_SECONDS_MAX
     while not stop.is_set():
         _raise_if_failed(query)
-        reports = query.recent_progress
+        reports = query.telemetry
         tally.add(reports)
         for line in lines.new(feed.arrived, reports):
             progress.say(line)
@@ -83,7 +83,7 @@ def watch(
             seconds_left -= look_seconds
         progress.show(_phase(feed, tally, rows), feed.arrived, tally, doing(reports[-1]) if reports else "")
         stop.wait(look_seconds)
-    tally.add(query.recent_progress)
+    tally.add(query.telemetry)
     progress.show("stopped" if stop.is_set() else "done", feed.arrived, tally, last=True)
     return tally
 
@@ -115,9 +115,9 @@ def _raise_if_failed(query: RunningQuery) -> None:
     if query.is_active:
         return
     raise query.exception() or BatchFailed(
-        "The query ended by itself",
-        why="Nobody stopped it, and it gave no error",
-        do="Look into the log of Spark above",
+        "The query ended by itself without an error",
+        code="STREAMING_QUERY_ENDED",
+        do="Read Spark's log above for the cause",
     )
 
 

@@ -35,8 +35,13 @@ class PreparedCity:
     orders: Side = field(repr=False)
     tracks: Side = field(repr=False)
     fares: NDArray[np.float64] = field(repr=False)
-    #: Rows of both streams by tick.
-    tick_rows: NDArray[np.int64] = field(repr=False)
+    #: Rows by tick, of orders and of tracks.
+    stream_rows: tuple[NDArray[np.int64], NDArray[np.int64]] = field(repr=False)
+
+    @property
+    def tick_rows(self) -> NDArray[np.int64]:
+        """Rows of both streams by tick."""
+        return self.stream_rows[0] + self.stream_rows[1]
 
     @property
     def rows(self) -> int:
@@ -76,7 +81,7 @@ def prepare(city: City, seconds: int, root: Path) -> PreparedCity:
         orders=_side(kept["orders"], counts=np.ones(sum(len(c["ts"]) for c in kept["orders"]), dtype=bool)),
         tracks=_side(kept["tracks"], counts=~_joined(kept["tracks"], "occupied")),
         fares=_joined(kept["orders"], "fare"),
-        tick_rows=np.sum([[len(columns["ts"]) for columns in one] for one in kept.values()], axis=0),
+        stream_rows=(_tick_rows(kept["orders"]), _tick_rows(kept["tracks"])),
     )
 
 
@@ -186,6 +191,10 @@ def _table(columns: Columns) -> pa.Table:
 
 def _side(parts: list[Columns], counts: NDArray[np.bool_]) -> Side:
     return Side(_joined(parts, "cell"), _joined(parts, "ts").astype(np.int64), counts)
+
+
+def _tick_rows(parts: list[Columns]) -> NDArray[np.int64]:
+    return np.array([len(columns["ts"]) for columns in parts], np.int64)
 
 
 def _joined(parts: list[Columns], name: str) -> NDArray[Any]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class CityGrid:
             yield np.where(inside & self.close(cell, np.where(inside, other, cell)), other, -1)
 
 
-Columns = Mapping[str, NDArray[Any]]
+Columns: TypeAlias = Mapping[str, NDArray[Any]]
 
 SECOND_US = 1_000_000
 #: Monday, 3 March 2025, 17:00 UTC: an arbitrary moment in the past.
@@ -100,11 +100,15 @@ class City:
             value = getattr(self, name)
             if not value >= least:
                 raise FlowError(
-                    f"City({name}=…) must be at least {least}", got=value, do=f"Give a larger {name}"
+                    f"City({name}=…) must be at least {least}",
+                    code="DEMO_SETTING_INVALID",
+                    got=value,
+                    do=f"Give a larger {name}",
                 )
         if not 0 <= self.occupied_share <= 1:
             raise FlowError(
-                "City(occupied_share=…) is a share of the tracks",
+                "City(occupied_share=…) must be between 0 and 1",
+                code="DEMO_SETTING_INVALID",
                 got=self.occupied_share,
                 do="Give a number from 0 to 1",
             )

@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--goal", type=positive_number, default=GOAL_SECONDS_DEFAULT, metavar="S", help=_GOAL)
     add("--out", type=Path, metavar="DIR", help="where results go (a new directory)")
     add("--checkpoint", type=Path, metavar="DIR", help="where the state of the query lives (a new directory)")
+    add("--plot", type=Path, metavar="FILE", help=_PLOT)
     add("--seed", type=whole_number, default=7, metavar="N", help="same seed, same city (%(default)s)")
 
 
@@ -56,6 +57,8 @@ _SECONDS = "how long rows arrive (%(default)s)"
 _RATE = "rows a second of both streams together, outside the burst (%(default)g)"
 _BURST = "times as many rows in the burst (%(default)g)"
 _GOAL = "seconds after which results are late; a batch begins every second (%(default)g)"
+
+_PLOT = "draw this run beside Spark's own join on the same rows (a .png or .svg); needs tidegate[plot]"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,6 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.cli.demo.judge import latency_of, pairs_verdict, windows_verdict
     from tidegate.cli.demo.outcome import Outcome, print_outcome, say
 
+    if arguments.plot is not None:
+        from tidegate.cli.demo.plot import require_matplotlib
+
+        require_matplotlib()
     out, checkpoint = _places(arguments.out, arguments.checkpoint)
     city = city_of(arguments.rate, arguments.seed, arguments.rush, arguments.seconds)
     console = Console(file=sys.stdout, highlight=False)
@@ -74,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         prepared = prepare(city, arguments.seconds, Path(root))
         say(console, f"{prepared.rows:,} rows of a made-up city will arrive in {arguments.seconds} s.")
         tally, moments = _stream(prepared, city, out, checkpoint, arguments.goal, console, stop)
-    outcome = Outcome(tally, latency_of(prepared, city, tally.commits, moments, arguments.goal))
+    outcome = Outcome(tally, latency_of(prepared, city, tally, arguments.goal))
     if not stop.is_set():
         pairs, windows = pairs_verdict(prepared, city, out), windows_verdict(prepared, city, out)
         outcome = replace(outcome, pairs=pairs, windows=windows)
@@ -82,6 +89,10 @@ def run(arguments: argparse.Namespace) -> int:
     _print_places(console, out, checkpoint)
     if stop.is_set():
         return INTERRUPTED
+    if arguments.plot is not None:
+        from tidegate.cli.demo.comparison import CityRun, compare
+
+        compare(arguments.plot, city, CityRun(prepared, out, tally.commits, moments), arguments.goal, console)
     return 0 if outcome.right else WRONG
 
 
@@ -110,9 +121,10 @@ def _places(out: Path | None, checkpoint: Path | None) -> tuple[Path, Path]:
         if path is not None and path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise FlowError(
                 f"{option} must be a new or empty directory",
+                code="DEMO_DIRECTORY_NOT_EMPTY",
                 got=str(path),
-                why="The demo begins anew, and what is there already would be mixed in",
-                do=f"Name another {option}, or remove that one",
+                why="The demo starts from nothing and would mix with the files there",
+                do=f"Pass another {option}, or delete that directory",
             )
     if out is None or checkpoint is None:
         home = Path(mkdtemp(prefix="tidegate-demo-"))
@@ -134,7 +146,7 @@ def _stream(
     from tidegate.cli.demo.flow import city_query
     from tidegate.cli.quiet_console import standard_error_in
     from tidegate.cli.watch import ctrl_c_sets, watch
-    from tidegate.observe.live_page import Progress
+    from tidegate.observe.live_page import LivePage
 
     arrivals = CityArrivals(prepared)
     running = city_query(prepared, city, out=out, checkpoint=checkpoint, goal_seconds=goal_seconds)
@@ -145,7 +157,7 @@ def _stream(
         until_end.enter_context(ctrl_c_sets(stop))
         until_end.callback(arrivals.stop)
         arrivals.start()
-        with Progress(console, total=prepared.seconds, clock=time.monotonic) as progress:
+        with LivePage(console, total=prepared.seconds, clock=time.monotonic) as progress:
             tally = watch(
                 query,
                 arrivals,

@@ -22,8 +22,8 @@ from tidegate.cli.demo.city import City
 from tidegate.driver.session import embedded_session
 from tidegate.driver.streaming_query import StreamingQuery
 
-_ORDERS = "order_id long, ts timestamp, cell long, district long, fare double"
-_TRACKS = "track_id long, ts timestamp, cell long, district long, cab long, occupied boolean"
+ORDERS = "order_id long, ts timestamp, cell long, district long, fare double"
+TRACKS = "track_id long, ts timestamp, cell long, district long, cab long, occupied boolean"
 
 #: Small enough to leave memory for other processes on a small machine.
 CORES, MEMORY = 2, "4g"
@@ -49,7 +49,7 @@ def city_query(
             checkpoint=str(checkpoint),
             trigger="1 second",
             goal=tg.Goal(latency=f"{round(goal_seconds * 1000)} milliseconds"),
-            shed=tg.Shed(repair="when idle"),
+            shed=tg.Shed(repair="idle"),
             seed=city.seed,
         )
         try:
@@ -68,9 +68,9 @@ def _flow(session: Any, prepared: PreparedCity, city: City) -> tuple[tg.Stream, 
             name=name,
             lateness=f"{city.disorder_us} microseconds",
         )
-        for name, schema in (("orders", _ORDERS), ("tracks", _TRACKS))
+        for name, schema in (("orders", ORDERS), ("tracks", TRACKS))
     )
-    within = (f"{STAY.left_us} microseconds", f"{STAY.right_us} microseconds")
+    within = tg.between(f"-{STAY.right_us} microseconds", f"{STAY.left_us} microseconds")
     close = tg.pairwise(city.grid, "cell")
     near = orders.join(tracks.filter("not occupied"), on=["district", close], within=within)
     every = orders.window(f"{WINDOW_US} microseconds", by=["district"])

@@ -1,38 +1,38 @@
-"""Measures the latency of the demo and verifies its outputs against the finished data."""
+"""Sums up the latency of the demo and verifies its outputs against the finished data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from tidegate.cli.demo.answers import Verdict, WindowAnswers, WindowVerdict, judge, judge_windows, summed_up
-from tidegate.cli.demo.arrivals import PreparedCity, row_waits
+from tidegate.cli.demo.arrivals import PreparedCity, ticks_taken
 from tidegate.cli.demo.city import City, burst_at
 from tidegate.cli.demo.flow import BUSY, NEAR, STAY, WINDOW_US
 from tidegate.cli.demo.outcome import Latency
+from tidegate.control.latency import p95_of_batches
+from tidegate.observe.tally import Tally
 
 
-def latency_of(
-    prepared: PreparedCity,
-    city: City,
-    commits: Sequence[tuple[float, int]],
-    moments: Sequence[float],
-    goal_seconds: float,
-) -> Latency:
-    """The latency from arrival to commit: of all rows, and of those in the burst."""
-    ticks, seconds, rows = row_waits(prepared.tick_rows, moments, commits)
-    bursting = np.array([burst_at(city, tick) > 1 for tick in ticks], bool)
+def latency_of(prepared: PreparedCity, city: City, tally: Tally, goal_seconds: float) -> Latency:
+    """The latency that the engine measured: of all rows, and of batches most of whose rows are of the burst.
 
-    def p95(some: Any) -> float | None:
-        waits = np.repeat(seconds[some], rows[some])
-        return float(np.percentile(waits, 95)) if waits.size else None
-
-    return Latency(goal_seconds, p95(rows > 0), p95(bursting))
+    A file is modified when it arrives, so this is the time from arrival to commit. The batch with the first
+    tick is left out because the workers were cold.
+    """
+    every, bursting, so_far = [], [], 0
+    for (_, rows), (_, latency) in zip(tally.commits, tally.latencies, strict=True):
+        ticks = ticks_taken(prepared.tick_rows, so_far, rows)
+        so_far += rows
+        if latency is None or not any(tick for tick, _ in ticks):
+            continue
+        every.append((latency, rows))
+        if sum(count for tick, count in ticks if burst_at(city, tick) > 1) > rows / 2:
+            bursting.append((latency, rows))
+    return Latency(goal_seconds, p95_of_batches(every), p95_of_batches(bursting))
 
 
 def pairs_verdict(prepared: PreparedCity, city: City, out: Path) -> Verdict:

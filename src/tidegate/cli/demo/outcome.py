@@ -14,11 +14,11 @@ from tidegate.observe.tally import Tally, percentile
 
 @dataclass(frozen=True)
 class Latency:
-    """The 95th percentile of the time from arrival of a row to the commit of its batch, in seconds."""
+    """What 95 % of the rows did not exceed, in seconds from their arrival to the commit of their batch."""
 
     goal: float
     p95: float | None
-    #: Of the rows in the burst.
+    #: Of the batches in the burst.
     in_burst: float | None
 
 
