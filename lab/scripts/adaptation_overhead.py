@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.api.goal import Shed
-from tidegate.api.join_conditions import overlap
+from tidegate.api.joins.conditions import overlap
 from tidegate.control import planning
 from tidegate.control.actuators.join_shedding import BatchTime, FromGoal, OverloadSettings, decide, learn
 from tidegate.control.balance.rerouting import first_routing
@@ -40,7 +40,7 @@ from tidegate.worker.runtime.layout import CODE, REPORT, TAG, TIME, JoinLayout, 
 
 SECOND = 1_000_000
 BATCHES, TIMED = 28, 16
-WITHIN = Within(10 * SECOND, 10 * SECOND)
+WITHIN = Within(-10 * SECOND, 10 * SECOND)
 
 
 def layout(sets: bool) -> JoinLayout:

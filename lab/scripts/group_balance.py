@@ -17,7 +17,7 @@ import numpy as np
 
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.baselines import HashOnly
-from tidegate.route.fastjoin.strategy import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
 from tidegate.route.strategy import Strategy
 from tidegate_lab.simulate.balance.key_counts import count_arrivals
 from tidegate_lab.simulate.balance.skewed_join import SkewedJoin, simulate
@@ -29,7 +29,7 @@ BATCHES, WARM, SEEDS, WINDOW = 24, 4, range(6), 8
 #: FastJoin watches all keys, as it wants it; auto those with a two-thousandth of the rows.
 CONTENDERS: dict[str, tuple[Strategy, float]] = {
     "hash": (HashOnly(), 0.5),
-    "fastjoin": (FastJoin(), 0.0),
+    "fastjoin": (FastJoinStrategy(), 0.0),
     "auto": (Auto(scattering=0.0), 5e-4),
 }
 

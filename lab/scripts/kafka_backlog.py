@@ -76,11 +76,11 @@ def run(spark: SparkSession, broker: str, rows: int, checkpoint: str) -> int:
     try:
         while time.monotonic() - since < GIVEN_UP_SECONDS:
             time.sleep(0.2)
-            for one in query.recent_progress:
+            for one in query.telemetry:
                 if one["batch"] > told:
                     told = one["batch"]
                     print(_line(one), flush=True)
-            if query.last_progress and told > 3 and not query.last_progress["input_rows"]:
+            if told > 3 and not query.telemetry[-1]["input_rows"]:
                 break
     finally:
         query.stop()

@@ -21,7 +21,7 @@ from tidegate.route.assignment import Assignment
 from tidegate.route.fastjoin.greedy_fit import Candidates, candidates, greedy_fit
 from tidegate.route.fastjoin.imbalance import InstanceWork
 from tidegate.route.fastjoin.sa_fit import BENEFIT, FACTOR, KeyAnnealing, sa_fit
-from tidegate.route.fastjoin.strategy import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load, LoadWork
 
@@ -122,7 +122,7 @@ def plans() -> None:
         for counts in (work.stored, work.probes)
     )
     load = Load(0, LoadWork(stored, probes, none), codes=codes, homes=homes, keys=work)
-    strategy = FastJoin(theta=1.0)
+    strategy = FastJoinStrategy(theta=1.0)
     for name, current in (
         ("all on one instance", Assignment(16, (0,) * partitions)),
         ("on 16 instances", strategy.first(partitions, 16)),

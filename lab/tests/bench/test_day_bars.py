@@ -233,8 +233,8 @@ def test_what_this_engine_tells_of_a_batch() -> None:
         "input_rows": 21,
         "late": {"left": 1, "right": 0},
         "operators": [{"comparisons": 60}, {"comparisons": 30}],
-        "balance": {"join1": {"seconds": [3.0, 1.0]}},
-        "shed": {"join1": {"fraction": 0.6, "windows": [window, window], "dropped": [2, 3]}},
+        "balance": {"pairs": {"seconds": [3.0, 1.0]}},
+        "shed": {"pairs": {"fraction": 0.6, "windows": [window, window], "dropped": [2, 3]}},
     }
     told = told_by_tidegate(progress)
     assert (told.ended, told.left_rows, told.compared, told.imbalance) == (100.5, 10, 90, 1.5)

@@ -52,7 +52,7 @@ def test_batches_that_grow_are_a_backlog() -> None:
 
 
 def test_output_is_compared_with_random_drop() -> None:
-    runs = {"auto": run("auto", 300), "random": run("random", 100)}
+    runs = {"auto": run("auto", 300), "random_drop": run("random_drop", 100)}
     value, holds = bar("output_over_random", run("auto"), runs)
     assert value == pytest.approx(3.0)
     assert holds
@@ -64,7 +64,7 @@ def test_latency_counts_rows_not_batches() -> None:
 
 
 def test_every_batch_is_a_raw_sample_of_the_report() -> None:
-    row, beside = rows_of_report(run("auto"), {"random": run("random")})
+    row, beside = rows_of_report(run("auto"), {"random_drop": run("random_drop")})
     assert (row["setting"], beside["setting"]) == ("alone", "side by side")
     assert len(row["batches"]) == 35
     assert row["batches_in_rush"] == 30

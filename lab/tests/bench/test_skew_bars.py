@@ -62,13 +62,13 @@ def test_an_instance_that_is_slow_by_chance_is_not_the_heaviest() -> None:
 def test_on_even_keys_ours_is_held_against_the_mean_of_all_who_do_the_same() -> None:
     auto = run("auto", 1.0)
     lucky, usual = (replace(auto, seconds=part * auto.seconds) for part in (0.96, 1.0))
-    bars = told({"auto": auto, "hash": usual, "fastjoin": lucky, "ls-stream": usual}, "zipf-0")
+    bars = told({"auto": auto, "hash": usual, "fastjoin": lucky, "ls_stream": usual}, "zipf-0")
     ratio, holds = bars["skew.uniform.over_hash"]
     assert holds
     assert ratio == pytest.approx(2.96 / 3)
     assert bars["skew.zipf-0.counted_over_papers"] == (1.0, True)
     assert "skew.zipf-0.over_papers" not in bars
-    bars = told({"auto": auto, "hash": lucky, "fastjoin": lucky, "ls-stream": lucky}, "zipf-0")
+    bars = told({"auto": auto, "hash": lucky, "fastjoin": lucky, "ls_stream": lucky}, "zipf-0")
     assert not bars["skew.uniform.over_hash"][1]
 
 

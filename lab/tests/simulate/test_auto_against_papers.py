@@ -7,8 +7,8 @@ import pytest
 
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.baselines import HashOnly
-from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.ls_stream.strategy import LsStream
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
+from tidegate.route.ls_stream.strategy import LsStreamStrategy
 from tidegate.route.strategy import Strategy
 from tidegate_lab.simulate.balance.key_counts import count_arrivals
 from tidegate_lab.simulate.balance.skewed_join import SkewedJoin, simulate
@@ -36,7 +36,7 @@ def test_auto_is_at_least_as_good_as_the_better_of_both_papers(name: str) -> Non
         assert trace.batches[-1].pairs <= 20_000_000
         return float(np.mean(trace.series("makespan")[WARM:]))
 
-    others = min(makespan(FastJoin()), makespan(LsStream()), makespan(HashOnly()))
+    others = min(makespan(FastJoinStrategy()), makespan(LsStreamStrategy()), makespan(HashOnly()))
     assert makespan(Auto(), 5e-4) <= others
 
 

@@ -10,7 +10,7 @@ from tests.simulation.skewed_streams import mixed, zipf, zipf_stream
 
 from tidegate.route.auto.strategy import Auto
 from tidegate.route.baselines import HashOnly
-from tidegate.route.fastjoin.strategy import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
 from tidegate_lab.simulate.balance.join_costs import Indexed
 from tidegate_lab.simulate.balance.join_trace import JoinTrace
 from tidegate_lab.simulate.balance.key_counts import Arrivals, count_arrivals
@@ -47,7 +47,7 @@ def test_batches_take_at_most_15_percent_longer_than_in_perfect_balance(skew: fl
 @pytest.mark.parametrize("skew", [0.5, 1.0, 1.4])
 def test_few_rows_are_moved(skew: float) -> None:
     """At most half of what FastJoin moves, or a twentieth of the state."""
-    fastjoin = simulate(stream(skew), FastJoin(), SkewedJoin(16, 256, (12, 12), watch_share=0))
+    fastjoin = simulate(stream(skew), FastJoinStrategy(), SkewedJoin(16, 256, (12, 12), watch_share=0))
     assert moved(balanced(skew)) <= max(0.05, moved(fastjoin) / 2)
 
 

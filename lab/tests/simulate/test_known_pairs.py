@@ -6,7 +6,7 @@ import numpy as np
 
 from tidegate.control.actuators.adaptive import AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate
-from tidegate.control.actuators.policy import Policy, RandomDrop
+from tidegate.control.actuators.policy import Policy, RandomDropPolicy
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import item_sets
 from tidegate.join.sets.thresholds import Overlap
@@ -43,8 +43,8 @@ def outputs(streams: tuple[Stream, Stream], condition: Condition, policy: Policy
 
 def test_the_same_matches_are_found_as_by_comparing_with_rows_lost_and_parts_skipped() -> None:
     compared = paper_streams(Workload(), STEPS)
-    for policy in (RandomDrop, AdaptiveShedding):
-        fraction = 1.0 if policy is RandomDrop else 0.4
+    for policy in (RandomDropPolicy, AdaptiveShedding):
+        fraction = 1.0 if policy is RandomDropPolicy else 0.4
         mine = outputs(*known(), policy(WINDOWS, FixedRate(fraction)))
         assert mine == outputs(compared, CountedOverlap(2), policy(WINDOWS, FixedRate(fraction)))
         assert sum(mine) > 0

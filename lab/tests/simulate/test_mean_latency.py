@@ -7,7 +7,7 @@ from tests.simulation.skewed_streams import mixed
 
 from tidegate.route.baselines import HashOnly
 from tidegate.route.fastjoin.imbalance import InstanceWork
-from tidegate.route.fastjoin.strategy import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
 from tidegate_lab.simulate.balance.instance_speed import Speed
 from tidegate_lab.simulate.balance.join_costs import ComparedWithInstance
 from tidegate_lab.simulate.balance.key_counts import count_arrivals
@@ -70,8 +70,8 @@ def test_rows_of_all_groups_count_alike() -> None:
 def test_a_recorded_strategy_decides_the_same_and_knows_what_moved(biclique: bool) -> None:
     arrivals = count_arrivals(zipf_batches(ZipfStreams(keys=500, rows=(400, 400), batches=12)))
     join = SkewedJoin(8, 64, costs=ComparedWithInstance(), biclique=biclique, watch_share=0.0)
-    plain = simulate(arrivals, FastJoin(1.5), join)
-    recorded = Recorded(FastJoin(1.5), detailed=True)
+    plain = simulate(arrivals, FastJoinStrategy(1.5), join)
+    recorded = Recorded(FastJoinStrategy(1.5), detailed=True)
     trace = simulate(arrivals, recorded, join)
     assert [batch.makespan for batch in trace.batches] == [batch.makespan for batch in plain.batches]
     groups = 1 + biclique

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.control.actuators.adaptive import AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation
-from tidegate.control.actuators.policy import RandomDrop
+from tidegate.control.actuators.policy import RandomDropPolicy
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import item_sets
@@ -43,20 +43,20 @@ def joined(machine: PeriodMachine, matcher: PairFinder = LISTS, windows: Windows
 
 
 def everything(machine: PeriodMachine, matcher: PairFinder = LISTS) -> list[PeriodTrace]:
-    return joined(machine, matcher).run(RandomDrop(WINDOWS, FixedRate(1.0)), 10, 30)
+    return joined(machine, matcher).run(RandomDropPolicy(WINDOWS, FixedRate(1.0)), 10, 30)
 
 
 @pytest.mark.parametrize("matcher", [LISTS, BITS])
 def test_with_time_enough_every_pair_is_found_as_in_the_join_by_ticks(matcher: PairFinder) -> None:
     by_ticks = StreamJoin(paper_streams(WORKLOAD, STEPS), WINDOWS, CountedOverlap(2), Machine())
-    trace = by_ticks.run(RandomDrop(WINDOWS, FixedRate(1.0)), 30)
+    trace = by_ticks.run(RandomDropPolicy(WINDOWS, FixedRate(1.0)), 30)
     found = [period.outputs for period in everything(UNLIMITED, matcher)]
     assert found == [trace.total("outputs", begin, begin + 5) for begin in (10, 15, 20, 25)]
 
 
 def test_without_an_index_a_probe_costs_its_comparisons() -> None:
     by_ticks = StreamJoin(paper_streams(WORKLOAD, STEPS), WINDOWS, CountedOverlap(2), Machine())
-    trace = by_ticks.run(RandomDrop(WINDOWS, FixedRate(1.0)), 30)
+    trace = by_ticks.run(RandomDropPolicy(WINDOWS, FixedRate(1.0)), 30)
     assert sum(period.cost for period in everything(UNLIMITED, BITS)) == trace.total("comparisons", 10)
 
 
@@ -69,7 +69,7 @@ def test_with_an_index_a_probe_costs_entries_and_a_look_up_per_item_and_basic_wi
     times = (np.array([3, 8]) * SECOND_US, np.array([9]) * SECOND_US)
     windows = Windows((6 * SECOND_US, 0), 5 * SECOND_US)
     join = PeriodJoin(times, sets, windows, InvertedLists(Overlap(2)), PeriodMachine(1e9, lookup=10.0))
-    (period,) = join.run(RandomDrop(windows, FixedRate(1.0)), 5, 10)
+    (period,) = join.run(RandomDropPolicy(windows, FixedRate(1.0)), 5, 10)
     # Age 1 holds {1, 2}: two entries; age 0 holds {1, 9}: one entry. Three items, two basic windows, 10 each;
     # the left row of this period looks into a right window of no length.
     assert (period.cost, period.outputs) == (3 + 60, 1)

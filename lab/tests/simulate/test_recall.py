@@ -23,6 +23,7 @@ SCENARIOS = {
     "few rows see all": replace(PLAIN, explore_share=0.04, explore_depth=1.0),
     "hardly anything is found": replace(PLAIN, whole=(), part=(12, 0.05)),
     "small batches": replace(PLAIN, rows=1500, keys=60),
+    "partners lie some time before": replace(PLAIN, nearest=0.4, whole=(3, 4), part=(5, 0.4), ahead=None),
 }
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 from tests.unit.route.loads import load_of, mixed_codes, one_sided, zipf_counts
 
-from tidegate.route.baselines import ContRand, HashOnly
+from tidegate.route.baselines import ContRandStrategy, HashOnly
 from tidegate.route.fastjoin.imbalance import imbalance, instance_work
-from tidegate.route.fastjoin.strategy import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
 from tidegate_lab.simulate.balance.recorded import Recorded
 
 CODES = mixed_codes(400)
@@ -13,7 +13,7 @@ STORED, PROBES = (one_sided(zipf_counts(400, 0.9, 20_000, seed).tolist()) for se
 
 
 def test_loads_after_a_decision_are_those_of_the_same_rows_counted_anew() -> None:
-    recorded = Recorded(FastJoin(1.1), detailed=True)
+    recorded = Recorded(FastJoinStrategy(1.1), detailed=True)
     current = recorded.first(64, 8)
     for batch in range(6):
         load = load_of(CODES, STORED, PROBES, current, batch)
@@ -25,7 +25,7 @@ def test_loads_after_a_decision_are_those_of_the_same_rows_counted_anew() -> Non
 
 
 def test_loads_stay_as_they_are_where_nothing_moves() -> None:
-    for strategy in (HashOnly(), ContRand(2)):
+    for strategy in (HashOnly(), ContRandStrategy(2)):
         recorded = Recorded(strategy, detailed=True)
         current = recorded.first(64, 8)
         recorded.decide(load_of(CODES, STORED, PROBES, current), current, {})

@@ -9,10 +9,10 @@ import pytest
 from tests.simulation.skewed_streams import mixed
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.baselines import ContRand, HashOnly
+from tidegate.route.baselines import ContRandStrategy, HashOnly
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load
-from tidegate.route.ls_stream.strategy import LsStream
+from tidegate.route.ls_stream.strategy import LsStreamStrategy
 from tidegate.route.strategy import Memory, Strategy
 from tidegate_lab.simulate.balance.instance_speed import Speed
 from tidegate_lab.simulate.balance.join_costs import ComparedWithInstance, ComparedWithPartition, JoinCosts
@@ -47,7 +47,7 @@ def run(
     [
         (HashOnly(), ComparedWithInstance()),
         (HashOnly(), ComparedWithPartition()),
-        (LsStream(alpha=0.1), ComparedWithPartition()),
+        (LsStreamStrategy(alpha=0.1), ComparedWithPartition()),
     ],
 )
 def test_without_waiting_all_latencies_add_up_to_the_work_that_is_counted(
@@ -66,7 +66,7 @@ def test_without_waiting_all_latencies_add_up_to_the_work_that_is_counted(
 def test_a_row_of_a_subgroup_waits_for_the_slowest_of_its_visits() -> None:
     """With two instances that share everything, a row is at both and compared with half the rows at each."""
     arrivals = count_arrivals([(mixed(np.zeros(1, np.int64)), mixed(np.zeros(6, np.int64)))])
-    kept, _ = run(ContRand(group=2), ComparedWithInstance(), arrivals)
+    kept, _ = run(ContRandStrategy(group=2), ComparedWithInstance(), arrivals)
     times, found = row_latencies(arrivals, kept.assignments, WINDOWS, Speed(1.0), seed=3)
     # The left row meets six right ones, three at each place; right rows meet nobody and cost nothing.
     first = int(np.argmax(found > 0))

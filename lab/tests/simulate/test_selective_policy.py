@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tidegate.control.actuators.paper_rate import FixedRate
-from tidegate.control.actuators.policy import RandomDrop
+from tidegate.control.actuators.policy import RandomDropPolicy
 from tidegate_lab.reproduce.selective_join.beyond import (
     FRACTIONS,
     share_of_random_drop,
@@ -50,7 +50,7 @@ def test_random_drop_finds_on_average_as_much_per_comparison_as_joining_everythi
     for seed, fraction in [(0, 1.0), *((seed, 0.3) for seed in range(12))]:
         machine = Machine(tick_us=SECOND_US // 2, seed=seed)
         join = StreamJoin(streams, WINDOWS, CountedOverlap(3), machine)
-        worth.append(per_comparison(join.run(RandomDrop(WINDOWS, FixedRate(fraction)), 45), 20.0))
+        worth.append(per_comparison(join.run(RandomDropPolicy(WINDOWS, FixedRate(fraction)), 45), 20.0))
     assert np.mean(worth[1:]) == pytest.approx(worth[0], rel=0.03)
 
 

@@ -13,7 +13,7 @@ from tests.simulation.skewed_streams import mixed, zipf_stream
 
 from tidegate.errors import FlowError
 from tidegate.route.assignment import Assignment
-from tidegate.route.baselines import ContRand, HashOnly, RandomSpread
+from tidegate.route.baselines import ContRandStrategy, HashOnly, RandomSpread
 from tidegate.route.hash_routing import partition_of
 from tidegate.route.load import Load
 from tidegate.route.strategy import Memory, Strategy
@@ -67,7 +67,7 @@ def test_every_strategy_finds_exactly_the_pairs_of_the_windows(
 ) -> None:
     expected = pairs_one_by_one(rows, (first, second))
     join = SkewedJoin(4, 8, (first, second), Indexed(0, 0, 1), biclique)
-    for strategy in (HashOnly(), RandomSpread(), ContRand(2), Restless([])):
+    for strategy in (HashOnly(), RandomSpread(), ContRandStrategy(2), Restless([])):
         trace = simulate(count_arrivals(stream(rows)), strategy, join)
         assert [batch.pairs for batch in trace.batches] == expected
         # Priced by the pair alone, the work of all instances is the number of pairs.
@@ -161,7 +161,7 @@ def test_moved_rows_are_the_fewest_that_leave_split_keys_evenly_spread() -> None
     assert migration(two, three, codes, stored).rows == pytest.approx(stored.sum() / 3)
 
 
-@pytest.mark.parametrize("strategy", [HashOnly(), ContRand(2), RandomSpread()])
+@pytest.mark.parametrize("strategy", [HashOnly(), ContRandStrategy(2), RandomSpread()])
 def test_more_instances_take_their_part_of_the_state(strategy: Strategy) -> None:
     arrivals = zipf_stream(0.0, batches=6, rows=4000)
     trace = simulate(arrivals, strategy, SkewedJoin(4, 64, rescale={3: 8}))

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation
-from tidegate.control.actuators.policy import Policy, RandomDrop, WindowReduction
+from tidegate.control.actuators.policy import Policy, RandomDropPolicy, WindowReductionPolicy
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate.errors import FlowError
 from tidegate_lab.simulate.join.basic_windows import Windows
@@ -60,8 +60,8 @@ def naive_pairs(workload: Workload, windows: Windows, at_least: int) -> int:
 
 def policies(windows: Windows = WINDOWS) -> dict[str, Policy]:
     return {
-        "random drop": RandomDrop(windows, RateAdaptation()),
-        "window reduction": WindowReduction(windows, RateAdaptation()),
+        "random drop": RandomDropPolicy(windows, RateAdaptation()),
+        "window reduction": WindowReductionPolicy(windows, RateAdaptation()),
         "partial": partial_processing(windows, RateAdaptation()),
         "partial by model": partial_processing(windows, RateModel()),
         "time correlation": AdaptiveShedding(windows, RateAdaptation(), AdaptiveSettings(direction=False)),
@@ -83,7 +83,7 @@ def test_with_time_enough_every_policy_finds_every_pair(policy: str) -> None:
 
 @pytest.mark.parametrize("windows", [Windows((4 * SECOND_US, 0), SECOND_US), Windows((0, 3 * SECOND_US), 0)])
 def test_a_window_on_one_side_only_finds_every_pair(windows: Windows) -> None:
-    assert run(RandomDrop(windows, FixedRate(1.0)), windows=windows).total("outputs") == naive_pairs(
+    assert run(RandomDropPolicy(windows, FixedRate(1.0)), windows=windows).total("outputs") == naive_pairs(
         SETS, windows, 2
     )
 
@@ -95,7 +95,7 @@ def test_a_window_on_one_side_only_finds_every_pair(windows: Windows) -> None:
     ids=["one window", "no basic windows"],
 )
 def test_every_policy_sheds_on_one_window_and_without_basic_windows(policy: str, windows: Windows) -> None:
-    full = run(RandomDrop(windows, FixedRate(1.0)), windows=windows).total("comparisons", 10)
+    full = run(RandomDropPolicy(windows, FixedRate(1.0)), windows=windows).total("comparisons", 10)
     capacity = full / 10 / 3
     trace = run(policies(windows)[policy], Machine(capacity, tick_us=TICK_US), windows=windows)
     assert 0.7 * full / 3 < trace.total("comparisons", 10) < 1.05 * full / 3
@@ -141,14 +141,14 @@ def test_the_same_seed_repeats_exactly(policy: str) -> None:
 
 def test_another_seed_drops_other_rows() -> None:
     one, other = (
-        run(RandomDrop(WINDOWS, FixedRate(1.0)), Machine(TIGHT.comparisons_per_second, seed=seed))
+        run(RandomDropPolicy(WINDOWS, FixedRate(1.0)), Machine(TIGHT.comparisons_per_second, seed=seed))
         for seed in (1, 2)
     )
     assert one.ticks("outputs").tolist() != other.ticks("outputs").tolist()
 
 
 def test_every_offered_row_is_fetched_dropped_or_still_waits_in_a_buffer_of_a_second() -> None:
-    trace = run(RandomDrop(WINDOWS, FixedRate(1.0)), TIGHT)
+    trace = run(RandomDropPolicy(WINDOWS, FixedRate(1.0)), TIGHT)
     waiting = np.cumsum(trace.ticks("offered") - trace.ticks("fetched") - trace.ticks("dropped"))
     assert waiting.min() >= 0
     assert 0.8 * 100 <= waiting[-1] <= waiting.max() <= 1.2 * 100
@@ -158,25 +158,25 @@ def test_every_offered_row_is_fetched_dropped_or_still_waits_in_a_buffer_of_a_se
 def test_random_drop_leaves_that_fraction_of_the_comparisons(
     fraction: float, low: float, high: float
 ) -> None:
-    full = run(RandomDrop(WINDOWS, FixedRate(1.0))).total("comparisons")
-    assert low < run(RandomDrop(WINDOWS, FixedRate(fraction))).total("comparisons") / full < high
+    full = run(RandomDropPolicy(WINDOWS, FixedRate(1.0))).total("comparisons")
+    assert low < run(RandomDropPolicy(WINDOWS, FixedRate(fraction))).total("comparisons") / full < high
 
 
 def test_window_reduction_is_partial_processing_as_long_as_the_fraction_stays() -> None:
     partial = run(partial_processing(WINDOWS, FixedRate(0.3)))
-    reduced = run(WindowReduction(WINDOWS, FixedRate(0.3)))
+    reduced = run(WindowReductionPolicy(WINDOWS, FixedRate(0.3)))
     assert reduced.total("outputs", 8) == pytest.approx(partial.total("outputs", 8), rel=0.1)
     assert reduced.total("comparisons", 8) == pytest.approx(partial.total("comparisons", 8), rel=0.1)
 
 
 def test_rows_that_window_reduction_threw_away_do_not_come_back() -> None:
-    class Returns(WindowReduction):
+    class Returns(WindowReductionPolicy):
         def adapt(self, telemetry: Any) -> Any:
             self.rate = FixedRate(1.0)
             return self.decision
 
     returned = run(Returns(WINDOWS, FixedRate(0.1)), Machine(period_us=10 * SECOND_US))
-    full = run(RandomDrop(WINDOWS, FixedRate(1.0)))
+    full = run(RandomDropPolicy(WINDOWS, FixedRate(1.0)))
     assert returned.total("comparisons", 10, 11) < 0.4 * full.total("comparisons", 10, 11)
     assert returned.total("comparisons", 18, 20) == full.total("comparisons", 18, 20)
 

@@ -34,25 +34,30 @@ def decided_part(told: Story, exact: dict[str, set[Row]]) -> dict[str, set[Row]]
     return left
 
 
+@pytest.mark.parametrize("offsets", [False, True])
 @pytest.mark.parametrize("make", [story, joined_story])
-def test_results_are_exactly_the_windows_that_were_decided_to_be_kept(make: Callable[[int], Story]) -> None:
+def test_results_are_exactly_the_windows_that_were_decided_to_be_kept(
+    make: Callable[..., Story], offsets: bool
+) -> None:
     for seed in SEEDS:
-        told = make(seed)
+        told = make(seed, offsets=offsets)
         exact = evaluate(told.program, told.arrivals)
         shed = evaluate(told.program, told.arrivals, kept_on_arrows(told.network, told.drops))
         assert shed == decided_part(told, exact), f"seed {seed}"
 
 
-def test_no_output_misses_more_windows_in_a_row_than_it_allows() -> None:
+@pytest.mark.parametrize("offsets", [False, True])
+def test_no_output_misses_more_windows_in_a_row_than_it_allows(offsets: bool) -> None:
     for seed in SEEDS:
-        told = story(seed)
+        told = story(seed, offsets=offsets)
         for drop, decisions in told.drops.items():
             for output in told.network.outputs:
                 window = result_window(told.network, output)
                 if output.name not in drop.outputs or window is None or output.max_gap is None:
                     continue
-                times = np.arange(BEGIN - 200, BEGIN + LENGTH + 200)
-                kept = decisions.kept(np.unique(times // window.slide_us * window.slide_us)).tolist()
+                first = (BEGIN - 200) // window.slide_us * window.slide_us + window.offset_us
+                starts = np.arange(first, BEGIN + LENGTH + 200, window.slide_us)
+                kept = decisions.kept(starts).tolist()
                 gaps = [len(list(run)) for keeps, run in groupby(kept) if not keeps]
                 assert max(gaps, default=0) <= output.max_gap, f"seed {seed}"
 

@@ -43,6 +43,7 @@ def as_duckdb(task: Task, timeout_seconds: float, python: str) -> Outcome:
     return replace(run_contender(replace(task, engine="duckdb"), timeout_seconds, python), engine=task.engine)
 
 
+@pytest.mark.soak
 def test_all_engines_on_spark_agree_with_duckdb_and_are_measured(tmp_path: Path) -> None:
     engines = "tidegate,spark-memory,spark-rocksdb-2,spark-rocksdb-4,floor,duckdb"
     assert bench("--engines", engines, "--row-bytes", "60", json_file=tmp_path / "bench.json") == 0

@@ -25,6 +25,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return home, ran.stdout
 
 
+@pytest.mark.soak
 def test_every_contender_has_its_batches_and_what_became_of_its_results(finished: tuple[Path, str]) -> None:
     report = json.loads((finished[0] / "report.json").read_text())
     assert report["command"] == "bench overload"
@@ -35,6 +36,7 @@ def test_every_contender_has_its_batches_and_what_became_of_its_results(finished
         assert row["recall_in_time"] + row["lost_too_late"] + row["lost_never"] == pytest.approx(1)
 
 
+@pytest.mark.soak
 def test_the_bars_of_a_dry_run_are_named_so(finished: tuple[Path, str]) -> None:
     report = json.loads((finished[0] / "report.json").read_text())
     assert {bar["id"] for bar in report["bars"]} == {
@@ -46,6 +48,7 @@ def test_the_bars_of_a_dry_run_are_named_so(finished: tuple[Path, str]) -> None:
     }
 
 
+@pytest.mark.soak
 def test_there_is_a_picture_and_it_is_said_where(finished: tuple[Path, str]) -> None:
     home, text = finished
     assert "Picture: plots/overload-day.png" in text

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidegate.api.range_queries import Query
+from tidegate.api.range_queries import RangeQuery
 from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.query_set import QuerySet
@@ -21,8 +21,8 @@ def test_boxes_that_exist_already_need_no_sql() -> None:
     )
     read = QuerySet.of(
         [
-            Query("0", "x >= 0 and x < 1 and y >= -1 and y < 1"),
-            Query("1", "x >= 2 and x < 4 and y >= 3", weight=3),
+            RangeQuery("0", "x >= 0 and x < 1 and y >= -1 and y < 1"),
+            RangeQuery("1", "x >= 2 and x < 4 and y >= 3", weight=3),
         ],
         {"x": "number", "y": "number"},
     )

@@ -195,10 +195,14 @@ def _chosen_engines(arguments: argparse.Namespace) -> tuple[str, ...]:
     asked = tuple(name.strip() for name in arguments.engines.split(","))
     for name in asked:
         if name not in known:
-            raise FlowError("Unknown engine", got=name, do="Use some of " + ", ".join(known))
+            raise FlowError(
+                "Unknown engine", code="LAB_ENGINE_UNKNOWN", got=name, do="Use some of " + ", ".join(known)
+            )
         if not elsewhere.get(name, "here"):
             raise FlowError(
-                f"{name} needs an interpreter of its own", do=f"Give --{name}-python PATH as well"
+                f"{name} needs an interpreter of its own",
+                code="LAB_ENGINE_PYTHON_MISSING",
+                do=f"Give --{name}-python PATH as well",
             )
     return asked
 

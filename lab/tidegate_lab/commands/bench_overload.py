@@ -18,7 +18,7 @@ from tidegate.api.goal import JOIN_POLICIES
 from tidegate.cli.arguments import positive_number, whole_number
 from tidegate_lab.commands.arguments import listed, name_among
 
-CONTENDERS, POLICIES = "tidegate,random,spark,spark-capped", "auto,random"
+CONTENDERS, POLICIES = "tidegate,random,spark,spark-capped", "auto,random_drop"
 PLOTS = "bench-overload"
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidegate_lab.bench.skew.feed import Workload
     from tidegate_lab.bench.skew.run import Run
 
-STRATEGIES = "hash,fastjoin,ls-stream,contrand,auto"
+STRATEGIES = "hash,fastjoin,ls_stream,contrand,auto"
 WORKLOADS = "zipf-0,zipf-0.5,zipf-1.0,zipf-1.5,zipf-2.0,city,jump"
 HEADS = (
     "workload",

@@ -24,6 +24,7 @@ def data_folder(given: str | None) -> Path:
     if not folder:
         raise FlowError(
             "Real data do not come with Tidegate, and no folder was given",
+            code="LAB_REAL_DATA_MISSING",
             do=f"Give --real FOLDER or set {DATA_VARIABLE}; or use a workload that is generated",
         )
     return Path(folder)

@@ -112,7 +112,10 @@ def _figures(asked: Experiment, names: list[str] | None, options: Options, spark
     for name in names or ():
         if name not in known:
             raise FlowError(
-                f"{asked.name} has no such figure to measure", got=name, do="Use one of " + ", ".join(known)
+                f"{asked.name} has no such figure to measure",
+                code="LAB_FIGURE_UNKNOWN",
+                got=name,
+                do="Use one of " + ", ".join(known),
             )
     return [figure for figure in figures if names is None or figure.name in names]
 
@@ -121,6 +124,7 @@ def _on_spark(asked: Experiment) -> tuple[Figure, ...]:
     if asked.name != "window-drop":
         raise FlowError(
             f"The figures of {asked.name} are measured without Spark",
+            code="LAB_FIGURE_WITHOUT_SPARK",
             do="Leave --spark out; `tidegate bench` measures all mechanisms on Spark",
         )
     from tidegate_lab.reproduce.window_drop.on_spark import figures

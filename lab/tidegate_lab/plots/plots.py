@@ -35,6 +35,7 @@ class Curve:
         if len(lengths) != 1 or self.style not in STYLES:
             raise FlowError(
                 f"The curve {self.name!r} cannot be drawn",
+                code="LAB_CURVE_INVALID",
                 got=f"lengths {sorted(lengths)}, style {self.style!r}",
                 do=f"Give as many y as x, and a style of {', '.join(STYLES)}",
             )
@@ -78,6 +79,7 @@ class Map:
             if not (left <= right and bottom <= top and 0 <= shade <= 1):
                 raise FlowError(
                     f"The map {self.title!r} cannot be drawn",
+                    code="LAB_MAP_INVALID",
                     got=f"an area from {left}, {bottom} to {right}, {top} with shade {shade}",
                     do="Give left <= right, bottom <= top and a shade from 0 to 1",
                 )

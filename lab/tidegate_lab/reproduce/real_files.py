@@ -14,6 +14,7 @@ def require(folder: Path, files: Sequence[str], what: str, *, why: str, made_of:
     if missing:
         raise FlowError(
             f"{what} are not there",
+            code="LAB_REAL_DATA_MISSING",
             got=f"no {' and no '.join(missing)} in {folder}",
             why=why,
             do=f"Name the folder that has them (--real FOLDER or TIDEGATE_DATA), {made_of}; "

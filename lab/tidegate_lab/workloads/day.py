@@ -83,6 +83,7 @@ class Day:
         if not self.segments or not (self.calm_rate > 0 and self.window_seconds > 0):
             raise FlowError(
                 "A day needs segments, rows and a window",
+                code="LAB_WORKLOAD_INVALID",
                 got=f"{len(self.segments)} segments, {self.calm_rate} rows/s, {self.window_seconds} s",
                 do="Give at least one segment, and numbers above 0",
             )

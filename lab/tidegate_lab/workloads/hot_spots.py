@@ -111,6 +111,7 @@ def _draw_into_spots(
         outside = outside[~in_some_spot(points[outside], spread)]
     raise FlowError(
         "The workload finds no place in the hot spots for some points",
+        code="LAB_HOT_SPOTS_FULL",
         got=f"{len(outside)} points after {REDRAWS_MOST:,} draws each",
         do="Give fewer axes, a higher local skew, or whole_normals=True, which lets points lie elsewhere",
     )

@@ -73,7 +73,7 @@ class JoinData:
         ):
             if not good:
                 wrong = f"{name} is too small for a stream"
-                raise FlowError(wrong, got=getattr(self, name), do=do)
+                raise FlowError(wrong, code="LAB_WORKLOAD_INVALID", got=getattr(self, name), do=do)
 
     @property
     def payload_bytes(self) -> int:

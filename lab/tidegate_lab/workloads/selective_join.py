@@ -48,6 +48,7 @@ class Steps:
         if not self.levels or any(not seconds > 0 for seconds, _ in self.levels):
             raise FlowError(
                 "Steps need at least one level, and each must last longer than zero seconds",
+                code="LAB_STEPS_INVALID",
                 got=self.levels,
                 do="Give pairs such as ((60, 100), (15, 500))",
             )
@@ -95,6 +96,7 @@ class Workload:
             if not good:
                 raise FlowError(
                     f"Workload({name}=…) is too small",
+                    code="LAB_WORKLOAD_INVALID",
                     got=getattr(self, name),
                     do="At least one item and sets of one; skew, deviation and seed from 0 on",
                 )

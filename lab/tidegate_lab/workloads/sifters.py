@@ -88,7 +88,12 @@ class Workload:
             ("seed", self.seed >= 0, "Give a whole number from 0 on"),
         ):
             if not good:
-                raise FlowError(f"Workload({name}=…) is out of range", got=getattr(self, name), do=do)
+                raise FlowError(
+                    f"Workload({name}=…) is out of range",
+                    code="LAB_WORKLOAD_INVALID",
+                    got=getattr(self, name),
+                    do=do,
+                )
 
     @property
     def domain(self) -> Domain:

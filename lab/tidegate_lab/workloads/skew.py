@@ -51,6 +51,7 @@ class ZipfStreams:
         if not good:
             raise FlowError(
                 "Streams need at least one key, and nothing about them can be negative",
+                code="LAB_WORKLOAD_INVALID",
                 got=self,
                 do="Give keys >= 1; exponents, rows, batches, centre and seed from 0 on",
             )

@@ -67,12 +67,12 @@ Start = Callable[[SparkSession, Feed, Path, Sink], Running]
 
 
 def tidegate(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
-    return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(repair="when idle"))
+    return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(repair="idle"))
 
 
 def with_goal_at_once(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
     """The same, with batches that begin as soon as rows are there."""
-    return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(repair="when idle"), trigger=None)
+    return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(repair="idle"), trigger=None)
 
 
 def without_goal_at_once(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
@@ -80,7 +80,7 @@ def without_goal_at_once(session: SparkSession, feed: Feed, home: Path, sink: Si
 
 
 def random(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
-    return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(join="random"))
+    return _start(session, feed, home, sink, tg.Goal(GOAL), tg.Shed(join="random_drop"))
 
 
 def partial(session: SparkSession, feed: Feed, home: Path, sink: Sink) -> Running:
@@ -122,7 +122,10 @@ def _start(
         for name in STREAMS
     )
     pairs = left.join(
-        right, on=["k", tg.overlap("items", at_least=COMMON)], within=f"{feed.day.window_us} microseconds"
+        right,
+        on=["k", tg.overlap("items", at_least=COMMON)],
+        within=f"{feed.day.window_us} microseconds",
+        name="pairs",
     )
     query = tg.start(
         pairs.write_to(sink, name="pairs"),
@@ -162,10 +165,10 @@ class _Tidegate:
         return self.query.is_active
 
     def told(self) -> list[BatchOutcome]:
-        return [told_by_tidegate(progress) for progress in self.query.recent_progress]
+        return [told_by_tidegate(progress) for progress in self.query.telemetry]
 
     def taken(self) -> int:
-        return sum(progress["offered"][STREAMS[0]] for progress in self.query.recent_progress)
+        return sum(progress["offered"][STREAMS[0]] for progress in self.query.telemetry)
 
     def stop(self) -> None:
         self.query.stop()

@@ -12,8 +12,8 @@ from tidegate_lab.bench.day.recorded import BatchOutcome
 
 def told_by_tidegate(progress: Mapping[str, Any]) -> BatchOutcome:
     """A batch of this engine, of any version: what a version does not tell is nothing."""
-    shed = progress["shed"].get("join1", {})
-    seconds = progress["balance"]["join1"]["seconds"]
+    shed = progress["shed"].get("pairs", {})
+    seconds = progress["balance"]["pairs"]["seconds"]
     debts = progress.get("debts") or {}
     fraction, timings = shed.get("fraction"), progress.get("timings", {})
     return BatchOutcome(
@@ -30,7 +30,7 @@ def told_by_tidegate(progress: Mapping[str, Any]) -> BatchOutcome:
         late=sum(progress["late"].values()),
         imbalance=max(seconds) * len(seconds) / sum(seconds) if sum(seconds) else None,
         owed=int(debts.get("comparisons", 0)),
-        repaid=int(debts.get("paid", {}).get("comparisons", 0)),
+        repaid=int(debts.get("repaired", {}).get("comparisons", 0)),
         goal_seconds=timings.get("goal", 0.0) + timings.get("intake", 0.0),
         task_seconds=sum(operator.get("cpu_seconds", 0.0) for operator in progress["operators"]),
         decided=progress.get("goal") or {},

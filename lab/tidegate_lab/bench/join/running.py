@@ -46,7 +46,7 @@ class TidegateRunning:
         inner = self._query.spark_query
         if inner is None:
             return []
-        reports = {int(report["batch"]): report for report in self._query.recent_progress}
+        reports = {int(report["batch"]): report for report in self._query.telemetry}
         found = []
         for progress in inner.recentProgress:
             report = reports.get(int(progress["batchId"]))

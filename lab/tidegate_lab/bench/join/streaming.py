@@ -127,13 +127,13 @@ def start_query(writer: DataStreamWriter, task: Task) -> Running:
 def start_tidegate(spark: SparkSession, task: Task, probe: Probe) -> Running:
     import tidegate as tg
 
-    left = tg.stream(read(spark, task, "left"), time="ts", name="left")
-    right = tg.stream(read(spark, task, "right"), time="ts", name="right")
+    left = tg.stream(read(spark, task, "left"), time="ts", name="left", lateness="0 seconds")
+    right = tg.stream(read(spark, task, "right"), time="ts", name="right", lateness="0 seconds")
     pairs = left.join(right, on="k", within=f"{task.window_ms} milliseconds")
     query = tg.start(
         pairs.write_to("parquet", str(output(task)), name="pairs"),
         checkpoint=str(Path(task.work) / "checkpoint"),
-        trigger="available now",
+        available_now=True,
         seed=task.seed,
     )
     return TidegateRunning(query, task)

@@ -18,7 +18,7 @@ OUTPUT_OVER_RANDOM = 2.5
 OVERLOAD = 4.0
 #: A backlog that grows shows in batches that do: the last third against the first.
 FLAT = 1.2
-SELECTIVE, RANDOM = "auto", "random"
+SELECTIVE, RANDOM = "auto", "random_drop"
 
 
 def overload_bars(alone: Run, together: Mapping[str, Run], goal_seconds: float) -> list[Bar]:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 import tidegate as tg
+from tidegate.api.goal import JoinPolicyName
 from tidegate.cli.demo.arrivals import CityArrivals
 from tidegate.driver.session import embedded_session
 from tidegate.driver.streaming_query import StreamingQuery
@@ -93,18 +94,26 @@ def play(
                 query.stop()
             session.stop()
         return {
-            policy: Run(policy, story, _batches(feed, arrivals.moments, query.recent_progress))
+            policy: Run(policy, story, _batches(feed, arrivals.moments, query.telemetry))
             for policy, query in queries.items()
         }
 
 
 def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> StreamingQuery:
     left, right = (
-        tg.stream(session.readStream.schema(SCHEMA).parquet(str(feed.root / stream)), time="ts", name=stream)
+        tg.stream(
+            session.readStream.schema(SCHEMA).parquet(str(feed.root / stream)),
+            time="ts",
+            name=stream,
+            lateness="0 seconds",
+        )
         for stream in STREAMS
     )
     joined = left.join(
-        right, on=tg.overlap("items", at_least=3, index="none"), within=f"{WINDOW_SECONDS} seconds"
+        right,
+        on=tg.overlap("items", at_least=3, index="none"),
+        within=f"{WINDOW_SECONDS} seconds",
+        name="pairs",
     )
     # A pair is told by the numbers of its rows: writing two sets takes longer than finding the pair.
     return tg.start(
@@ -112,7 +121,7 @@ def _start(session: SparkSession, feed: Feed, policy: str, latency: str) -> Stre
         checkpoint=str(feed.root / policy / "checkpoint"),
         trigger=TRIGGER,
         goal=tg.Goal(latency=latency),
-        shed=tg.Shed(join=policy),
+        shed=tg.Shed(join=cast(JoinPolicyName, policy)),
     )
 
 
@@ -122,7 +131,7 @@ def _let_arrive(
     """The first rows, and when Spark and its workers have warmed up on them, all others."""
     arrivals.start()
     for query in queries.values():
-        while query.is_active and not any(progress["input_rows"] for progress in query.recent_progress):
+        while query.is_active and not any(progress["input_rows"] for progress in query.telemetry):
             time.sleep(0.1)
     arrivals.go()
     told = 0
@@ -139,10 +148,10 @@ def _let_arrive(
 
 
 def _state(query: StreamingQuery) -> str:
-    last = query.last_progress
-    if last is None:
+    if not query.telemetry:
         return "no batch yet"
-    return f"a batch of {last['duration_seconds']:.2f} s, r = {last['shed']['join1']['fraction']:.3f}"
+    last = query.telemetry[-1]
+    return f"a batch of {last['duration_seconds']:.2f} s, r = {last['shed']['pairs']['fraction']:.3f}"
 
 
 def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> list[Batch]:
@@ -161,7 +170,7 @@ def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> li
         taken += rows
         done = progress["started"] + progress["duration_seconds"]
         ticks = range(int(first), int(last) + 1)
-        shed = progress["shed"]["join1"]
+        shed = progress["shed"]["pairs"]
         batches.append(
             Batch(
                 number=progress["batch"],
@@ -172,7 +181,7 @@ def _batches(feed: Feed, moments: list[float], told: list[dict[str, Any]]) -> li
                 fraction=shed["fraction"],
                 candidates=sum(window["in_reach"] for window in shed["windows"]),
                 probed_pairs=sum(window["looked_at"] for window in shed["windows"]),
-                outputs=progress["emitted"]["join1"],
+                outputs=progress["emitted"]["pairs"],
             )
         )
     return batches

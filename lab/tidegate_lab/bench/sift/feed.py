@@ -35,12 +35,14 @@ def write(folder: Path, workload: Workload, rows: int, files: int) -> None:
         pq.write_table(table, folder / f"{number:03d}.parquet", row_group_size=max(1, each // 8))
 
 
-def queries(workload: Workload) -> list[tg.Query]:
+def queries(workload: Workload) -> list[tg.RangeQuery]:
     """The workload's queries as users write them."""
     drawn = draw_queries(workload)
     low, high = drawn.boxes.extents
     return [
-        tg.Query(f"q{i}", f"x1 >= {a!r} and x1 < {b!r} and x2 >= {c!r} and x2 < {d!r}", alpha=alpha)
+        tg.RangeQuery(
+            f"q{i}", f"x1 >= {a!r} and x1 < {b!r} and x2 >= {c!r} and x2 < {d!r}", loss_sensitivity=alpha
+        )
         for i, ((a, c), (b, d), alpha) in enumerate(
             zip(low.tolist(), high.tolist(), drawn.alphas.tolist(), strict=True)
         )

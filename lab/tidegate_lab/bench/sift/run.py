@@ -86,26 +86,29 @@ def scans(
     return list(found.values())
 
 
-def matching(session: SparkSession, folder: Path, queries: list[tg.Query], name: str, work: Path) -> Measured:
+def matching(
+    session: SparkSession, folder: Path, queries: list[tg.RangeQuery], name: str, work: Path
+) -> Measured:
     """All files, one a batch, through the engine; the first batches, on cold workers, do not count."""
     points = tg.stream(
         session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder)),
         time="ts",
         name="points",
+        lateness="0 seconds",
     )
     query = tg.start(
-        points.match(queries).write_to(_nowhere, name="hits"),
+        points.match(queries, name="hits").write_to(_nowhere, name="hits"),
         checkpoint=str(work / name),
-        trigger="available now",
+        available_now=True,
     )
     query.await_termination()
     rmtree(work / name)
-    told = [p for p in query.recent_progress if p["input_rows"]][COLD:]
+    told = [p for p in query.telemetry if p["input_rows"]][COLD:]
     return Measured(
         name,
         told[0]["input_rows"],
         [progress["duration_seconds"] for progress in told],
-        [progress["emitted"]["match1"] for progress in told],
+        [progress["emitted"]["hits"] for progress in told],
     )
 
 

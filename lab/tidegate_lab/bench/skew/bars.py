@@ -26,7 +26,7 @@ from tidegate_lab.bench.skew.feed import TAXIS
 from tidegate_lab.bench.skew.run import Run
 from tidegate_lab.plots.bars import at_least, at_most
 
-OURS, HASH, PAPERS = "auto", "hash", ("fastjoin", "ls-stream")
+OURS, HASH, PAPERS = "auto", "hash", ("fastjoin", "ls_stream")
 #: Heaviest instance over an even share.
 EVEN, AFTER_A_JUMP, JUMP_BATCHES = 1.15, 1.25, 3
 #: Rows moved: of what FastJoin moves where it moves any, of the state otherwise.

@@ -71,7 +71,9 @@ class Workload:
 
     def _taxis(self) -> TaxiStreams:
         if self.real is None:
-            raise FlowError(f"{TAXIS} are real ones", do="Name the folder that has them")
+            raise FlowError(
+                f"{TAXIS} are real ones", code="LAB_REAL_DATA_MISSING", do="Name the folder that has them"
+            )
         return TaxiStreams(self.real, batches=self.batches, seed=self.seed)
 
     def _zipf(self, exponents: tuple[float, float]) -> ZipfStreams:

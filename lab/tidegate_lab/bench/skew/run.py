@@ -18,13 +18,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 import tidegate as tg
+from tidegate.api.balance import StrategyName, Topology
 from tidegate_lab.bench.skew.feed import SCHEMA, SIDES, WINDOW_BATCHES, arrive, put_back
 
 #: Batches of a turn.
@@ -121,19 +122,24 @@ class Contender:
                 .parquet(str(self._feed / side)),
                 time="ts",
                 name=side,
+                lateness="0 seconds",
             )
             for side in SIDES
         )
         query = tg.start(
-            left.join(right, on="k", within=f"{WINDOW_BATCHES} seconds").write_to(_nowhere, name="pairs"),
+            left.join(right, on="k", within=f"{WINDOW_BATCHES} seconds", name="pairs").write_to(
+                _nowhere, name="pairs"
+            ),
             checkpoint=str(self._checkpoint),
-            trigger="available now",
+            available_now=True,
             instances=self._instances,
             partitions=8 * self._instances,
-            balance=tg.Balance(strategy=self._strategy, topology=self._topology),
+            balance=tg.Balance(
+                strategy=cast(StrategyName, self._strategy), topology=cast(Topology, self._topology)
+            ),
         )
         query.await_termination()
-        self._told += [progress for progress in query.recent_progress if progress["input_rows"]]
+        self._told += [progress for progress in query.telemetry if progress["input_rows"]]
 
     def end(self) -> Run:
         """What was measured; its state is removed."""
@@ -169,14 +175,14 @@ def _nowhere(rows: DataFrame, batch: int) -> None:
 
 
 def _measured(workload: str, strategy: str, told: list[dict[str, Any]]) -> Run:
-    balance = [progress["balance"]["join1"] for progress in told]
+    balance = [progress["balance"]["pairs"] for progress in told]
     return Run(
         workload,
         strategy,
         rows=[progress["input_rows"] for progress in told],
         seconds=np.array([one["seconds"] for one in balance]),
         compared=np.array([one["comparisons"] for one in balance], np.float64),
-        pairs=[progress["emitted"]["join1"] for progress in told],
+        pairs=[progress["emitted"]["pairs"] for progress in told],
         moved=[one["moved"]["rows"] if one["moved"] else 0 for one in balance],
         stored=[progress["state_rows"] for progress in told],
         entries=[one["entries"] for one in balance],

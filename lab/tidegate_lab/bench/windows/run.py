@@ -78,7 +78,9 @@ def play(
 def _ours(
     rows: DataFrame, scenario: Scenario, contender: str, checkpoint: Path, seed: int
 ) -> tuple[list[float], list[float]]:
-    windows = tg.stream(rows, time="ts", name="rows").window(scenario.size, scenario.slide, by="k")
+    windows = tg.stream(rows, time="ts", name="rows", lateness="0 seconds").window(
+        scenario.size, slide=scenario.slide, by="k"
+    )
     drops = contender in _SHARES
     query = tg.start(
         windows.agg(n=F.count("*"), total=F.sum("v"), top=F.max("v")).write_to(
@@ -91,7 +93,7 @@ def _ours(
     )
     query.process_all_available()
     query.stop()
-    told = [progress for progress in query.recent_progress if progress["input_rows"]]
+    told = [progress for progress in query.telemetry if progress["input_rows"]]
     dropped = [sum(one["dropped"][0] for one in progress["operators"]) for progress in told]
     return [progress["duration_seconds"] for progress in told], [rows / scenario.rows for rows in dropped]
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from tidegate.observe.json_frame import Bar
-from tidegate.route.baselines import ContRand
-from tidegate.route.fastjoin.strategy import FastJoin
+from tidegate.route.baselines import ContRandStrategy
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.claims import bar, number_line, percent_line
 from tidegate_lab.reproduce.experiment import Line, Options, Outcome
@@ -39,7 +39,7 @@ INSTANCES = (16, 20)
 #: Of a stored row, and of what is known about a key: its code, its rows and its probes.
 ROW_BYTES, KEY_BYTES = 100, 24
 LOWER_THETA = 1.5
-GROUPS_OF = (ContRand(2), ContRand(4))
+GROUPS_OF = (ContRandStrategy(2), ContRandStrategy(4))
 
 
 def beyond(options: Options) -> Outcome:
@@ -80,7 +80,7 @@ def beyond(options: Options) -> Outcome:
 def _lower_threshold(scenario: Scenario, options: Options) -> Line:
     """Θ = 2.2 leaves much to gain where hash routing is not that unequal."""
     ratio = [
-        run(scenario, FastJoin(LOWER_THETA), seed).throughput / _throughput(scenario, HASH, seed)
+        run(scenario, FastJoinStrategy(LOWER_THETA), seed).throughput / _throughput(scenario, HASH, seed)
         for seed in options.seeds
     ]
     claim = f"biclique, {scenario.instances} instances, Θ = {LOWER_THETA:g}: throughput over {HASH}"

@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-from tidegate.route.fastjoin.strategy import ANNEALING, ANNEALING_SUM, GREEDY, FastJoin
+from tidegate.route.fastjoin.strategy import ANNEALING, ANNEALING_SUM, GREEDY, FastJoinStrategy
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.claims import number_line, percent_line
 from tidegate_lab.reproduce.experiment import Options, Outcome
@@ -32,9 +32,9 @@ ANNEALING_SECONDS = 5e-6
 #: Latencies that differ by less are nearly the same.
 NEARLY = 0.05
 CHOICES = {
-    "GreedyFit": (FastJoin(THETA, chooser=GREEDY), GREEDY_SECONDS),
-    "SAFit, as printed": (FastJoin(THETA, chooser=ANNEALING), ANNEALING_SECONDS),
-    "SAFit, on the sum of benefits": (FastJoin(THETA, chooser=ANNEALING_SUM), ANNEALING_SECONDS),
+    "GreedyFit": (FastJoinStrategy(THETA, chooser=GREEDY), GREEDY_SECONDS),
+    "SAFit, as printed": (FastJoinStrategy(THETA, chooser=ANNEALING), ANNEALING_SECONDS),
+    "SAFit, on the sum of benefits": (FastJoinStrategy(THETA, chooser=ANNEALING_SUM), ANNEALING_SECONDS),
 }
 
 

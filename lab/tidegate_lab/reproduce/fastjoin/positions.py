@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate.route.fastjoin.strategy import FastJoin
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
 from tidegate_lab.reproduce.experiment import Options
 from tidegate_lab.reproduce.fastjoin.scenarios import FASTJOIN, STRATEGIES, THETA, scenario_of
 from tidegate_lab.reproduce.fastjoin.sweep import Position, run_all
@@ -42,5 +42,6 @@ def by_theta(options: Options) -> list[Position]:
     base = scenario_of(options)
     thetas = (1.2, THETA) if options.quick else THETAS
     return _run(
-        [Position(theta, base, {**STRATEGIES, FASTJOIN: FastJoin(theta)}) for theta in thetas], options
+        [Position(theta, base, {**STRATEGIES, FASTJOIN: FastJoinStrategy(theta)}) for theta in thetas],
+        options,
     )

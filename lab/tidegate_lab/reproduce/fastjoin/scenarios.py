@@ -25,8 +25,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.route.baselines import ContRand, HashOnly
-from tidegate.route.fastjoin.strategy import FastJoin
+from tidegate.route.baselines import ContRandStrategy, HashOnly
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
 from tidegate.route.strategy import Strategy
 from tidegate_lab.reproduce.experiment import Options
 from tidegate_lab.reproduce.taxis import TaxiStreams, taxi_batches
@@ -53,7 +53,11 @@ THETA = 2.2
 BUSY = 0.9
 
 HASH, CONTRAND, FASTJOIN = "BiStream", "BiStream-ContRand", "FastJoin"
-STRATEGIES: dict[str, Strategy] = {FASTJOIN: FastJoin(THETA), CONTRAND: ContRand(2), HASH: HashOnly()}
+STRATEGIES: dict[str, Strategy] = {
+    FASTJOIN: FastJoinStrategy(THETA),
+    CONTRAND: ContRandStrategy(2),
+    HASH: HashOnly(),
+}
 COLOURS = {FASTJOIN: 0, CONTRAND: 2, HASH: 1}
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tidegate.route.assignment import Assignment
-from tidegate.route.baselines import ContRand, HashOnly
-from tidegate.route.fastjoin.strategy import FastJoin
-from tidegate.route.ls_stream.strategy import LsStream
+from tidegate.route.baselines import ContRandStrategy, HashOnly
+from tidegate.route.fastjoin.strategy import FastJoinStrategy
+from tidegate.route.ls_stream.strategy import LsStreamStrategy
 from tidegate.route.strategy import Strategy
 from tidegate_lab.reproduce.ls_stream.streams import WINDOWS, Source, arrivals
 from tidegate_lab.simulate.balance.join_costs import (
@@ -54,16 +54,16 @@ class System:
 
 _INSTANCE, _PARTITION = ComparedWithInstance(), ComparedWithPartition()
 BISTREAM = System("BiStream", HashOnly(), _INSTANCE, 7)
-CONTRAND = System("BiStream-ContRand", ContRand(2), _INSTANCE, 4)
-FASTJOIN = System("FastJoin", FastJoin(), _INSTANCE, 1, watch_share=0.0)
-LS_STREAM = System("Ls-Stream", LsStream(), _PARTITION, 0)
+CONTRAND = System("BiStream-ContRand", ContRandStrategy(2), _INSTANCE, 4)
+FASTJOIN = System("FastJoin", FastJoinStrategy(), _INSTANCE, 1, watch_share=0.0)
+LS_STREAM = System("Ls-Stream", LsStreamStrategy(), _PARTITION, 0)
 BY_PARTITION = System("BiStream, by partition", HashOnly(), _PARTITION, 2)
 SYSTEMS = (BISTREAM, CONTRAND, FASTJOIN, LS_STREAM)
 
 
 def ls_stream(alpha: float) -> System:
     """Ls-Stream with another threshold."""
-    return System(f"Ls-Stream, α = {alpha:g}", LsStream(alpha=alpha), _PARTITION, LS_STREAM.colour)
+    return System(f"Ls-Stream, α = {alpha:g}", LsStreamStrategy(alpha=alpha), _PARTITION, LS_STREAM.colour)
 
 
 def indexed(system: System) -> System:

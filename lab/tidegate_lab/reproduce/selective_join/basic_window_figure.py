@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.control.actuators.adaptive import AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation
-from tidegate.control.actuators.policy import RandomDrop
+from tidegate.control.actuators.policy import RandomDropPolicy
 from tidegate.join.sets.bitset_pairs import Bitsets
 from tidegate.join.sets.inverted_lists import InvertedLists
 from tidegate.join.sets.item_sets import ItemSets, item_sets
@@ -91,7 +91,7 @@ def capacity(setting: Setting, skew: float, seed: int) -> float:
     streams = _streams(setting.window_seconds, setting.rate, skew, seed)
     join = PeriodJoin(*streams, windows, setting.matcher, PeriodMachine(float("inf"), seed=seed))
     begin = setting.window_seconds
-    (period,) = join.run(RandomDrop(windows, FixedRate(1.0)), begin, begin + _PERIOD_SECONDS)
+    (period,) = join.run(RandomDropPolicy(windows, FixedRate(1.0)), begin, begin + _PERIOD_SECONDS)
     return period.cost / _PERIOD_SECONDS * (setting.fits / setting.rate) ** 2
 
 

@@ -20,7 +20,7 @@ from functools import lru_cache
 from statistics import median
 
 from tidegate.control.actuators.paper_rate import FixedRate
-from tidegate.control.actuators.policy import RandomDrop
+from tidegate.control.actuators.policy import RandomDropPolicy
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.claims import bar, told
@@ -52,7 +52,7 @@ def _truth(workload: Workload, seconds: float, rate: float) -> Counts:
 
 @lru_cache(maxsize=16)
 def _worth_of_everything(workload: Workload, seconds: float, rate: float) -> float:
-    everything = RandomDrop(WINDOWS, FixedRate(1.0))
+    everything = RandomDropPolicy(WINDOWS, FixedRate(1.0))
     return per_comparison(steady_run(workload, everything, seconds=seconds, rate=rate), 20.0)
 
 

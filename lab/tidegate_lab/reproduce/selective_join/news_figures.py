@@ -8,7 +8,7 @@ streams stand next to our figures for comparison. A seed is another part of the 
 What we see: the adaptations gain far less than on the paper's workload, and between desks nothing. Stories
 that repeat at once are few next to subjects that come up all the time, so most of a window is worth about the
 same. The settings (feeds, parts, threshold) were chosen after a first try in which a window spanned weeks of
-news; BENCHMARKS.md has both.
+news; benchmarks/reproduce-selective-join-real.json has both.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateRule
-from tidegate.control.actuators.policy import Policy, RandomDrop
+from tidegate.control.actuators.policy import Policy, RandomDropPolicy
 from tidegate.control.actuators.selective import SelectivePolicy
 from tidegate_lab.simulate.join.basic_windows import Windows
 from tidegate_lab.simulate.join.partial_processing import partial_processing
@@ -35,7 +35,7 @@ def _adaptive(rate: Callable[[], RateRule], *, direction: bool) -> Callable[[Win
 
 
 POLICIES: dict[str, Callable[[Windows], Policy]] = {
-    RANDOM_DROP: lambda windows: RandomDrop(windows, FixedRate(1.0)),
+    RANDOM_DROP: lambda windows: RandomDropPolicy(windows, FixedRate(1.0)),
     RATE: lambda windows: partial_processing(windows, RateAdaptation()),
     RATE_MODEL: lambda windows: partial_processing(windows, RateModel()),
     TIME: _adaptive(RateAdaptation, direction=False),

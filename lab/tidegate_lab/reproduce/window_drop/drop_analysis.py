@@ -50,7 +50,7 @@ class Costs:
 
     def __post_init__(self) -> None:
         if min(getattr(self, name) for name in self.__dataclass_fields__) < 0:
-            raise FlowError("Costs and numbers of rows are zero or more", got=self)
+            raise FlowError("Costs and numbers of rows are zero or more", code="LAB_COSTS_INVALID", got=self)
 
     @property
     def behind_per_row(self) -> float:

@@ -23,7 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tidegate as tg
+from tidegate.api.start import StartOptions
 from tidegate.driver.session import embedded_session
+from tidegate.driver.start import run_flow
 from tidegate_lab.bench.windows.feed import SCHEMA, Scenario
 from tidegate_lab.plots.plots import Curve, Panel, Plot
 from tidegate_lab.reproduce.experiment import Figure, Line, Options, Outcome
@@ -101,19 +103,23 @@ def _run(
     session: SparkSession, plan: Plan, folder: Path, share: float | None, checkpoint: Path
 ) -> list[float]:
     rows = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
-    outputs = plan(tg.stream(rows, time="ts", name="rows"))
-    query = tg.start(
-        *[
-            stream.write_to(_nowhere, name=name, max_gap=None if share is None else MAX_GAP)
-            for name, stream in outputs.items()
-        ],
+    outputs = plan(tg.stream(rows, time="ts", name="rows", lateness="0 seconds"))
+    # What `tg.start` refuses: a goal, which allows windows to be dropped, over an input that ends.
+    options = StartOptions(
         checkpoint=str(checkpoint),
-        trigger="available now",
+        available_now=True,
         goal=None if share is None else tg.Goal(latency="1 hour"),
         shed=tg.Shed(window="none" if share is None else share),
     )
+    query = run_flow(
+        [
+            stream.write_to(_nowhere, name=name, max_gap=None if share is None else MAX_GAP)
+            for name, stream in outputs.items()
+        ],
+        options,
+    )
     query.await_termination()
-    return [progress["duration_seconds"] for progress in query.recent_progress if progress["input_rows"]]
+    return [progress["duration_seconds"] for progress in query.telemetry if progress["input_rows"]]
 
 
 def _needed(shares: np.ndarray[Any, Any], times: np.ndarray[Any, Any], fits: float) -> float | None:

@@ -62,6 +62,7 @@ class Window:
         if batches is not None and batches < 1:
             raise FlowError(
                 "A window must last at least the batch that a row comes in",
+                code="LAB_WINDOW_INVALID",
                 got=f"{batches} batches",
                 do="Give 1 or more, or None for a join over the full history",
             )

@@ -60,11 +60,13 @@ def sojourn_times(
     if not arrivals.size == services.size == instances.size:
         raise FlowError(
             "Each row needs a time, a service time and an instance",
+            code="LAB_QUEUE_LENGTHS_DIFFER",
             got=f"{arrivals.size}, {services.size} and {instances.size} of them",
         )
     if (np.diff(arrivals) < 0).any() or (services < 0).any() or (instances < 0).any():
         raise FlowError(
             "Rows must come in the order of time, with service times and instances of 0 or more",
+            code="LAB_QUEUE_ORDER_INVALID",
             why="Who comes first is served first",
         )
     number = 1 + max(int(instances.max(initial=-1)), *(pause.instance for pause in pauses), -1)

@@ -71,6 +71,7 @@ class SkewedJoin:
         if min((self.instances, *self.rescale.values())) < fewest:
             raise FlowError(
                 "Each group of a join needs at least one instance",
+                code="LAB_INSTANCES_INVALID",
                 got=f"{self.instances} instances, later {list(self.rescale.values())}",
                 do=f"Give {fewest} or more",
             )
@@ -106,7 +107,7 @@ def _ahead(arrivals: Arrivals, join: SkewedJoin) -> tuple[Load, ...]:
     # Of a side that is stored for n batches, new rows of the other meet n.
     windows = [_SECOND_US * batches if batches else None for batches in join.windows]
     ends = windows[0] is not None and windows[1] is not None
-    within = Within(windows[0] or 0, windows[1] or 0) if ends else Unbounded()
+    within = Within(-(windows[1] or 0), windows[0] or 0) if ends else Unbounded()
     return loads_ahead((left, right), within, 1 + join.biclique)
 
 

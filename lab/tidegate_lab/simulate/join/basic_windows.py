@@ -151,6 +151,7 @@ class Windows:
         if min(self.lengths_us) < 0 or max(self.lengths_us) == 0 or self.slot_us < 0:
             raise FlowError(
                 "A join needs a window on at least one side, and a basic window that is not negative",
+                code="LAB_WINDOW_INVALID",
                 got=f"windows {self.lengths_us}, basic window {self.slot_us} microseconds",
                 do="Give microseconds; one window may be 0, and a basic window of 0 means none",
             )

@@ -147,6 +147,7 @@ def item_counts(stored: ItemSets, slot_of_row: NDArray[np.int64], slots: int) ->
     if not fit or not _count_items(stored.bounds, stored.items, slot_of_row, slots, counts.ravel()):
         raise StateError(
             "Rows and slots do not fit together",
+            code="LAB_ARRAYS_INCONSISTENT",
             got=f"slots of {slot_of_row.shape}, {len(stored)} rows, {slots} slots",
         )
     return counts

@@ -73,6 +73,7 @@ def _check(probing: NDArray[np.uint64], stored: NDArray[np.uint64], ranges: Rang
     if probing.shape != (stored.shape[0], ranges.starts.shape[0]) or outside:
         raise StateError(
             "Probing rows, stored rows and ranges do not fit together",
+            code="LAB_ARRAYS_INCONSISTENT",
             got=f"probing {probing.shape}, stored {stored.shape}, ranges of {ranges.starts.shape}",
             why="Join values have a word per line and a row per column; ranges lie within stored rows",
         )

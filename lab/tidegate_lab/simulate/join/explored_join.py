@@ -50,6 +50,8 @@ class Scenario:
     ahead: float | None = 0.4
     #: Rows come in bursts: half of them in a tenth of the time.
     bursts: bool = False
+    #: Partners lie at least this far before a row, in windows; 0: before and after it, as far as a window.
+    nearest: float = 0.0
     #: Basic windows that are looked at whole, the part of the next one, and the sample.
     whole: tuple[int, ...] = (9, 10, 11)
     part: tuple[int, float] = (12, 0.4)
@@ -76,13 +78,11 @@ class Outcome:
 
 def played(scenario: Scenario, seed: int) -> Outcome:
     """One batch."""
-    within, random = Within(WINDOW_US, WINDOW_US), np.random.default_rng(seed)
+    lower_us = round(scenario.nearest * WINDOW_US) or -WINDOW_US
+    within, random = Within(lower_us, WINDOW_US), np.random.default_rng(seed)
     streams = [_stream(scenario, side, random) for side in (0, 1)]
-    shares = np.zeros(ages_of(within, 0).count)
-    shares[list(scenario.whole)] = 1.0
-    shares[scenario.part[0]] = scenario.part[1]
-    each = tuple(shares.tolist())
-    skipping = Skipping(0.2, (each, each), scenario.explore_share, scenario.explore_depth)
+    left, right = (_shares(scenario, ages_of(within, side).count) for side in (0, 1))
+    skipping = Skipping(0.2, (left, right), scenario.explore_share, scenario.explore_depth)
     told, true = [], 0
     for window in (0, 1):
         stored, new = (_sorted(*streams[side], new=side != window) for side in (window, 1 - window))
@@ -91,6 +91,11 @@ def played(scenario: Scenario, seed: int) -> Outcome:
         true += all_pairs
     found = int(sum(sum(one.chosen_matches) + sum(one.explored_matches) for one in told))
     return Outcome(recall_of(skipping, [told]), found, true)
+
+
+def _shares(scenario: Scenario, ages: int) -> tuple[float, ...]:
+    shares = {**dict.fromkeys(scenario.whole, 1.0), scenario.part[0]: scenario.part[1]}
+    return tuple(shares.get(age, 0.0) for age in range(ages))
 
 
 Rows = tuple["NDArray[np.uint64]", "NDArray[np.int64]"]

@@ -82,6 +82,7 @@ class Machine:
         ):
             raise FlowError(
                 "A simulated machine needs a capacity, a tick, and periods of at least a tick",
+                code="LAB_MACHINE_INVALID",
                 got=self,
                 do="The paper's periods are 5 seconds and its buffers 1 second",
             )

@@ -128,7 +128,7 @@ def _deciding(
 
 
 def _decisions(drop: DropPlacement, length: int, p: float, seed: int) -> Decisions:
-    machine = WindowDrop(drop.slide_us, drop.max_gap, seed)
+    machine = WindowDrop(drop.slide_us, drop.max_gap, seed, offset_us=drop.offset_us)
     return machine.decide(machine.begin(0), length, p).decisions
 
 

@@ -82,7 +82,7 @@ def _ranges(decisions: Decisions, size: int) -> Intervals:
 
     Behind the last aggregate a size may be less than a slide; then no row lies between two kept windows.
     """
-    first, end = (side * decisions.slide_us for side in decisions.runs)
+    first, end = decisions.dropped_times
     if not first.size:
         return always()
     low = np.concatenate(([BEGINNING_US], end))

@@ -132,7 +132,7 @@ def _joined(node: DropJoinNode, left: list[Row], right: list[Row]) -> list[Row]:
         (one, other)
         for one in left
         for other in right
-        if one.key == other.key and -node.left_us <= one.time - other.time <= node.right_us
+        if one.key == other.key and node.lower_us <= other.time - one.time <= node.upper_us
     ]
     joined = [Row(max(one.time, other.time), one.key, one.value + other.value) for one, other in pairs]
     met = {id(row) for pair in pairs for row in pair}
@@ -144,7 +144,7 @@ def all_windows(program: Program, node: DropWindowNode, given: Iterable[Row]) ->
     spec = time_spec(node)
     members: dict[int, list[Row]] = {}
     for row in given:
-        newest = row.time // spec.slide_us * spec.slide_us
+        newest = row.time - (row.time - spec.offset_us) % spec.slide_us
         for start in range(newest, row.time - spec.size_us, -spec.slide_us):
             members.setdefault(start, []).append(row)
     return [row for start, held in sorted(members.items()) for row in program.results(node, start, held)]
@@ -152,5 +152,7 @@ def all_windows(program: Program, node: DropWindowNode, given: Iterable[Row]) ->
 
 def time_spec(node: DropWindowNode) -> WindowSpec:
     if not isinstance(node.spec, WindowSpec):
-        raise FlowError("Windows of so many rows are not simulated", got=node.name)
+        raise FlowError(
+            "Windows of so many rows are not simulated", code="LAB_ROW_WINDOW_UNSUPPORTED", got=node.name
+        )
     return node.spec

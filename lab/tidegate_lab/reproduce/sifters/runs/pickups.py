@@ -59,7 +59,10 @@ class Pickups:
         )
         if self.queries not in CENTRES:
             raise FlowError(
-                "Unknown centres of queries", got=self.queries, do="Use one of " + ", ".join(CENTRES)
+                "Unknown centres of queries",
+                code="LAB_CENTRES_UNKNOWN",
+                got=self.queries,
+                do="Use one of " + ", ".join(CENTRES),
             )
 
 
