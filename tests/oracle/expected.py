@@ -23,7 +23,7 @@ def is_close(within: Condition, left_us: int, right_us: int) -> bool:
     """The time condition, by its definition."""
     match within:
         case Within():
-            return -within.left_us <= left_us - right_us <= within.right_us
+            return within.lower_us <= right_us - left_us <= within.upper_us
         case Tumbling():
             return left_us // within.size_us == right_us // within.size_us
         case _:
@@ -70,7 +70,7 @@ def duckdb_join(
     """The same by DuckDB, for rows (k, n, v, time); `where` is SQL over `a` and `b`."""
     match within:
         case Within():
-            near = f"a.t - b.t BETWEEN -{within.left_us}::HUGEINT AND {within.right_us}::HUGEINT"
+            near = f"b.t - a.t BETWEEN {within.lower_us}::HUGEINT AND {within.upper_us}::HUGEINT"
         case Tumbling():
             # DuckDB divides towards zero; windows are aligned downwards, also before the epoch.
             near = " = ".join(f"floor({side}.t / {within.size_us})" for side in "ab")

@@ -261,10 +261,10 @@ USERS: dict[str, UdafLayout] = {
     "last_word": _users(
         Udaf(
             "last_word",
-            init=lambda: (0, None),
-            incr=_last_word,
+            zero=lambda: (0, None),
+            update=_last_word,
             merge=lambda one, other: (one[0] + other[0], _last_word(one, [other[1]])[1]),
-            final=lambda state: state[1],
+            finish=lambda state: state[1],
             fields=("n", "word"),
         ),
         [("n", pa.int64()), ("word", pa.string())],
@@ -272,9 +272,9 @@ USERS: dict[str, UdafLayout] = {
     "all_words": _users(
         Udaf(
             "all_words",
-            init=lambda: ([],),
-            incr=lambda state, words: (state[0] + words.tolist(),),
-            final=lambda state: state[0],
+            zero=lambda: ([],),
+            update=lambda state, words: (state[0] + words.tolist(),),
+            finish=lambda state: state[0],
             fields=("words",),
         ),
         [("words", pa.list_(pa.string()))],

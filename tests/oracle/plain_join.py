@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from tidegate.api.join_conditions import Condition as OnCondition
+from tidegate.api.joins.conditions import Condition as OnCondition
 from tidegate.join.within import Tumbling, Unbounded, Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.times import BEGINNING_US
@@ -28,6 +28,7 @@ from tidegate.worker.runtime.layout import (
     RIGHT_RUN,
     TAG,
     TIME,
+    ComparedKey,
     JoinLayout,
     OutputColumn,
     SideLayout,
@@ -113,7 +114,7 @@ class PlainJoin:
             partitions=partitions,
             left=sides[0],
             right=sides[1],
-            verify=(("k", "k"),) if self.text_keys else (),
+            verify=(ComparedKey("k", "k"),) if self.text_keys else (),
             output=tuple(output),
             schema=self._schema([column.name for column in output], ()),
             condition=self.condition,

@@ -170,9 +170,11 @@ class PlainWindow:
     def expected(self, rows: Sequence[Row]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """(start, group …) → results, of every window that holds one of the rows."""
         held: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-        size, slide = self.spec.size_us, self.spec.slide_us
+        size, slide, offset = self.spec.size_us, self.spec.slide_us, self.spec.offset_us
         for row in rows:
-            first = (row["time"] - size) // slide + 1
-            for window in range(first, row["time"] // slide + 1):
-                held[window * slide, *(row[name] for name in self.by)].append(row)
+            # The last window that contains the row, then earlier ones while they still reach it.
+            start = row["time"] - (row["time"] - offset) % slide
+            while row["time"] < start + size:
+                held[start, *(row[name] for name in self.by)].append(row)
+                start -= slide
         return {key: tuple(one.result(some) for one in self.aggregates) for key, some in held.items()}

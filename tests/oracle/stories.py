@@ -52,8 +52,9 @@ def accepted(story: Story, stream: str) -> list[Flat]:
     return kept
 
 
-WINDOWS = st.integers(0, 12)
-WINDOWED = st.one_of(st.builds(Within, WINDOWS, WINDOWS), st.builds(Tumbling, st.integers(1, 15)))
+#: Bounds of all signs: before and after a row, some time after it, some time before it, one exact distance.
+BOUNDS = st.lists(st.integers(-12, 12), min_size=2, max_size=2).map(lambda both: Within(*sorted(both)))
+WINDOWED = st.one_of(BOUNDS, BOUNDS, st.builds(Tumbling, st.integers(1, 15)))
 WITHIN = st.one_of(WINDOWED, st.just(Unbounded()))
 
 

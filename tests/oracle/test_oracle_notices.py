@@ -14,7 +14,7 @@ from tidegate.join.within import Within
 from tidegate.worker.join import pair_finder
 from tidegate.worker.join.settle import Settling
 
-WITHIN = Within(10, 10)
+WITHIN = Within(-10, 10)
 #: Pairs at the very edge of the window across batches, a pair in one batch, lonely rows of each side.
 BATCHES: list[dict[str, list[Row]]] = [
     {"a": [(0, 1, 0, 0)]},

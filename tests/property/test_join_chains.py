@@ -9,6 +9,8 @@ from tests.oracle.plain_engine import PlainEngine
 from tests.oracle.plain_join import PlainJoin
 from tests.oracle.stories import WITHIN, Story, accepted, hows, stories
 
+from tidegate.join.within import Unbounded
+
 STREAMS = ("a", "b", "c")
 FAR = 10_000
 
@@ -56,7 +58,9 @@ def test_a_chain_of_joins_equals_joins_of_finished_data(
     engine = PlainEngine(joins, story.lateness, partitions=5, instances=data.draw(st.integers(1, 3)))
     for batch in story.batches:
         engine.run(batch, settle_after=settle_after)
-    finish(engine, flush=data.draw(st.booleans()))
+    # Left rows of any age may leave a semi join over the full history: behind it only the end settles rows.
+    timeless = isinstance(joins[0].within, Unbounded) and joins[0].how == "left_semi"
+    finish(engine, flush=timeless or data.draw(st.booleans()))
     joined = {name: list(rows.elements()) for name, rows in engine.emitted.items()}
     engine.close()
     middle, final = expected_of(joins, story)

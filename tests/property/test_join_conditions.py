@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 from unittest.mock import patch
 
 import numpy as np
@@ -18,12 +18,12 @@ from tests.oracle.plain_join import ITEMS, Cell, Condition, PlainJoin, items_of
 from tests.oracle.stories import HOWS, WINDOWED, WITHIN, Story, stories
 from tests.property.test_join_skipping import skippings
 
-from tidegate.api.join_conditions import Condition as OnCondition
-from tidegate.api.join_conditions import OnSets, overlap, pairwise
+from tidegate.api.joins.conditions import Condition as OnCondition
+from tidegate.api.joins.conditions import OnSets, SetIndex, overlap, pairwise
 from tidegate.join.selective.reach import ages_of
 from tidegate.model.skip_plan import Skipping
 
-INDEXES = ("auto", "time", "identifier", "none")
+INDEXES: tuple[SetIndex, ...] = get_args(SetIndex)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -182,7 +182,7 @@ def blind(within: Within) -> Skipping:
 
 def passed_over(rows: dict[str, list[tuple[int, int, int, int]]], repair_bytes: int) -> PlainEngine:
     """Rows that nobody looked at, twice, and time that moves to where some of a slot are out of reach."""
-    within = Within(20, 20)
+    within = Within(-20, 20)
     engine = PlainEngine([join_of("inner", within)], {"a": 5, "b": 5}, partitions=1, instances=1)
     for batch in (rows, {stream: [*rows[stream], (30, None, 9, 0)] for stream in rows}, {}):
         engine.run(batch, skipping={"join1": blind(within)}, repair_bytes=repair_bytes)

@@ -107,7 +107,7 @@ def test_keys_that_share_a_code_move_together(how: str, data: st.DataObject) -> 
 @pytest.mark.parametrize("how", ["inner", "full"])
 def test_keys_cut_out_of_one_piece_for_different_instances_stay_whole(how: str) -> None:
     # Each instance is concerned by its own key only, and all of them tell what became of the piece.
-    join = join_of(how, Within(50, 50))
+    join = join_of(how, Within(-50, 50))
     engine = PlainEngine([join], {"a": 0, "b": 0}, partitions=1, first=[Assignment(4, (0,))])
     rows = [(time, key, 10 * time + key, 0) for time in range(3) for key in (1, 2, 3, 4)]
     engine.run({"a": rows, "b": rows})
@@ -116,5 +116,5 @@ def test_keys_cut_out_of_one_piece_for_different_instances_stay_whole(how: str) 
         engine.run({stream: [(time, key, 10 * time + key, 0) for key in (1, 2, 3, 4)] for stream in "ab"})
     finish(engine, flush=True)
     everything = [(key, 10 * time + key, 0, time) for time in range(5) for key in (1, 2, 3, 4)]
-    assert engine.emitted["join1"] == naive(everything, everything, Within(50, 50), how, (2, 2))
+    assert engine.emitted["join1"] == naive(everything, everything, Within(-50, 50), how, (2, 2))
     engine.close()

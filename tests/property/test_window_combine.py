@@ -38,7 +38,7 @@ INTEGERS: dict[Merge, Any] = {
 @st.composite
 def specs(draw: st.DrawFn) -> WindowSpec:
     slide = draw(st.integers(1, 6))
-    return WindowSpec(draw(st.integers(slide, 20)), slide)
+    return WindowSpec(draw(st.integers(slide, 20)), slide, draw(st.integers(-9, 9)))
 
 
 def rows_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Row]]:
@@ -81,7 +81,8 @@ class Case:
         self.rows = [row for _, part in sorted_runs for row in part]
         self.merged: Merged = merge_runs(self.runs, *panes_needed(panes, first, stop))
         self.closed: Stretches = closing_windows(self.merged, panes, first, stop)
-        self.expected = windows_of_rows(rows, spec.size_us, spec.slide_us, first, stop)
+        shifted = [(group, time - spec.offset_us, value) for group, time, value in rows]
+        self.expected = windows_of_rows(shifted, spec.size_us, spec.slide_us, first, stop)
 
     @property
     def keys(self) -> list[tuple[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import sqrt
 
@@ -19,7 +20,9 @@ HALF = settings(max_examples=settings().max_examples // 2)
 @st.composite
 def stories(draw: st.DrawFn) -> tuple[WindowDrop, int, list[tuple[int, float]]]:
     """A drop, a first time, and calls: how much further, and with which p."""
-    drop = WindowDrop(draw(st.integers(1, 50)), draw(GAPS), draw(st.integers(0, 2**70)))
+    drop = WindowDrop(
+        draw(st.integers(1, 50)), draw(GAPS), draw(st.integers(0, 2**70)), offset_us=draw(st.integers(0, 49))
+    )
     p = st.floats(0, share_max(drop.max_gap)) | st.sampled_from([0.0, share_max(drop.max_gap)])
     steps = st.tuples(st.integers(0, 3_000), p)
     return drop, draw(st.integers(-(10**6), 10**6)), draw(st.lists(steps, min_size=1, max_size=8))
@@ -50,7 +53,7 @@ def test_a_decided_window_is_never_decided_again(
     drop = story[0]
     states = told(*story)
     for earlier, later in pairwise(states):
-        decided = np.arange(earlier.decisions.begin, earlier.decisions.end) * drop.slide_us
+        decided = np.arange(earlier.decisions.begin, earlier.decisions.end) * drop.slide_us + drop.offset_us
         assert (earlier.decisions.kept(decided) == later.decisions.kept(decided)).all()
 
 
@@ -66,6 +69,17 @@ def test_dropped_are_the_windows_of_coins_that_said_drop_less_those_owed(
     windows = np.arange(decisions.begin, decisions.end)
     coined = int((coins(windows // drop.max_gap, drop.seed) < p).sum()) if p else 0
     assert sum(end - first for first, end in decisions.dropped) == coined - states[-1].drop_debt
+
+
+@given(stories())
+@HALF
+def test_an_offset_shifts_the_windows_and_no_decision(
+    story: tuple[WindowDrop, int, list[tuple[int, float]]],
+) -> None:
+    drop, from_us, calls = story
+    shifted = told(drop, from_us, calls)[-1]
+    plain = told(replace(drop, offset_us=0), from_us - drop.offset_us, calls)[-1]
+    assert shifted == replace(plain, decisions=replace(plain.decisions, offset_us=drop.offset_us))
 
 
 @given(stories())

@@ -70,7 +70,8 @@ ORIGINS = (0, -40, 1_780_000_000_000_000, 2**60 + 1, -(2**60) - 1)
 @st.composite
 def specs(draw: st.DrawFn) -> WindowSpec:
     slide = draw(st.integers(1, 6))
-    return WindowSpec(draw(st.one_of(st.just(slide), st.integers(slide, 20 * slide))), slide)
+    offset = draw(st.just(0) | st.integers(-20, 20))
+    return WindowSpec(draw(st.one_of(st.just(slide), st.integers(slide, 20 * slide))), slide, offset)
 
 
 @st.composite

@@ -39,7 +39,7 @@ class Engine:
 
     settings: EstimateSettings
     #: None: there is no goal.
-    loss_max: float | None = 1.0
+    max_loss: float | None = 1.0
     look_seconds: float = 1e-6
     row_seconds: float = 20e-6
     fixed_seconds: float = 0.2
@@ -91,8 +91,8 @@ class Engine:
     def _learnt(self, plan: Plan, report: TaskReport, after: Manifest, busy: float) -> dict[str, Any]:
         """As the engine does it: the goal first, then what follows for strata."""
         learnt: dict[str, Any] = {}
-        if self.loss_max is not None:
-            goal = GoalSettings(1.0, loss_max={"out": self.loss_max}, trigger_seconds=1.0)
+        if self.max_loss is not None:
+            goal = GoalSettings(1.0, max_loss={"out": self.max_loss}, trigger_seconds=1.0)
             keep = KeepSettings(goal, 1.0, NETWORK, estimating=self.settings)
             ran = Ran([report], [], {}, busy, cold=False)
             learnt = goal_loop.learn(keep, self.manifest, plan, ran, after, OPERATORS)
@@ -121,8 +121,8 @@ def _report(offered: int, kept: Any, seen_us: int | None) -> TaskReport:
     return TaskReport("w", 0, rows, seconds=TaskSeconds(0.1), strata=tuple(kept.tolist()))
 
 
-def engine(fixed: float | None = None, loss_max: float | None = 1.0) -> Engine:
-    return Engine(EstimateSettings({"w": SPEC}, fixed), loss_max)
+def engine(fixed: float | None = None, max_loss: float | None = 1.0) -> Engine:
+    return Engine(EstimateSettings({"w": SPEC}, fixed), max_loss)
 
 
 def shares_of(plan: Plan) -> Any:
@@ -147,12 +147,13 @@ def test_overload_keeps_as_many_rows_as_there_is_time_for_and_rare_groups_whole(
 
 
 def test_no_more_rows_are_left_out_than_results_may_lose() -> None:
-    rushed = engine(loss_max=0.4).run([120_000] * 60)
+    rushed = engine(max_loss=0.4).run([120_000] * 60)
     counts = POPULAR / POPULAR.sum()
     kept = [float((shares_of(plan) * counts).sum()) for plan in rushed.plans]
     assert min(kept) > 0.58
     assert kept[-1] < 0.65
-    assert "loss_max" in " ".join(rushed.manifest.control[goal_loop.CONTROL]["told"]["warnings"])
+    warnings = rushed.manifest.control[goal_loop.CONTROL]["told"]["warnings"]
+    assert any("max_loss" in warning["message"] for warning in warnings)
 
 
 def test_every_window_is_said_to_be_sampled_just_if_rows_were_left_out() -> None:
@@ -187,7 +188,7 @@ def test_a_restart_decides_the_same() -> None:
 
 def test_without_a_goal_windows_of_the_last_run_are_still_known_to_be_sampled() -> None:
     story = engine(0.5).run([20_000] * 9)
-    story.settings, story.loss_max = engine(1.0).settings, None
+    story.settings, story.max_loss = engine(1.0).settings, None
     story.run([20_000] * 9)
     assert (shares_of(story.plans[-1]) == 1).all()
     assert all(story.said[at] for at, sampled in story.sampled.items() if sampled and at in story.said)

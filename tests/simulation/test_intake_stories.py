@@ -24,13 +24,13 @@ from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
 SECOND = 1_000_000
-WITHIN = Within(SECOND, SECOND)
+WITHIN = Within(-SECOND, SECOND)
 JOIN = PlainJoin("join1", "a", "b", "inner", WITHIN, ("a_n", "a_v"), ("b_n", "b_v"))
 NETWORK = Network(
     (
         DropSourceNode("a"),
         DropSourceNode("b"),
-        DropJoinNode("join1", "a", "b", SECOND, SECOND),
+        DropJoinNode("join1", "a", "b", -SECOND, SECOND),
         DropOutputNode("pairs", "join1"),
     )
 )

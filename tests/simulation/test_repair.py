@@ -25,12 +25,12 @@ from tidegate.model.reports import TaskReport
 from tidegate.window.drop.network import DropJoinNode, DropOutputNode, DropSourceNode, Network
 
 SECOND = 1_000_000
-WITHIN = Within(5 * SECOND, 5 * SECOND)
+WITHIN = Within(-5 * SECOND, 5 * SECOND)
 NETWORK = Network(
     (
         DropSourceNode("a"),
         DropSourceNode("b"),
-        DropJoinNode("join1", "a", "b", WITHIN.left_us, WITHIN.right_us),
+        DropJoinNode("join1", "a", "b", *WITHIN.bounds_us),
         DropOutputNode("pairs", "join1"),
     )
 )
@@ -55,7 +55,7 @@ class Day:
     manifest: Manifest
 
 
-def play(rates: list[int], when: str = "when idle", bytes_max: int = 1 << 30) -> Day:
+def play(rates: list[int], when: str = "idle", bytes_max: int = 1 << 30) -> Day:
     """A batch a second, or when the one before is over, with so many rows a second of each stream."""
     join = PlainJoin("join1", "a", "b", "inner", WITHIN, ("a_n", "a_v"), ("b_n", "b_v"))
     engine = PlainEngine([join], {"a": 0, "b": 0}, partitions=1, instances=1)
@@ -152,7 +152,7 @@ def test_when_nothing_comes_any_more_everything_is_paid_even_if_the_rush_had_no_
 
 
 def test_at_the_end_means_not_before() -> None:
-    day = play([CALM] * 8 + [RUSH] * 8 + [CALM] * 20, when="at the end")
+    day = play([CALM] * 8 + [RUSH] * 8 + [CALM] * 20, when="on_stop")
     assert not any(beat.paid for beat in day.beats)
     assert day.manifest.debts
 

@@ -55,21 +55,21 @@ class Story:
         return {drop: states[call].decisions for drop, states in self.told.items()}
 
 
-def story(seed: int, *, calls: int = 4) -> Story:
+def story(seed: int, *, calls: int = 4, offsets: bool = False) -> Story:
     """One source, windows up to four deep, up to three over one."""
     rng = np.random.default_rng(seed)
-    grower = _Grower(rng)
+    grower = _Grower(rng, offsets)
     grower.window(grower.filtered(grower.add(DropSourceNode("rows"))), 1)
     return _story(rng, grower.program(), calls, rows=60, keys=3)
 
 
-def joined_story(seed: int) -> Story:
+def joined_story(seed: int, *, offsets: bool = False) -> Story:
     """Windows over the pairs of two sources, and perhaps over one source alone."""
     rng = np.random.default_rng(seed)
-    grower = _Grower(rng)
+    grower = _Grower(rng, offsets)
     left, right = grower.add(DropSourceNode("left")), grower.add(DropSourceNode("right"))
-    reach, inner = (grower.number(0, 9), grower.number(0, 9)), grower.one_in(2)
-    grower.add(DropJoinNode("join", grower.filtered(left), right, *reach, inner=inner))
+    (lower, upper), inner = sorted((grower.number(-9, 9), grower.number(-9, 9))), grower.one_in(2)
+    grower.add(DropJoinNode("join", grower.filtered(left), right, lower, upper, inner=inner))
     grower.window("join", 3)
     if grower.one_in(2):
         grower.window(left, 3)
@@ -87,8 +87,8 @@ def grouping(groups: int) -> Callable[[int], int]:
 class _Grower:
     """Grows a network downwards from its sources, drawing what it computes on the way."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
+    def __init__(self, rng: np.random.Generator, offsets: bool) -> None:
+        self.rng, self.offsets = rng, offsets
         self.nodes: list[Node] = []
         self.passes: dict[str, Callable[[Row], bool]] = {}
         self.aggregates: dict[str, Aggregate] = {}
@@ -117,7 +117,7 @@ class _Grower:
 
     def window(self, parent: str, depth: int) -> None:
         slide = (1, 2, 3, 4, 6)[self.number(0, 4)]
-        spec = WindowSpec(slide + self.number(0, 6), slide)
+        spec = WindowSpec(slide + self.number(0, 6), slide, self.number(-9, 9) if self.offsets else 0)
         above = self.filtered(parent)
         window = self.add(DropWindowNode(f"window {len(self.nodes)}", above, spec))
         self.aggregates[window] = AGGREGATES[self.number(0, 3)]
@@ -148,7 +148,7 @@ def _arrivals(rng: np.random.Generator, rows: int, keys: int) -> list[Row]:
 
 def _told(rng: np.random.Generator, drop: DropPlacement, calls: int) -> list[DropState]:
     """A drop, decided from near the first row on to near the last, with another p in each call."""
-    machine = WindowDrop(drop.slide_us, drop.max_gap, int(rng.integers(0, 1_000)))
+    machine = WindowDrop(drop.slide_us, drop.max_gap, int(rng.integers(0, 1_000)), offset_us=drop.offset_us)
     states = [machine.begin(BEGIN + int(rng.integers(-40, 20)))]
     for call in range(1, calls + 1):
         p = float(rng.random()) * share_max(drop.max_gap)

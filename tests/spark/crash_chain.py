@@ -86,7 +86,7 @@ def check_checkpoint(home: Path, batches: int = BATCHES) -> None:
     assert manifest is not None
     check_logs(home, manifest.batch, batches)
     receipts = checkpoint.receipts.read()
-    assert [one["batch"] for one in receipts] == list(range(manifest.batch + 1)), (
+    assert [one["batch_id"] for one in receipts] == list(range(manifest.batch + 1)), (
         "a receipt is missing or twice"
     )
     assert not [wrong for one in receipts for wrong in violations(one)]

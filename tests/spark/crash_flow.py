@@ -12,11 +12,12 @@ from pyspark.sql import functions as F
 from tests.spark.crash_input import LATENESS_US, SCHEMA, WITHIN_US
 
 import tidegate as tg
+from tidegate.api.joins.join_node import How
 
 FAILING_BATCHES = ("0", "3")
 
 
-def joined(spark: SparkSession, home: Path, how: str, where: Any, within_us: int = WITHIN_US) -> tg.Stream:
+def joined(spark: SparkSession, home: Path, how: How, where: Any, within_us: int = WITHIN_US) -> tg.Stream:
     """The flow under test."""
     return source(spark, home, "left").join(
         source(spark, home, "right"), on="k", within=f"{within_us} microseconds", how=how, where=where

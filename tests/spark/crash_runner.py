@@ -33,6 +33,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from tests.spark.crash_flow import failing_at_first, joined
+from tests.spark.flows import start_bounded
 from tests.spark.restless import Restless
 
 import tidegate as tg
@@ -65,12 +66,12 @@ def main(arguments: list[str]) -> None:
         _arm(home, kind, int(batch), _killer(options.only_driver))
     if options.restless:
         balancing.strategy_of = lambda balance: Restless()
-    more: dict[str, Any] = {"trigger": "available now"}
+    more: dict[str, Any] = {"available_now": True}
     if options.repair:
         # Left out from the second batch on, also in a run that is young; made up for in several batches.
         setattr(engine_module, "COLD_BATCHES", 0)  # noqa: B010
         setattr(repair, "FIRST_COMPARISONS", 15_000.0)  # noqa: B010
-        more = {"goal": tg.Goal(latency="20 milliseconds"), "shed": tg.Shed(repair="when idle")}
+        more = {"goal": tg.Goal(latency="20 milliseconds"), "shed": tg.Shed(repair="idle")}
     where = failing_at_first() if options.failing_attempts else options.where
     if options.shedding:
         more["goal"] = shedding_flow.GOAL
@@ -79,7 +80,8 @@ def main(arguments: list[str]) -> None:
     else:
         flow = joined(spark, home, options.how, where)
         outputs = [flow.write_to("parquet", str(home / "out"), name="out")]
-    query = tg.start(
+    start = start_bounded if more.pop("available_now", False) else tg.start
+    query = start(
         *outputs,
         checkpoint=str(home / "checkpoint"),
         partitions=4,

@@ -37,7 +37,7 @@ from tidegate.window.estimate.strata import STRATA
 #: By output: its columns, so that the rows of two runs compare.
 OUTPUTS = {
     "pairs": "id, id_right, k, epoch_us(ts), v, epoch_us(ts_right), w",
-    "matched": "id, epoch_us(ts), k, v, query_id",
+    "matched": "id, epoch_us(ts), k, v, query_name",
     "busy": "epoch_us(window_start), epoch_us(window_end), k, n, ids, most",
     # Estimates are sums of doubles, whose last digits depend on the order in which they are added up.
     "about": "epoch_us(window_start), epoch_us(window_end), k, n, round(n_low, 6), ids, most",
@@ -67,18 +67,18 @@ def outputs(spark: SparkSession, home: Path, out: str = "out") -> list[tg.Output
     left = source(spark, home, "left")
     right = source(spark, home, "right")
     queries = [
-        tg.Query(name, f"v >= {low} and v < {high} and k >= 0 and k < {below}")
+        tg.RangeQuery(name, f"v >= {low} and v < {high} and k >= 0 and k < {below}")
         for name, low, high, below in ASKED
     ]
     told = {"n": F.count("*"), "ids": F.sum("id"), "most": F.max("w")}
     again = {"n": F.sum("n"), "ids": F.sum("ids"), "most": F.max("most")}
-    busy = right.window("2 seconds", by="k").agg(**told)
+    busy = right.window("2 seconds", by="k", name="busy").agg(**told)
     flows = {
-        "pairs": left.join(right, on="k", within=f"{WITHIN_US} microseconds"),
-        "matched": left.match(queries),
+        "pairs": left.join(right, on="k", within=f"{WITHIN_US} microseconds", name="pairs"),
+        "matched": left.match(queries, name="matched"),
         "busy": busy,
-        "about": right.window("2 seconds", by="k", approximate=True).agg(**told),
-        "wide": busy.window("6 seconds", "3 seconds", by="k").agg(**again),
+        "about": right.window("2 seconds", by="k", approximate=True, name="about").agg(**told),
+        "wide": busy.window("6 seconds", slide="3 seconds", by="k", name="wide").agg(**again),
     }
     return [flow.write_to("parquet", str(home / out / name), name=name) for name, flow in flows.items()]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds, start_bounded
 
 import tidegate as tg
 from tidegate.control.actuators import partial_aggregation
@@ -60,7 +60,7 @@ def rides(rows: int, span_seconds: float, seed: int) -> pa.Table:
 
 def flow(frame: Any, sink: Sink, approximate: bool = True) -> Any:
     stream = tg.stream(frame, time="ts", name="rides", lateness="1 second")
-    windows = stream.window("8 seconds", "4 seconds", by="k", approximate=approximate)
+    windows = stream.window("8 seconds", slide="4 seconds", by="k", approximate=approximate)
     return windows.agg(**aggregates()).write_to(sink)
 
 
@@ -93,8 +93,7 @@ def test_of_batch_inputs_all_is_exact(spark: SparkSession, tmp_path: Path) -> No
             assert value == pytest.approx(exact[at][name]), "not exact"
             end = value if name == "word" or value is None else float(value)
             assert row[f"{name}_low"] == row[f"{name}_high"] == pytest.approx(end)
-    assert query.last_progress is not None
-    assert query.last_progress["estimates"]["window1"]["mode"] == "EXACT"
+    assert query.telemetry[-1]["estimates"]["rides_window_k"]["mode"] == "EXACT"
 
 
 @pytest.mark.parametrize("by_row", [False, True])
@@ -113,10 +112,9 @@ def test_of_sampled_rows_intervals_hold_the_truth_and_a_second_run_says_the_same
 
     def run(name: str, seed: int) -> tuple[Sink, Any]:
         sink = Sink()
-        query = tg.start(
+        query = start_bounded(
             flow(read_files(spark, tmp_path / "in", SCHEMA), sink),
             checkpoint=str(tmp_path / name),
-            trigger="available now",
             goal=GOAL,
             shed=tg.Shed(window=0.7),
             seed=seed,
@@ -144,11 +142,11 @@ def test_of_sampled_rows_intervals_hold_the_truth_and_a_second_run_says_the_same
     spreads = [row["spread"] / exact[at]["spread"] - 1 for at, row in popular.items()]
     assert abs(np.mean(spreads)) < 0.03
 
-    progress = query.recent_progress
+    progress = query.telemetry
     assert sum(p["offered"]["rides"] for p in progress) == 60_000
     dropped = sum(sum(o["dropped"]) for p in progress for o in p["operators"])
     assert 0.68 < dropped / 60_000 < 0.72
-    told = progress[-1]["estimates"]["window1"]
+    told = progress[-1]["estimates"]["rides_window_k"]
     assert (told["mode"], told["share_min"], told["share_max"]) == ("ESTIMATED", 0.3, 0.3)
     if not by_row:
         again, other = (rows_of(run(name, seed)[0]) for name, seed in (("again", 5), ("other", 6)))
@@ -167,21 +165,20 @@ def test_a_goal_alone_samples_rows_when_there_is_no_time_for_all_and_not_otherwi
     whole = rides(16_000, 160, 3)
     add_files(tmp_path / "in", [whole.slice(i, 2000) for i in range(0, 16_000, 2000)])
     sink = Sink()
-    query = tg.start(
+    query = start_bounded(
         flow(read_files(spark, tmp_path / "in", SCHEMA), sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
         goal=tg.Goal(latency=latency),
     )
     assert query.await_termination(PATIENCE_SECONDS)
     exact, found = exact_of(spark, tmp_path / "in"), rows_of(sink)
-    told = {p["batch"]: p["estimates"]["window1"] for p in query.recent_progress}
+    told = {p["batch"]: p["estimates"]["rides_window_k"] for p in query.telemetry}
     receipts = query.receipts()
-    outputs = receipts[receipts["kind"] == "output"].set_index("batch")
+    outputs = receipts[receipts["kind"] == "output"].set_index("batch_id")
     assert set(outputs["mode"]) == modes
     assert {batch: one["mode"] for batch, one in told.items()} == outputs["mode"].to_dict()
-    dropped = sum(sum(o["dropped"]) for p in query.recent_progress for o in p["operators"])
-    assert sum(one["sampling"] for one in outputs["shed_by"]) == dropped
+    dropped = sum(sum(o["dropped"]) for p in query.telemetry for o in p["operators"])
+    assert sum(one["sampling"] for one in outputs["shed_reasons"]) == dropped
     assert (dropped > 0) == ("ESTIMATED" in modes)
     assert (min(one["kept"] for one in told.values()) < 1) == (dropped > 0)
     sure = {at: row for at, row in found.items() if row["top_low"] is not None}
@@ -193,18 +190,18 @@ def test_a_goal_alone_samples_rows_when_there_is_no_time_for_all_and_not_otherwi
 
 
 def test_estimates_feed_outputs_alone(spark: SparkSession, tmp_path: Path) -> None:
-    stream = tg.stream(read_files(spark, tmp_path, SCHEMA), time="ts", name="rides")
+    stream = tg.stream(read_files(spark, tmp_path, SCHEMA), time="ts", name="rides", lateness="0 seconds")
     about = stream.window("8 seconds", approximate=True).agg(n=F.count("*"))
     settings: dict[str, Any] = {"checkpoint": str(tmp_path / "ck"), "goal": GOAL}
-    with pytest.raises(tg.FlowError, match="A window takes the results of an approximate window"):
+    with pytest.raises(tg.FlowError, match=r"WINDOW_ESTIMATES_REUSED.*A window"):
         tg.start(about.filter("n > 3").window("1 minute").agg(m=F.sum("n")).write_to(Sink()), **settings)
-    with pytest.raises(tg.FlowError, match="A join takes the results of an approximate window"):
+    with pytest.raises(tg.FlowError, match=r"WINDOW_ESTIMATES_REUSED.*A join"):
         tg.start(about.join(about, on="n", within="8 seconds").write_to(Sink()), **settings)
-    with pytest.raises(tg.FlowError, match="its windows are approximate"):
+    with pytest.raises(tg.FlowError, match=r"OUTPUT_MAX_GAP_UNSUPPORTED.*approximate"):
         tg.start(about.write_to(Sink(), max_gap=3), **settings)
     lists = stream.window("8 seconds", approximate=True).agg(words=F.collect_list("k"))
-    with pytest.raises(tg.FlowError, match="Aggregate 'words': collect_list cannot be estimated"):
+    with pytest.raises(tg.FlowError, match=r"AGGREGATE_NOT_ESTIMABLE.*Aggregate 'words': collect_list"):
         tg.start(lists.write_to(Sink()), **settings)
     nested = stream.with_column("at", F.struct("fare")).window("8 seconds", by="at", approximate=True)
-    with pytest.raises(tg.FlowError, match="Approximate windows cannot group by columns of this type"):
+    with pytest.raises(tg.FlowError, match="WINDOW_BY_TYPE_INVALID"):
         tg.start(nested.agg(n=F.count("*")).write_to(Sink()), **settings)

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
-from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds, start_bounded
 from tests.spark.test_windows import SCHEMA, aggregates, frame_of, rides
 
 import tidegate as tg
@@ -67,7 +67,9 @@ def test_windows_of_batch_inputs_are_those_of_sparks_row_numbers(
 ) -> None:
     frame = frame_of(spark, rides(300, 1)).withColumn("ts", F.date_trunc("second", "ts"))
     sink = Sink()
-    windows = tg.stream(frame, time="ts", name="rides").window(tg.rows(size, slide), by=by)
+    windows = tg.stream(frame, time="ts", name="rides", lateness="0 seconds").window(
+        tg.row_window(size, slide=slide), by=by
+    )
     tg.start(windows.agg(**aggregates()).write_to(sink))
     assert sink.columns == ["window_start", "window_end", *by, *aggregates()]
     assert_alike(sink.rows, sparks_own(frame, size, slide or size, by))
@@ -87,15 +89,15 @@ def test_streamed_windows_outlive_restarts_and_moves(spark: SparkSession, tmp_pa
         stream = tg.stream(
             read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides", lateness="1 second"
         )
-        windows = stream.window(tg.rows(6, slide=4), by="kind").agg(**aggregates())
+        windows = stream.window(tg.row_window(6, slide=4), by="kind").agg(**aggregates())
         query = tg.start(
             windows.write_to(sink),
             checkpoint=str(tmp_path / "ck"),
-            trigger="available now",
+            available_now=True,
             instances=instances,
         )
         assert query.await_termination(PATIENCE_SECONDS), number
-        told += query.recent_progress
+        told += query.telemetry
     given = frame_of(spark, whole)
     assert_alike(sink.rows, sparks_own(given, 6, 4, ["kind"]))
     assert sum(progress["late"]["rides"] for progress in told) == 5
@@ -116,13 +118,18 @@ def test_windows_of_time_over_windows_of_rows_wait_for_the_slowest_group(
         [(26, "slow"), (40, "bus")],
     ]
     add_files(tmp_path / "in", map(table, files))
-    stream = tg.stream(read_files(spark, tmp_path / "in", "ts timestamp, kind string"), time="ts", name="s")
-    pairs = stream.window(tg.rows(2), by="kind").agg(n=F.count("*"))
+    stream = tg.stream(
+        read_files(spark, tmp_path / "in", "ts timestamp, kind string"),
+        time="ts",
+        name="s",
+        lateness="0 seconds",
+    )
+    pairs = stream.window(tg.row_window(2), by="kind").agg(n=F.count("*"))
     sink = Sink()
     query = tg.start(
         pairs.window("10 seconds").agg(k=F.count("*"), n=F.sum("n")).write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     assert sorted((round(row[0].timestamp() - seconds(0) / 1e6), *row[2:]) for row in sink.rows) == [
@@ -136,12 +143,14 @@ def test_lists_sets_and_what_users_define_are_of_the_rows_of_their_windows(
 ) -> None:
     table = lists.rides(500, 2)
     add_files(tmp_path / "in", [table.slice(a, b - a) for a, b in pairwise([0, 3, 40, 41, 190, 420, 500])])
-    stream = tg.stream(read_files(spark, tmp_path / "in", lists.SCHEMA), time="ts", name="rides")
+    stream = tg.stream(
+        read_files(spark, tmp_path / "in", lists.SCHEMA), time="ts", name="rides", lateness="0 seconds"
+    )
     sink = Sink()
     query = tg.start(
-        stream.window(tg.rows(7, slide=5), by="word").agg(**lists.aggregates()).write_to(sink),
+        stream.window(tg.row_window(7, slide=5), by="word").agg(**lists.aggregates()).write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
         instances=2,
     )
     assert query.await_termination(PATIENCE_SECONDS)
@@ -168,16 +177,15 @@ def test_windows_of_time_over_windows_of_rows_are_dropped_whole(spark: SparkSess
 
     def flow(frame: DataFrame) -> tg.Stream:
         stream = tg.stream(frame, time="ts", name="rides", lateness="1 second")
-        return stream.window(tg.rows(4, slide=2), by="k").agg(s=F.sum("v"))
+        return stream.window(tg.row_window(4, slide=2), by="k").agg(s=F.sum("v"))
 
     tops, sink, exact = {"n": F.count("*"), "top": F.max("s")}, Sink(), Sink()
-    query = tg.start(
+    query = start_bounded(
         flow(read_files(spark, tmp_path / "in", drops.SCHEMA))
         .window("4 seconds")
         .agg(**tops)
         .write_to(sink, max_gap=6),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
         goal=drops.GOAL,
         shed=drops.SHED,
     )
@@ -186,27 +194,27 @@ def test_windows_of_time_over_windows_of_rows_are_dropped_whole(spark: SparkSess
     tg.start(flow(given).window("4 seconds").agg(**tops).write_to(exact))
     assert set(sink.counted) <= set(exact.counted), "a window is wrong"
     assert 0.3 < len(sink.rows) / len(exact.rows) < 0.8
-    told = [one for progress in query.recent_progress for one in progress["operators"]]
-    assert sum(sum(one["dropped"]) for one in told if one["operator"] == "window1") == 0
+    told = [one for progress in query.telemetry for one in progress["operators"]]
+    assert sum(sum(one["dropped"]) for one in told if one["operator"] == "rides_window_k") == 0
 
 
 def test_what_windows_of_rows_cannot_do_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    stream = tg.stream(read_files(spark, tmp_path, SCHEMA), time="ts", name="rides")
-    windows = stream.window(tg.rows(100), by="kind")
+    stream = tg.stream(read_files(spark, tmp_path, SCHEMA), time="ts", name="rides", lateness="0 seconds")
+    windows = stream.window(tg.row_window(100), by="kind")
     sketched = windows.agg(n=F.count("*"), kinds=F.approx_count_distinct("kind"))
-    with pytest.raises(tg.FlowError, match=r"approximate aggregates\. Got: kinds\."):
+    with pytest.raises(tg.FlowError, match=r"ROW_WINDOW_SKETCH.*approximate aggregates\. Got: kinds\."):
         tg.start(sketched.write_to(Sink()), checkpoint=str(tmp_path / "ck"))
     counts = windows.agg(n=F.count("*")).write_to(Sink(), max_gap=3)
-    with pytest.raises(tg.FlowError, match="max_gap, and windows of rows"):
+    with pytest.raises(tg.FlowError, match=r"OUTPUT_MAX_GAP_UNSUPPORTED.*row windows"):
         tg.start(counts, checkpoint=str(tmp_path / "ck"), goal=drops.GOAL)
 
 
 def test_zeros_are_one_group_and_maps_are_none(spark: SparkSession) -> None:
     frame = spark.sql("SELECT timestamp'2024-01-01' AS ts, explode(array(0D, -0D, double('NaN'))) AS x")
-    stream = tg.stream(frame, time="ts", name="s")
+    stream = tg.stream(frame, time="ts", name="s", lateness="0 seconds")
     sink = Sink()
-    tg.start(stream.window(tg.rows(2), by="x").agg(n=F.count("*")).write_to(sink))
+    tg.start(stream.window(tg.row_window(2), by="x").agg(n=F.count("*")).write_to(sink))
     assert [repr(row[2]) for row in sink.rows] == ["0.0"]
     mapped = stream.with_column("x", F.create_map("x", "x"))
-    with pytest.raises(tg.FlowError, match="cannot group by columns of this type"):
-        tg.start(mapped.window(tg.rows(2), by="x").agg(n=F.count("*")).write_to(sink))
+    with pytest.raises(tg.FlowError, match="WINDOW_BY_TYPE_INVALID"):
+        tg.start(mapped.window(tg.row_window(2), by="x").agg(n=F.count("*")).write_to(sink))

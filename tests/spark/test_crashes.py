@@ -1,7 +1,8 @@
 """A run may be killed anywhere and started again: nothing is lost, and nothing comes twice.
 
-Six kills in `make test`, one per thing that a batch writes; in `make soak` kills at seeded places. A failure
-of those is a seed, and so a command:  TIDEGATE_CRASH_SEED=17 make soak ARGS="-k seeded -s"
+A kill after each thing that a batch writes in `make test`; those of a left join around its output, and kills
+at seeded places, in `make soak`. A failure of the latter is a seed, and so a command:
+TIDEGATE_CRASH_SEED=17 make soak ARGS="-k seeded -s"
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def test_a_join_survives_kills_after_its_plan_its_task_writes_and_its_manifest_w
     survive(tmp_path / "run", Case("left", None, seed=1), kills, "--restless")
 
 
+@pytest.mark.soak
 def test_a_left_join_survives_kills_around_its_output_one_of_them_in_a_replay(tmp_path: Path) -> None:
     kills = [Kill("materialised", 1), Kill("sunk", 1), Kill("spark-commit", 4)]
     survive(tmp_path / "run", Case("left", WHERE, seed=2), kills)

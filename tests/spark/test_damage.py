@@ -1,4 +1,4 @@
-"""A checkpoint that is damaged, used by another run, or written by another flow: a clear error, no wrong row.
+"""A checkpoint that is damaged, used by another run, or CHECKPOINT_FLOW_CHANGED: a clear error, no wrong row.
 
 One run over the first batches makes a checkpoint; each test restarts from a copy of it, with more input
 waiting.
@@ -60,7 +60,7 @@ class Home:
         return tg.start(
             self.flow(**changed).write_to("parquet", str(self.folder / "out"), name="out"),
             checkpoint=str(self.checkpoint),
-            trigger="available now",
+            available_now=True,
             partitions=4,
         )
 
@@ -154,13 +154,13 @@ def test_a_damaged_segment_is_an_error_with_file_and_batch(
     place = home.newest_piece().data
     damage(home.state / place.file, place.offset + 40)
     assert 0 <= _batch_of(place) < FIRST
-    _refused(home, rf"^Batch {FIRST} cannot be completed\. .*{place.file}")
+    _refused(home, rf"Batch {FIRST} failed.*{place.file}")
 
 
 def test_damaged_matched_bits_are_an_error_with_file_and_batch(home: Home) -> None:
     place = next(iter(home.newest_piece(matched=True).matched.values()))
     flip(home.state / place.file, place.offset)
-    _refused(home, rf"^Batch {FIRST} cannot be completed\. .*{place.file} at offset {place.offset}")
+    _refused(home, rf"Batch {FIRST} failed.*{place.file} at offset {place.offset}")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -178,12 +178,12 @@ def test_damage_to_a_manifest_that_the_newest_builds_on_is_an_error(
 ) -> None:
     name = "manifests/0000000000.json"
     damage(home.state / name, 40)
-    _refused(home, rf"^Manifest {FIRST - 1} cannot be loaded, it needs {name}")
+    _refused(home, rf"Manifest {FIRST - 1} cannot be loaded.*{name}")
 
 
 def test_a_lost_log_of_spark_is_an_error(home: Home) -> None:
     shutil.rmtree(home.checkpoint / "spark")
-    _refused(home, "Batch 0 was done long ago, and Spark asks for it again")
+    _refused(home, "CHECKPOINT_SPARK_LOG_OUTDATED.*batch 0,")
 
 
 def test_a_damaged_plan_of_a_batch_that_was_begun_is_an_error(home: Home) -> None:
@@ -204,7 +204,7 @@ def test_a_damaged_plan_of_a_batch_that_was_begun_is_an_error(home: Home) -> Non
 )
 def test_a_changed_flow_is_refused_with_what_changed(home: Home, changed: dict[str, Any], says: str) -> None:
     rows = written(home.folder)
-    with pytest.raises(StateError, match=f"written by another flow.*{says}"):
+    with pytest.raises(StateError, match=f"CHECKPOINT_FLOW_CHANGED.*{says}"):
         home.run(**changed)
     home.check_nothing_wrong_was_written(rows)
 
@@ -220,7 +220,7 @@ def test_a_changed_number_of_partitions_is_refused_even_when_only_the_first_batc
     balance = {name: {**known, "wanted": wanted} for name, known in begun.balance.items()}
     assert set(balance) == set(routing)
     Checkpoint(str(fresh.checkpoint)).plans.write(replace(begun, routing=routing, balance=balance))
-    with pytest.raises(StateError, match=r"written by another flow.*partitions\.\w+: 6 → 4"):
+    with pytest.raises(StateError, match=r"CHECKPOINT_FLOW_CHANGED.*partitions\.\w+: 6 → 4"):
         fresh.run()
     assert not (fresh.folder / "out").exists()
 
@@ -247,16 +247,14 @@ sys.stdin.read()
 
 def test_a_checkpoint_in_use_by_another_process_is_refused(home: Home, rival: int) -> None:
     rows = written(home.folder)
-    with pytest.raises(
-        CheckpointInUse, match=rf"Another run uses this checkpoint.*held by rival, pid {rival}"
-    ):
+    with pytest.raises(CheckpointInUse, match=rf"CHECKPOINT_IN_USE.*held by rival, pid {rival}"):
         home.run()
     home.check_nothing_wrong_was_written(rows)
 
 
 def test_a_second_query_on_a_running_one_is_refused_and_the_first_goes_on(home: Home) -> None:
     first = home.start()
-    with pytest.raises(CheckpointInUse, match="Another run uses this checkpoint"):
+    with pytest.raises(CheckpointInUse, match="CHECKPOINT_IN_USE"):
         home.start()
     first.await_termination()
     after = written(home.folder)

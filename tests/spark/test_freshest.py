@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files
+from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files, start_bounded
 
 import tidegate as tg
 from tidegate.control.goal.goal_step import Ran
@@ -72,7 +72,7 @@ def made_up(
     for report in reports:
         rows = (
             sum(report.rows.offered) - sum(report.rows.late) - sum(report.rows.stale)
-            if "join" in report.operator
+            if report.operator == "pairs"
             else 0
         )
         told.append(replace(report, seconds=replace(report.seconds, cpu=ROW_SECONDS * rows, probing=0.0)))
@@ -96,7 +96,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
         return EPOCH_US + (10**3 + done) * SECOND
 
     def every_second(compiled: Any, goal: Any, shed: Any, trigger: Any, seed: int) -> Any:
-        return goal_settings(compiled, goal, shed, "1 second", seed)
+        return goal_settings(compiled, goal, shed, 1_000_000, seed)
 
     monkeypatch.setattr("tidegate.driver.start.goal_settings", every_second)
     monkeypatch.setattr(controllers, "Ran", made_up)
@@ -106,12 +106,14 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start(spark: SparkSession, home: Path, *sinks: Sink) -> StreamingQuery:
-    a, b = (tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name) for name in "ab")
-    return tg.start(
-        a.join(b, on="k", within="1 second").select("n", "n_right").write_to(sinks[0]),
-        a.window("1 second").agg(rows=F.count("*")).write_to(sinks[1]),
+    a, b = (
+        tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name, lateness="0 seconds")
+        for name in "ab"
+    )
+    return start_bounded(
+        a.join(b, on="k", within="1 second", name="pairs").select("n", "n_right").write_to(sinks[0]),
+        a.window("1 second", name="windows").agg(rows=F.count("*")).write_to(sinks[1]),
         checkpoint=str(home / "ck"),
-        trigger="available now",
         goal=GOAL,
         instances=1,
         partitions=4,
@@ -133,14 +135,14 @@ def test_the_freshest_rows_are_let_in_by_plan_and_the_others_told(
     assert plan is not None
     query = start(spark, tmp_path, pairs, windows)
     assert query.await_termination(PATIENCE_SECONDS)
-    told = [*broken.recent_progress, *query.recent_progress]
+    told = [*broken.telemetry, *query.telemetry]
     assert [progress["batch"] for progress in told][: len(ROWS)] == list(range(len(ROWS)))
 
     # Exactly the rows go that the plans say, in the batch that ran twice, too; its second run was a cold one.
-    shed = [progress["shed"]["join1"] for progress in told[: len(ROWS)]]
+    shed = [progress["shed"]["pairs"] for progress in told[: len(ROWS)]]
     stale = [sum(one["stale"]) for one in shed]
     assert stale == [older(one["fresh_from"], batch) for batch, one in enumerate(shed)]
-    assert shed[CRASH]["fresh_from"] == [iso(at_us) for at_us in plan.shed.skipping["join1"].fresh_us]
+    assert shed[CRASH]["fresh_from"] == [iso(at_us) for at_us in plan.shed.skipping["pairs"].fresh_us]
     assert sorted(pairs.batches[CRASH]) == tried
     # Two warm batches in a row are too long before any row goes, about as many as do not fit. A run that has
     # just begun lets in all, and so does one in which all fit again.
@@ -156,17 +158,20 @@ def test_the_freshest_rows_are_let_in_by_plan_and_the_others_told(
     assert [rows for *_, rows in sorted(windows.rows)] == ROWS[: len(windows.rows)]
     assert len(windows.rows) >= len(ROWS) - 1
 
-    by_batch = query.receipts().set_index(["kind", "name", "batch"])
+    by_batch = query.receipts().set_index(["kind", "name", "batch_id"])
     for batch, rows in enumerate(stale):
         streams = [by_batch.loc[("stream", name, batch)] for name in "ab"]
-        assert sum(one.shed_by["stale"] for one in streams) == rows
+        assert sum(one.shed_reasons["stale"] for one in streams) == rows
         output = by_batch.loc[("output", "pairs", batch)]
-        assert ("stale" in output.why) == (rows > 0)
+        assert ("stale" in output.loss_reasons) == (rows > 0)
         assert by_batch.loc[("output", "windows", batch)]["mode"] == "EXACT"
         if rows:
             assert output["mode"] == "SUBSET"
-            assert f"{streams[0].shed_by['stale']} of {ROWS[batch]} rows were older" in streams[0].warnings[0]
-            assert "freshest" in " ".join(told[batch - 1]["goal"]["warnings"])
+            assert (
+                f"{streams[0].shed_reasons['stale']} of {ROWS[batch]} rows were older"
+                in streams[0].warnings[0]["message"]
+            )
+            assert "GOAL_UNREACHABLE" in [one["code"] for one in told[batch - 1]["warnings"]]
 
 
 def older(fresh_from: Sequence[str | None], batch: int) -> int:

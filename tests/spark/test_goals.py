@@ -16,9 +16,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files
+from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files, start_bounded
 
 import tidegate as tg
+from tidegate.api.goal import JoinPolicyName
+from tidegate.api.joins.join_node import How
 from tidegate.control import planning
 from tidegate.model.plan import Plan
 from tidegate.state.checkpoint import Checkpoint
@@ -68,11 +70,12 @@ def exact_pairs(match: Callable[[int, int], bool]) -> set[tuple[int, int]]:
     }
 
 
-def joined(spark: SparkSession, home: Path, how: str = "inner") -> tg.Stream:
+def joined(spark: SparkSession, home: Path, how: How = "inner") -> tg.Stream:
     left, right = (
-        tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name) for name in ("a", "b")
+        tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name, lateness="0 seconds")
+        for name in ("a", "b")
     )
-    return left.join(right, on="k", within=WINDOW, how=how)
+    return left.join(right, on="k", within=WINDOW, how=how, name="near")
 
 
 @pytest.fixture
@@ -84,37 +87,36 @@ def home(tmp_path: Path) -> Path:
 
 def played(spark: SparkSession, home: Path, name: str, **settings: Any) -> tuple[Sink, list[dict[str, Any]]]:
     sink = Sink()
-    query = tg.start(
+    query = start_bounded(
         joined(spark, home).select("n", "n_right").write_to(sink),
         checkpoint=str(home / name),
-        trigger="available now",
         **settings,
     )
     assert query.await_termination(PATIENCE_SECONDS)
-    return sink, query.recent_progress
+    return sink, query.telemetry
 
 
-@pytest.mark.parametrize("policy", ["auto", "adaptive", "random"])
+@pytest.mark.parametrize("policy", ["auto", "adaptive", "random_drop"])
 def test_a_goal_out_of_reach_leaves_a_subset_and_says_what_is_missing(
-    spark: SparkSession, home: Path, policy: str
+    spark: SparkSession, home: Path, policy: JoinPolicyName
 ) -> None:
     some, told = played(spark, home, policy, goal=UNREACHABLE, shed=tg.Shed(join=policy))
     assert set(some.rows) < exact()
     assert len(some.rows) == len(set(some.rows))
-    first, last = told[0]["shed"]["join1"], told[-1]["shed"]["join1"]
+    first, last = told[0]["shed"]["near"], told[-1]["shed"]["near"]
     assert first["fraction"] == 1.0
     assert first["windows"][1]["skipped"] == 0
     assert last["fraction"] < 1.0
     plans = Checkpoint(str(home / policy)).plans
     plan = plans.read(told[-1]["batch"])
     assert plan is not None
-    assert plan.shed.skipping["join1"].fraction == last["fraction"]
-    assert [list(order) for order in plan.shed.skipping["join1"].orders] == last["orders"]
+    assert plan.shed.skipping["near"].fraction == last["fraction"]
+    assert [list(order) for order in plan.shed.skipping["near"].orders] == last["orders"]
     assert len(last["fractions"]) == 2
-    if policy == "random":
-        assert sum(sum(progress["shed"]["join1"]["dropped"]) for progress in told) > 0
+    if policy == "random_drop":
+        assert sum(sum(progress["shed"]["near"]["dropped"]) for progress in told) > 0
     else:
-        assert sum(sum(progress["shed"]["join1"]["dropped"]) for progress in told) == 0
+        assert sum(sum(progress["shed"]["near"]["dropped"]) for progress in told) == 0
 
 
 def test_sets_choose_by_content_what_they_look_at_and_a_replay_chooses_the_same(
@@ -128,28 +130,27 @@ def test_sets_choose_by_content_what_they_look_at_and_a_replay_chooses_the_same(
 
     def run(name: str) -> tuple[Sink, list[dict[str, Any]]]:
         left, right = (
-            tg.stream(read_files(spark, home / side, SCHEMA), time="ts", name=side).with_column(
-                "items", F.expr(items.format(own=own))
-            )
+            tg.stream(
+                read_files(spark, home / side, SCHEMA), time="ts", name=side, lateness="0 seconds"
+            ).with_column("items", F.expr(items.format(own=own)))
             for side, own in (("a", 10_000), ("b", 20_000))
         )
         pairs, sink = (
-            left.join(right, on=tg.overlap("items", at_least=2, index="none"), within=WINDOW),
+            left.join(right, on=tg.overlap("items", at_least=2, index="none"), within=WINDOW, name="near"),
             Sink(),
         )
-        query = tg.start(
+        query = start_bounded(
             pairs.select("n", "n_right").write_to(sink),
             checkpoint=str(home / name),
-            trigger="available now",
             goal=tg.Goal(latency="1 hour"),
             instances=1,
         )
         assert query.await_termination(PATIENCE_SECONDS)
-        return sink, query.recent_progress
+        return sink, query.telemetry
 
     found, told = run("first")
     assert sorted(found.rows) == sorted(run("again")[0].rows)
-    windows = [window for progress in told for window in progress["shed"]["join1"]["windows"]]
+    windows = [window for progress in told for window in progress["shed"]["near"]["windows"]]
     looked, candidates = (sum(window[name] for window in windows) for name in ("looked_at", "in_reach"))
     whole = exact_pairs(lambda one, other: one == other or max(one, other) < 3)
     assert set(found.rows) < whole
@@ -176,12 +177,15 @@ def test_a_utility_says_what_is_worth_finding(spark: SparkSession, home: Path) -
     assert some.columns == ["n", "n_right"]
     manifest = Checkpoint(str(home / "ck")).manifests.load_latest()
     assert manifest is not None
-    evidence = manifest.control["policies"]["join1"]["evidence"]
+    evidence = manifest.control["policies"]["near"]["evidence"]
     assert sum(sum(window["matches"]) for window in evidence) > 0
     assert told[0]["timings"]["utility"] > 0
 
 
-@pytest.mark.parametrize(("utility", "said"), [("gone + 1", "does not fit"), ("string(n)", "is a number")])
+@pytest.mark.parametrize(
+    ("utility", "said"),
+    [("gone + 1", "SHED_UTILITY_INVALID.*gone"), ("string(n)", "SHED_UTILITY_INVALID.*number")],
+)
 def test_a_utility_that_cannot_be_computed_is_refused(
     spark: SparkSession, home: Path, utility: str, said: str
 ) -> None:
@@ -193,7 +197,7 @@ def test_a_goal_that_is_met_leaves_out_nothing(spark: SparkSession, home: Path) 
     all_of_it, told = played(spark, home, "easy", goal=tg.Goal(latency="10 minutes"))
     assert sorted(all_of_it.rows) == sorted(exact())
     for progress in told:
-        shed = progress["shed"]["join1"]
+        shed = progress["shed"]["near"]
         assert shed["fraction"] == 1.0
         assert [window["skipped"] for window in shed["windows"]] == [0, 0]
 
@@ -202,24 +206,25 @@ def test_state_beyond_its_most_is_given_up_and_told(spark: SparkSession, home: P
     all_of_it, free = played(spark, home, "free", goal=tg.Goal(latency="10 minutes"))
     assert set(all_of_it.rows) == exact()
     most = 2 * max(progress["state_bytes"] for progress in free) // 3
-    bounded = tg.Goal(latency="10 minutes", state_max=f"{most} B")
+    bounded = tg.Goal(latency="10 minutes", max_state=f"{most} B")
     some, told = played(spark, home, "bounded", goal=bounded)
     assert max(progress["state_bytes"] for progress in told) <= most
-    assert not any(progress["goal"]["warnings"] for progress in told)
+    codes = {one["code"] for progress in told for one in progress["warnings"]}
+    assert "STATE_LIMIT_EXCEEDED" not in codes
     assert 0 < len(some.rows) == len(set(some.rows))
     assert set(some.rows) < exact()
     (written,) = (home / "bounded/receipts").glob("*.json")
     receipts = [json.loads(line) for line in written.read_text().splitlines()]
     rows = [row for receipt in receipts for row in receipt["rows"]]
-    assert sum(row["given_up"] for row in rows if row["kind"] == "stream") > 0
-    assert "window_reduction" in rows[-1]["why"]
+    assert sum(row["rows_evicted"] for row in rows if row["kind"] == "stream") > 0
+    assert "window_reduction" in rows[-1]["loss_reasons"]
 
 
 def test_a_state_that_no_batch_fits_into_is_warned_of(spark: SparkSession, home: Path) -> None:
-    _, told = played(spark, home, "tiny", goal=tg.Goal(latency="10 minutes", state_max="1 KB"))
-    (said,) = told[-1]["goal"]["warnings"]
-    assert "More is stored than state_max allows" in said
-    assert f"{told[-1]['state_bytes']:,} of 1,000 bytes" in said
+    _, told = played(spark, home, "tiny", goal=tg.Goal(latency="10 minutes", max_state="1 KB"))
+    (warning,) = (one for one in told[-1]["warnings"] if one["code"] == "STATE_LIMIT_EXCEEDED")
+    assert warning["since_batch_id"] == 0
+    assert f"{told[-1]['state_bytes']:,} of 1,000 bytes" in warning["message"]
 
 
 def test_shed_none_means_nothing_is_left_out(spark: SparkSession, home: Path) -> None:
@@ -231,7 +236,7 @@ def test_what_was_learnt_outlives_the_run(spark: SparkSession, home: Path) -> No
     played(spark, home, "ck", goal=UNREACHABLE)
     add_files(home / "a", tables(3)[:1])
     _, again = played(spark, home, "ck", goal=UNREACHABLE)
-    assert again[0]["shed"]["join1"]["fraction"] < 1.0
+    assert again[0]["shed"]["near"]["fraction"] < 1.0
     manifest = Checkpoint(str(home / "ck")).manifests.load_latest()
     assert manifest is not None
     json.dumps(manifest.control)
@@ -245,11 +250,11 @@ def test_what_was_learnt_outlives_the_run(spark: SparkSession, home: Path) -> No
             "inner",
             "batches begin further apart",
         ),
-        ({"goal": tg.Goal(latency="1 second")}, "left", "nothing in the flow may be left out"),
+        ({"goal": tg.Goal(latency="1 second")}, "left", "GOAL_NOTHING_TO_SHED"),
     ],
 )
 def test_a_goal_that_can_never_be_kept_is_refused(
-    spark: SparkSession, home: Path, settings: dict[str, Any], how: str, said: str
+    spark: SparkSession, home: Path, settings: dict[str, Any], how: How, said: str
 ) -> None:
     with pytest.raises(tg.FlowError, match=said):
         tg.start(joined(spark, home, how).write_to(Sink()), checkpoint=str(home / "ck"), **settings)
@@ -273,4 +278,4 @@ def test_stopping_waits_for_the_batch_that_runs(spark: SparkSession, home: Path)
     stopper.join(PATIENCE_SECONDS)
     assert not query.is_active
     assert query.exception() is None
-    assert len(seen) == len(query.recent_progress) == 1
+    assert len(seen) == len(query.telemetry) == 1

@@ -27,10 +27,11 @@ from pyspark.sql import functions as F
 from tests.spark.crash_chain import Kill, run_and_kill, run_to_the_end
 from tests.spark.crash_flow import source
 from tests.spark.crash_input import WHERE, WITHIN_US, Size, prepare
-from tests.spark.flows import PATIENCE_SECONDS
+from tests.spark.flows import PATIENCE_SECONDS, start_bounded
 
 import tidegate as tg
 from tests.spark import shedding_flow
+from tidegate.api.joins.join_node import How
 from tidegate.model.plan import Plan
 from tidegate.model.times import BEGINNING_US
 from tidegate.state.checkpoint import Checkpoint
@@ -69,7 +70,7 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.9g}")
     if isinstance(value, Mapping):
-        return {name: _rounded(one) for name, one in value.items() if name != "planned_us"}
+        return {name: _rounded(one) for name, one in value.items() if name not in ("started_at", "latency")}
     return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
 
 
@@ -85,7 +86,7 @@ def check(name: str, home: Path, outputs: Mapping[str, str]) -> None:
 
 def run(home: Path, outputs: list[tg.Output], **settings: Any) -> None:
     given: dict[str, Any] = {"partitions": 4, "balance": tg.Balance(strategy="none"), **settings}
-    query = tg.start(*outputs, checkpoint=str(home / "checkpoint"), trigger="available now", **given)
+    query = start_bounded(*outputs, checkpoint=str(home / "checkpoint"), **given)
     assert query.await_termination(PATIENCE_SECONDS)
 
 
@@ -100,11 +101,13 @@ WINDOW = "epoch_us(window_start), epoch_us(window_end)"
 
 def test_joins_of_all_kinds(spark: SparkSession, tmp_path: Path) -> None:
     prepare(tmp_path, SEED, SIZE)
-    hows = ("inner", "left", "right", "full", "left_semi", "left_anti")
+    hows: tuple[How, ...] = ("inner", "left", "right", "full", "left_semi", "left_anti")
     left, right = (source(spark, tmp_path, side) for side in ("left", "right"))
     within = f"{WITHIN_US} microseconds"
-    flows = {how: left.join(right, on="k", within=within, how=how, where=WHERE) for how in hows}
-    flows["plain"] = left.join(right, on="k", within=within)
+    flows: dict[str, tg.Stream] = {
+        how: left.join(right, on="k", within=within, how=how, where=WHERE, name=f"{how}_join") for how in hows
+    }
+    flows["plain"] = left.join(right, on="k", within=within, name="plain")
     run(tmp_path, written(tmp_path, flows))
     check("joins", tmp_path, {name: ROW if name in hows[4:] else PAIR for name in flows})
 
@@ -113,11 +116,13 @@ def test_windows_nested_sliding_and_of_rows(spark: SparkSession, tmp_path: Path)
     prepare(tmp_path, SEED, SIZE)
     left, right = (source(spark, tmp_path, side) for side in ("left", "right"))
     told = {"n": F.count("*"), "ids": F.sum("id"), "most": F.max("w"), "spread": F.stddev("w")}
-    busy = right.window("2 seconds", by="k").agg(**told)
+    busy = right.window("2 seconds", by="k", name="busy").agg(**told)
     flows = {
         "busy": busy,
-        "wide": busy.window("6 seconds", "3 seconds", by="k").agg(n=F.sum("n"), most=F.max("most")),
-        "rows": right.window(tg.rows(20, 5), by="k").agg(n=F.count("*"), ids=F.sum("id")),
+        "wide": busy.window("6 seconds", slide="3 seconds", by="k").agg(n=F.sum("n"), most=F.max("most")),
+        "rows": right.window(tg.row_window(20, slide=5), by="k", name="rows").agg(
+            n=F.count("*"), ids=F.sum("id")
+        ),
         "pairs": left.join(right, on="k", within="1 second").window("4 seconds").agg(n=F.count("*")),
     }
     run(tmp_path, written(tmp_path, flows))
@@ -165,9 +170,9 @@ def test_skipped_pairs_that_are_repaired(
     )
     run(
         tmp_path,
-        written(tmp_path, {"pairs": flow}),
+        [flow.write_to("parquet", str(tmp_path / "out/pairs"), name="pairs", repair_column="repaired_batch")],
         goal=shedding_flow.GOAL,
-        shed=tg.Shed(repair="when idle"),
+        shed=tg.Shed(repair="idle"),
     )
     check("repair", tmp_path, {"pairs": f"{PAIR}, repaired_batch"})
 

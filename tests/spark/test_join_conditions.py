@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.spark.flows import EPOCH_US, PATIENCE_SECONDS, Sink, add_files, read_files
 
 import tidegate as tg
-from tidegate.api.join_conditions import Condition
+from tidegate.api.joins.conditions import Condition
 
 SCHEMA = "ts timestamp, n int, k int, items array<string>, weights map<string,double>, x double"
 SECONDS = 40
@@ -118,7 +118,8 @@ def streams(spark: SparkSession, home: Path) -> tuple[tg.Stream, tg.Stream]:
         if not (home / name).exists():
             add_files(home / name, tables(rows))
     left, right = (
-        tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name) for name in ("a", "b")
+        tg.stream(read_files(spark, home / name, SCHEMA), time="ts", name=name, lateness="0 seconds")
+        for name in ("a", "b")
     )
     return left, right
 
@@ -131,7 +132,7 @@ def test_every_pair_comes_once(spark: SparkSession, tmp_path: Path, case: str) -
     query = tg.start(
         left.join(right, on=on, within=f"{WINDOW} seconds").select("n", "n_right").write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     assert len(sink.batches) > 2
@@ -145,7 +146,7 @@ def test_a_left_join_without_a_key_shows_lonely_rows(spark: SparkSession, tmp_pa
     query = tg.start(
         left.join(right, on=on, within=f"{WINDOW} seconds", how="left_semi").select("n").write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     assert sorted(row[0] for row in sink.rows) == sorted({n for n, _ in pairs(judge)})
@@ -166,9 +167,12 @@ def test_a_function_that_fails_names_its_columns_and_the_batch_and_loses_nothing
             raise ValueError("no such number")
         return abs(left - right) > 0.9
 
-    settings: dict[str, Any] = {"checkpoint": str(tmp_path / "ck"), "trigger": "available now"}
+    settings: dict[str, Any] = {"checkpoint": str(tmp_path / "ck"), "available_now": True}
     failing = tg.start(run(compare).select("n", "n_right").write_to(sink), **settings)
-    with pytest.raises(tg.BatchFailed, match=r"'compare' over x failed in batch \d+.*no such number"):
+    with pytest.raises(
+        tg.BatchFailed,
+        match=r"FUNCTION_FAILED\] Batch \d+ failed.*'compare' over x failed.*no such number",
+    ):
         failing.await_termination(PATIENCE_SECONDS)
 
     far_apart.__name__ = "compare"  # the function was mended, not replaced by another
@@ -180,16 +184,16 @@ def test_a_function_that_fails_names_its_columns_and_the_batch_and_loses_nothing
 @pytest.mark.parametrize(
     ("on", "said"),
     [
-        (tg.overlap("weights", at_least=1), "does not hold sets of items"),
-        (tg.inner_product("items", at_least=1), "does not hold weighted sets"),
-        (tg.overlap("gone", at_least=1), "no column 'gone'"),
-        (tg.overlap({"items": "numbers"}, at_least=1), "different types"),
-        (tg.pairwise(far_apart, ["x", "gone"]), "no column 'gone'"),
+        (tg.overlap("weights", at_least=1), "JOIN_ITEMS_TYPE_UNSUPPORTED.*sets of items"),
+        (tg.inner_product("items", at_least=1), "JOIN_ITEMS_TYPE_UNSUPPORTED.*weighted sets"),
+        (tg.overlap("gone", at_least=1), "JOIN_COLUMN_MISSING.*'gone'"),
+        (tg.overlap({"items": "numbers"}, at_least=1), "JOIN_ITEM_TYPES_DIFFER"),
+        (tg.pairwise(far_apart, ["x", "gone"]), "JOIN_COLUMN_MISSING.*'gone'"),
     ],
 )
 def test_columns_that_cannot_be_compared_are_refused(spark: SparkSession, on: Condition, said: str) -> None:
-    left = tg.stream(spark.createDataFrame([], SCHEMA), time="ts", name="a")
+    left = tg.stream(spark.createDataFrame([], SCHEMA), time="ts", name="a", lateness="0 seconds")
     more = spark.createDataFrame([], SCHEMA).selectExpr("*", "array(1, 2) as numbers")
-    right = tg.stream(more, time="ts", name="b")
+    right = tg.stream(more, time="ts", name="b", lateness="0 seconds")
     with pytest.raises(tg.FlowError, match=said):
         tg.start(left.join(right, on=on, within="1 second").write_to(Sink()))

@@ -71,8 +71,8 @@ def test_keys_of_every_type_are_equal_when_spark_says_so(
     left, right = sides
     keys_of_flows: dict[str, list[str]] = {name: [name] for name in KEY_COLUMNS}
     keys_of_flows |= {"small and small": ["tiny", "day"], "text and ratio": ["text", "ratio"]}
-    a = tg.stream(left, time="ts", name="a")
-    b = tg.stream(right, time="ts", name="b")
+    a = tg.stream(left, time="ts", name="a", lateness="0 seconds")
+    b = tg.stream(right, time="ts", name="b", lateness="0 seconds")
     sinks = {name: Sink(name) for name in keys_of_flows}
     outputs = [
         a.select("n", *on)
@@ -90,8 +90,8 @@ def test_colliding_codes_give_no_wrong_pair(
 ) -> None:
     monkeypatch.setattr(keys, "hash_of", lambda *columns: F.lit(7).cast("long"))
     left, right = sides
-    a = tg.stream(left, time="ts", name="a")
-    b = tg.stream(right, time="ts", name="b")
+    a = tg.stream(left, time="ts", name="a", lateness="0 seconds")
+    b = tg.stream(right, time="ts", name="b", lateness="0 seconds")
     names = ["text", "money", "bytes", "loose"]
     sinks = {name: Sink(name) for name in names}
     outputs = [
@@ -108,13 +108,18 @@ def test_colliding_codes_give_no_wrong_pair(
 @pytest.mark.parametrize("kind", ["array<int>", "map<int,int>", "struct<x:int>"])
 def test_a_nested_column_is_refused_as_a_key(spark: SparkSession, kind: str) -> None:
     frame = spark.createDataFrame([], f"ts timestamp, k {kind}")
-    a, b = tg.stream(frame, time="ts", name="a"), tg.stream(frame, time="ts", name="b")
-    with pytest.raises(tg.FlowError, match="cannot be a join key"):
+    a, b = (
+        tg.stream(frame, time="ts", name="a", lateness="0 seconds"),
+        tg.stream(frame, time="ts", name="b", lateness="0 seconds"),
+    )
+    with pytest.raises(tg.FlowError, match="JOIN_KEY_TYPE"):
         tg.start(a.join(b, on="k", within="1 second").write_to("noop"))
 
 
 def test_types_that_never_compare_are_refused(spark: SparkSession) -> None:
-    a = tg.stream(spark.createDataFrame([], "ts timestamp, k date"), time="ts", name="a")
-    b = tg.stream(spark.createDataFrame([], "ts timestamp, k int"), time="ts", name="b")
-    with pytest.raises(tg.FlowError, match="never equal"):
+    a = tg.stream(
+        spark.createDataFrame([], "ts timestamp, k date"), time="ts", name="a", lateness="0 seconds"
+    )
+    b = tg.stream(spark.createDataFrame([], "ts timestamp, k int"), time="ts", name="b", lateness="0 seconds")
+    with pytest.raises(tg.FlowError, match="JOIN_KEY_TYPES_DIFFER"):
         tg.start(a.join(b, on="k", within="1 second").write_to("noop"))

@@ -25,8 +25,9 @@ from tests.spark.flows import (
 )
 
 import tidegate as tg
+from tidegate.api.joins.join_node import How
 
-HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti")
+HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "left_semi", "left_anti")
 LATENESS_SECONDS = 4
 #: Long after everything else and with keys of their own: they move time on and are never seen themselves.
 SENTINEL_SECONDS = 100_000
@@ -40,13 +41,18 @@ class Case:
 
     folder: Path
     tables: dict[str, pa.Table]
+    #: Seconds that a row may come late.
+    lateness: int
 
     def stream(self, spark: SparkSession, side: str, per_batch: int) -> DataFrame:
         return read_files(spark, self.folder / side, STREAM_SCHEMA, per_batch)
 
 
-def made(folder: Path, seed: int, files: int = 3, rows: int = 60) -> Case:
-    """Disorder within lateness, a hot key, null keys, equal times, a file without rows."""
+def made(folder: Path, seed: int, files: int = 3, rows: int = 60, slower: int = 1) -> Case:
+    """Disorder within lateness, a hot key, null keys, equal times, a file without rows.
+
+    `slower`: by how much all times lie further apart.
+    """
     rng = random.Random(seed)
     tables = {}
     for number, side in enumerate("ab"):
@@ -55,7 +61,7 @@ def made(folder: Path, seed: int, files: int = 3, rows: int = 60) -> Case:
             batch = []
             for n in range(0 if file == 1 + number else rows):
                 now += rng.choice([0, 0, 0.5, 1])
-                time = seconds(now - rng.choice([0, 0, rng.randint(0, LATENESS_SECONDS)]))
+                time = seconds(slower * (now - rng.choice([0, 0, rng.randint(0, LATENESS_SECONDS)])))
                 batch.append(
                     (time, rng.choice([1, 1, 1, *range(2, 12), None]), 1000 * file + n, rng.randint(0, 3))
                 )
@@ -63,7 +69,7 @@ def made(folder: Path, seed: int, files: int = 3, rows: int = 60) -> Case:
         sentinel = stream_table([(seconds(SENTINEL_SECONDS), -1 - number, -1, 0)])
         add_files(folder / side, [*parts, sentinel])
         tables[side] = pa.concat_tables(parts)
-    return Case(folder, tables)
+    return Case(folder, tables, slower * LATENESS_SECONDS)
 
 
 def by_duckdb(case: Case, how: str, near: str) -> Counter[str]:
@@ -85,34 +91,33 @@ def by_tidegate(
     """All six kinds of join in one query, so two streams feed six joins and six outputs."""
     a, b = (
         tg.stream(
-            case.stream(spark, side, per_batch), time="ts", name=side, lateness=f"{LATENESS_SECONDS} seconds"
+            case.stream(spark, side, per_batch), time="ts", name=side, lateness=f"{case.lateness} seconds"
         )
         for side in "ab"
     )
     sinks = {how: Sink(how) for how in HOWS}
     query = tg.start(
-        *(a.join(b, on="k", how=how, **join).write_to(sink) for how, sink in sinks.items()),
+        *(a.join(b, on="k", how=how, name=how, **join).write_to(sink) for how, sink in sinks.items()),
         checkpoint=str(folder),
-        trigger="available now",
+        available_now=True,
         partitions=5,
         instances=2,
     )
     assert query.await_termination(PATIENCE_SECONDS)
-    assert sum(sum(progress["late"].values()) for progress in query.recent_progress) == 0
-    assert len(query.recent_progress) >= 4 // per_batch
+    assert sum(sum(progress["late"].values()) for progress in query.telemetry) == 0
+    assert len(query.telemetry) >= 4 // per_batch
     return {how: sink.counted for how, sink in sinks.items()}
 
 
-def by_spark(spark: SparkSession, case: Case, folder: Path, how: str) -> Counter[str]:
+def by_spark(spark: SparkSession, case: Case, folder: Path, how: str, near: str) -> Counter[str]:
     """Spark's own stream-stream join. It waits for the sentinels as we do."""
-    lateness = f"{LATENESS_SECONDS} seconds"
+    lateness = f"{case.lateness} seconds"
     a, b = (case.stream(spark, side, 100).withWatermark("ts", lateness) for side in "ab")
     if how == "full":
         # Spark 4.3 joins null keys with null keys in this kind of streaming join, and in no other.
         a, b = (frame.filter("k IS NOT NULL") for frame in (a, b))
     a, b = a.alias("a"), b.alias("b")
-    near = F.expr("a.k = b.k AND a.ts >= b.ts - INTERVAL 3 SECONDS AND a.ts <= b.ts + INTERVAL 2 SECONDS")
-    joined = a.join(b, near, how)
+    joined = a.join(b, F.expr(f"a.k = b.k AND {near}"), how)
     columns = ["coalesce(a.k, b.k)", *PAIR.split(", ")[2:]]
     own = ["k", "ts", "n", "v"]
     shown = joined.select(*own) if how == "left_semi" else joined.selectExpr(*columns)
@@ -127,17 +132,29 @@ def with_keys(rows: Counter[str]) -> Counter[str]:
     return Counter({row: count for row, count in rows.items() if not row.startswith("(None,")})
 
 
-def test_every_kind_of_join_equals_duckdb_and_spark(spark: SparkSession, tmp_path: Path) -> None:
-    case = made(tmp_path / "in", seed=1)
-    ours = by_tidegate(spark, case, tmp_path / "ours", 1, within=("3 seconds", "2 seconds"))
-    near = "a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS"
+@pytest.mark.parametrize(
+    ("lower", "upper", "slower", "spark_hows"),
+    [
+        # Spark has no anti join of streams.
+        ("-2 seconds", "3 seconds", 1, HOWS[:-1]),
+        # Three hours of rows that come up to ten minutes late.
+        ("1 hour", "2 hours", 150, ("inner", "left")),
+    ],
+)
+def test_every_kind_of_join_equals_duckdb_and_spark(
+    spark: SparkSession, tmp_path: Path, lower: str, upper: str, slower: int, spark_hows: tuple[How, ...]
+) -> None:
+    case = made(tmp_path / "in", seed=1, slower=slower)
+    ours = by_tidegate(spark, case, tmp_path / "ours", 1, within=tg.between(lower, upper))
+    near = f"b.ts BETWEEN a.ts + INTERVAL '{lower}' AND a.ts + INTERVAL '{upper}'"
+    assert ours["inner"], "a test without pairs"
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     try:
         for how in HOWS:
             assert ours[how] == by_duckdb(case, how, near), how
-            if how != "left_anti":  # Spark has no such join of streams
-                theirs = by_spark(spark, case, tmp_path / f"spark-{how}", how)
+            if how in spark_hows:
+                theirs = by_spark(spark, case, tmp_path / f"spark-{how}", how, near)
                 assert (with_keys(ours[how]) if how == "full" else ours[how]) == theirs, how
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", partitions or "200")
@@ -149,7 +166,7 @@ def test_a_residual_condition_decides_for_every_kind_of_join(
 ) -> None:
     case = made(tmp_path / "in", seed)
     ours = by_tidegate(
-        spark, case, tmp_path / "ours", per_batch, within=tg.tumbling("10 seconds"), where="v < v_right"
+        spark, case, tmp_path / "ours", per_batch, within=tg.same_window("10 seconds"), where="v < v_right"
     )
     near = "epoch_us(a.ts) // 10000000 = epoch_us(b.ts) // 10000000 AND a.v < b.v"
     assert ours == {how: by_duckdb(case, how, near) for how in HOWS}

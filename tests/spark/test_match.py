@@ -30,8 +30,8 @@ WHERES = {
 COLUMNS = "us long, n int, big bigint, fare double, small float, price string, kind string, paid boolean"
 
 
-def queries() -> list[tg.Query]:
-    return [tg.Query(name, where) for name, where in WHERES.items()]
+def queries() -> list[tg.RangeQuery]:
+    return [tg.RangeQuery(name, where) for name, where in WHERES.items()]
 
 
 def rides(spark: SparkSession, rows: int = 200, seed: int = 1) -> DataFrame:
@@ -61,7 +61,7 @@ def rides(spark: SparkSession, rows: int = 200, seed: int = 1) -> DataFrame:
     )  # fmt: skip
 
 
-def expected(frame: DataFrame, wanted: list[tg.Query]) -> Any:
+def expected(frame: DataFrame, wanted: list[tg.RangeQuery]) -> Any:
     found = [
         tuple(row)
         for query in wanted
@@ -73,15 +73,21 @@ def expected(frame: DataFrame, wanted: list[tg.Query]) -> Any:
 def test_a_row_comes_out_once_for_every_query_that_spark_itself_finds_true(spark: SparkSession) -> None:
     frame = rides(spark)
     sink = Sink()
-    tg.start(tg.stream(frame, time="ts", name="rides").match(queries()).write_to(sink))
-    assert sink.columns == [*frame.columns, "query_id"]
+    tg.start(tg.stream(frame, time="ts", name="rides", lateness="0 seconds").match(queries()).write_to(sink))
+    assert sink.columns == [*frame.columns, "query_name"]
     assert sink.counted == expected(frame, queries())
 
 
 def test_matches_stand_before_and_behind_joins_and_boxes(spark: SparkSession) -> None:
     frame = rides(spark, 60)
-    near, far = tg.stream(frame, time="ts", name="a"), tg.stream(frame, time="ts", name="b")
-    cheap, bus = [tg.Query("cheap", "fare < 5")], [tg.Query("bus", "kind in ('bus', 'taxi') and twice > 3")]
+    near, far = (
+        tg.stream(frame, time="ts", name="a", lateness="0 seconds"),
+        tg.stream(frame, time="ts", name="b", lateness="0 seconds"),
+    )
+    cheap, bus = (
+        [tg.RangeQuery("cheap", "fare < 5")],
+        [tg.RangeQuery("bus", "kind in ('bus', 'taxi') and twice > 3")],
+    )
     once = near.filter("n > 1").match(cheap).select("ts", "n", "fare", "kind")
     joined = once.join(far.select("ts", "n"), on="n", within="3 seconds")
     behind = joined.with_column("twice", F.expr("n * 2")).match(bus).select("n", "ts", "kind", "ts_right")
@@ -96,10 +102,14 @@ def test_matches_stand_before_and_behind_joins_and_boxes(spark: SparkSession) ->
 
 def test_rows_without_a_match_and_queries_without_a_row_leave_nothing(spark: SparkSession) -> None:
     sink = Sink()
-    nobody = [tg.Query("nobody", "n > 1000")]
-    tg.start(tg.stream(rides(spark, 20), time="ts", name="rides").match(nobody).write_to(sink))
+    nobody = [tg.RangeQuery("nobody", "n > 1000")]
+    tg.start(
+        tg.stream(rides(spark, 20), time="ts", name="rides", lateness="0 seconds")
+        .match(nobody)
+        .write_to(sink)
+    )
     assert sink.rows == []
-    assert sink.columns[-1] == "query_id"
+    assert sink.columns[-1] == "query_name"
 
 
 def stream_of(spark: SparkSession, folder: Path, files: int, rows: int = 4000) -> DataFrame:
@@ -121,7 +131,9 @@ def stream_of(spark: SparkSession, folder: Path, files: int, rows: int = 4000) -
 
 
 SQUARES = [
-    tg.Query(f"q{i}", f"x between {x} and {x + 0.2} and y >= {y} and y < {y + 0.2}", alpha=1 + i % 3 / 2)
+    tg.RangeQuery(
+        f"q{i}", f"x between {x} and {x + 0.2} and y >= {y} and y < {y + 0.2}", loss_sensitivity=1 + i % 3 / 2
+    )
     for i, (x, y) in enumerate((a / 10, b / 10) for a in range(8) for b in range(8))
 ]
 
@@ -139,16 +151,18 @@ def test_a_stream_is_matched_in_files_that_are_linked_into_place(
     monkeypatch.setattr(spark.sparkContext, "broadcast", noted)
     frame = stream_of(spark, tmp_path / "in", files=3)
     query = tg.start(
-        tg.stream(frame, time="ts", name="points").match(SQUARES).write_to("parquet", str(tmp_path / "out")),
+        tg.stream(frame, time="ts", name="points", lateness="0 seconds")
+        .match(SQUARES)
+        .write_to("parquet", str(tmp_path / "out")),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     given = spark.read.parquet(str(tmp_path / "in"))
     found = spark.read.parquet(str(tmp_path / "out")).drop("batch")
     assert counted(map(tuple, found.collect())) == expected(given, SQUARES)
-    assert sum(p["offered"]["points"] for p in query.recent_progress) == 12_000
-    assert all(p["sift"] == {} for p in query.recent_progress)
+    assert sum(p["offered"]["points"] for p in query.telemetry) == 12_000
+    assert all(p["sift"] == {} for p in query.telemetry)
     assert [one._jbroadcast.isValid() for one in sent] == [False], "the queries stay in the memory of workers"
 
 
@@ -161,21 +175,21 @@ def test_late_and_impossible_rows_are_counted_and_left_out(spark: SparkSession, 
         tmp_path / "in", [table([seconds(10), seconds(20)]), table([seconds(5), None, far, seconds(21)])]
     )
     frame = read_files(spark, tmp_path / "in", "ts timestamp, x double")
-    asked = [tg.Query("one", "x = 1"), tg.Query("none", "x = 2"), tg.Query("some", "x > 0")]
+    asked = [tg.RangeQuery("one", "x = 1"), tg.RangeQuery("none", "x = 2"), tg.RangeQuery("some", "x > 0")]
     sink = Sink()
     query = tg.start(
-        tg.stream(frame, time="ts", name="points").match(asked).write_to(sink),
+        tg.stream(frame, time="ts", name="points", lateness="0 seconds").match(asked).write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     on_time = spark.read.parquet(str(tmp_path / "in")).where(
         f"unix_micros(ts) in ({seconds(10)}, {seconds(20)}, {seconds(21)})"
     )
-    assert sink.columns == ["ts", "x", "query_id"]
+    assert sink.columns == ["ts", "x", "query_name"]
     assert len(sink.rows) == 6
     assert sink.counted == expected(on_time, asked)
-    progress = query.recent_progress
+    progress = query.telemetry
     assert sum(p["late"]["points"] for p in progress) == 1
     assert sum(p["rejected"]["points"] for p in progress) == 2
     assert progress[-1]["watermarks"]["points"].endswith("22:13:41+00:00")  # 21 s
@@ -184,18 +198,18 @@ def test_late_and_impossible_rows_are_counted_and_left_out(spark: SparkSession, 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ([tg.Query("a", "nowhere > 1")], "'a'.*nowhere"),
-        ([tg.Query("a", "x like 'b%'")], "'a'"),
-        ([tg.Query("a", "x > 1 and x < 0")], "'a'"),
-        ([tg.Query("a", "x > 1"), tg.Query("a", "x > 2")], "'a'"),
-        ([], "quer"),
+        ([tg.RangeQuery("a", "nowhere > 1")], "QUERY_COLUMN_MISSING.*'a'.*nowhere"),
+        ([tg.RangeQuery("a", "x like 'b%'")], "QUERY_PREDICATE_UNSUPPORTED.*'a'"),
+        ([tg.RangeQuery("a", "x > 1 and x < 0")], "QUERY_NEVER_TRUE.*'a'"),
+        ([tg.RangeQuery("a", "x > 1"), tg.RangeQuery("a", "x > 2")], "QUERY_NAMES_EQUAL.*'a'"),
+        ([], "QUERY_MISSING"),
     ],
 )
 def test_what_cannot_be_matched_is_refused_before_anything_starts(
-    spark: SparkSession, given: list[tg.Query], says: str
+    spark: SparkSession, given: list[tg.RangeQuery], says: str
 ) -> None:
     frame = spark.createDataFrame([(1, 1.0)], "us long, x double").select(
         F.timestamp_micros("us").alias("ts"), "x"
     )
     with pytest.raises(tg.FlowError, match=says):
-        tg.start(tg.stream(frame, time="ts", name="s").match(given).write_to(Sink()))
+        tg.start(tg.stream(frame, time="ts", name="s", lateness="0 seconds").match(given).write_to(Sink()))

@@ -56,12 +56,12 @@ def run(spark: SparkSession, home: Path, sessions: Sink, pairs: Sink) -> None:
         tg.Stream(Sessions(a.filter("n >= 0")._node, GAP_US)).write_to(sessions),
         a.join(b, on="k", within="1 second").select("n", "n_right").write_to(pairs),
         checkpoint=str(home / "ck"),
-        trigger="available now",
+        available_now=True,
         partitions=4,
     )
     assert query.await_termination(PATIENCE_SECONDS)
-    total = query.receipts(total=True).set_index(["kind", "name"])
-    assert total.loc["stream", "a"].unexplained == 0
+    total = query.receipts(by="total").set_index(["kind", "name"])
+    assert total.loc["stream", "a"].rows_unexplained == 0
     assert set(total["mode"]) == {"EXACT"}
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.spark.crash_chain import Kill, check_checkpoint, run_and_kill, run_to_the_end
 from tests.spark.crash_input import Size, prepare
 from tests.spark.crash_runner import STEPS
-from tests.spark.flows import PATIENCE_SECONDS
+from tests.spark.flows import PATIENCE_SECONDS, start_bounded
 from tests.spark.shedding_flow import OUTPUTS, exact, written
 
 import tidegate as tg
@@ -74,11 +74,10 @@ def check(spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def run_without_a_crash(spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rows under the same plans, in one go and with nothing that moves."""
     shedding_flow.replan_with(monkeypatch.setattr, shedding_flow.as_planned(home))
-    query = tg.start(
+    query = start_bounded(
         *shedding_flow.outputs(spark, home, "whole"),
         goal=shedding_flow.GOAL,
         checkpoint=str(home / "whole/checkpoint"),
-        trigger="available now",
         partitions=4,
         balance=tg.Balance(strategy="none"),
     )

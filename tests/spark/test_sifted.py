@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds, start_bounded
 
 import tidegate as tg
+from tidegate.api.goal import SiftPolicyName
 from tidegate.driver.frames.sifter_frames import sifted
 from tidegate.edge.sifter_folder import NodeCounts, newest, write_counts
 from tidegate.sift.filter.decision import keep_by_hash
@@ -112,7 +113,7 @@ def test_too_many_cells_leave_the_decision_to_the_tasks(spark: SparkSession) -> 
 
 
 SQUARES = [
-    tg.Query(f"q{i}", f"x between {x} and {x + 0.05} and y >= {y} and y < {y + 0.05}")
+    tg.RangeQuery(f"q{i}", f"x between {x} and {x + 0.05} and y >= {y} and y < {y + 0.05}")
     for i, (x, y) in enumerate((a / 40, b / 20) for a in range(40) for b in range(20))
 ]
 
@@ -152,21 +153,23 @@ def assert_true_answers(sink: Sink, given: list[pa.Table]) -> None:
 
 @pytest.mark.parametrize("sift", ["auto", "random"])
 def test_a_rush_is_met_by_a_sifter_and_what_is_left_is_right(
-    spark: SparkSession, tmp_path: Path, sift: str
+    spark: SparkSession, tmp_path: Path, sift: SiftPolicyName
 ) -> None:
     add_files(tmp_path / "in", points(files=9, rows=20_000))
     frame = read_files(spark, tmp_path / "in", "ts timestamp, x double, y double")
     sink = Sink()
-    query = tg.start(
-        tg.stream(frame, time="ts", name="points").filter("x < 0.6").match(SQUARES).write_to(sink),
+    query = start_bounded(
+        tg.stream(frame, time="ts", name="points", lateness="0 seconds")
+        .filter("x < 0.6")
+        .match(SQUARES)
+        .write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
         # No batch of Spark takes so little time: whatever is done, it is too much.
         goal=tg.Goal(latency="200 milliseconds"),
         shed=tg.Shed(sift=sift, regions=16),
     )
     assert query.await_termination(PATIENCE_SECONDS)
-    told = [p["sift"]["match1"] for p in query.recent_progress]
+    told = [p["sift"]["points_match"] for p in query.telemetry]
     assert all(one["offered"] == one["received"] + one["dropped"] for one in told)
     assert told[0]["dropped"] == 0
     assert told[-1]["dropped"] > 0.5 * told[-1]["offered"]
@@ -181,14 +184,17 @@ def test_a_rush_is_met_by_a_sifter_and_what_is_left_is_right(
 def test_a_goal_needs_something_that_may_be_left_out(spark: SparkSession, tmp_path: Path) -> None:
     add_files(tmp_path / "in", points(files=1, rows=10))
     source = tg.stream(
-        read_files(spark, tmp_path / "in", "ts timestamp, x double, y double"), time="ts", name="a"
+        read_files(spark, tmp_path / "in", "ts timestamp, x double, y double"),
+        time="ts",
+        name="a",
+        lateness="0 seconds",
     )
     lonely = (
         source.match(SQUARES[:2])
         .select("ts", "x")
         .join(source.select("ts", "x"), on="x", within="1 second", how="left")
     )
-    with pytest.raises(tg.FlowError, match="nothing in the flow may be left out"):
+    with pytest.raises(tg.FlowError, match="GOAL_NOTHING_TO_SHED"):
         tg.start(lonely.write_to(Sink()), checkpoint=str(tmp_path / "ck"), goal=tg.Goal(latency="1 second"))
 
 
@@ -210,16 +216,15 @@ def test_sources_get_sifters_and_what_they_counted_is_what_was_offered(
         write_counts(filters, NodeCounts("north", 0, offered=both // 4))
         write_counts(filters, NodeCounts("south", 0, offered=both - both // 4))
 
-    stream = tg.stream(frame, time="ts", name="points")
-    query = tg.start(
-        stream.match(SQUARES, sources=filters, mark="sampled").write_to(sink),
+    stream = tg.stream(frame, time="ts", name="points", lateness="0 seconds")
+    query = start_bounded(
+        stream.match(SQUARES, publish_to=filters, sample_column="sampled").write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
         goal=tg.Goal(latency="200 milliseconds"),
         shed=tg.Shed(sift="flexp", regions=16),
     )
     assert query.await_termination(PATIENCE_SECONDS)
-    told = [p["sift"]["match1"] for p in query.recent_progress if p["input_rows"]]
+    told = [p["sift"]["points_match"] for p in query.telemetry if p["input_rows"]]
     assert [one["received"] for one in told] == [5_000] * 6, "rows were dropped a second time"
     # Nodes had counted nothing before the first batch, and 10,000 rows more at each that followed.
     assert [one["offered"] for one in told] == [0, *[10_000] * 5]
@@ -234,8 +239,11 @@ def test_sources_get_sifters_and_what_they_counted_is_what_was_offered(
 def test_a_mark_that_does_not_come_with_the_rows_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     add_files(tmp_path / "in", points(files=1, rows=10))
     frame = read_files(spark, tmp_path / "in", "ts timestamp, x double, y double")
-    stream = tg.stream(frame, time="ts", name="a")
-    with pytest.raises(tg.FlowError, match="no boolean column 'sampled'"):
-        tg.start(stream.match(SQUARES, sources="here", mark="sampled").write_to(Sink()), checkpoint="ck")
-    with pytest.raises(tg.FlowError, match="needs a folder and the column"):
-        stream.match(SQUARES, sources="here")
+    stream = tg.stream(frame, time="ts", name="a", lateness="0 seconds")
+    with pytest.raises(tg.FlowError, match=r"MATCH_SAMPLE_COLUMN_INVALID.*'sampled'"):
+        tg.start(
+            stream.match(SQUARES, publish_to="here", sample_column="sampled").write_to(Sink()),
+            checkpoint="ck",
+        )
+    with pytest.raises(tg.FlowError, match="MATCH_PUBLISH_INCOMPLETE"):
+        stream.match(SQUARES, publish_to="here")

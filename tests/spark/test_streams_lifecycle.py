@@ -19,6 +19,7 @@ from tests.spark.flows import (
     add_files,
     read_files,
     seconds,
+    start_bounded,
     stream_table,
 )
 from tests.spark.restless import Restless
@@ -36,8 +37,9 @@ def one_row_files(folder: Path, times: list[float], key: int = 1, first: int = 0
     add_files(folder, rows)
 
 
-def source(spark: SparkSession, folder: Path, **settings: Any) -> tg.Stream:
-    return tg.stream(read_files(spark, folder, STREAM_SCHEMA), time="ts", name=folder.name, **settings)
+def source(spark: SparkSession, folder: Path, lateness: str = "0 seconds", **settings: Any) -> tg.Stream:
+    frame = read_files(spark, folder, STREAM_SCHEMA)
+    return tg.stream(frame, time="ts", name=folder.name, lateness=lateness, **settings)
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -47,28 +49,33 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def test_operators_that_only_their_boxes_tell_apart_do_not_take_each_other_s_rows(
+def test_operators_are_known_by_their_names_whatever_the_order_of_outputs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     one_row_files(tmp_path / "a", [0, 1])
-    checkpoint = str(tmp_path / "ck")
+    sinks = {"few": Sink(), "many": Sink()}
 
-    def start(*order: str) -> None:
+    def start(*order: str, named: bool = True) -> None:
         a = source(spark, tmp_path / "a")
         shown = {
             name: a.filter(f"n {condition}")
-            .window("1 hour")
+            .window("1 hour", name=name if named else None)
             .agg(rows=F.count("*"))
-            .write_to("noop", name=name)
-            for name, condition in (("few", "> 5"), ("many", "< 5"))
+            .write_to(sinks[name])
+            for name, condition in (("few", "> 0"), ("many", ">= 0"))
         }
         outputs = [shown[name] for name in order]
-        query = tg.start(*outputs, checkpoint=checkpoint, trigger="available now", instances=1)
+        query = tg.start(*outputs, checkpoint=str(tmp_path / "ck"), available_now=True, instances=1)
         assert query.await_termination(PATIENCE_SECONDS)
 
     start("few", "many")
-    with pytest.raises(tg.StateError, match=r'another flow.*window1.outputs.0: "few" → "many"'):
-        start("many", "few")
+    one_row_files(tmp_path / "a", [2, 8000], first=2)
+    start("many", "few")
+    # Each goes on from its own state: one and two rows of the first run, and one of the second.
+    assert [row[-1] for row in sinks["few"].rows] == [2]
+    assert [row[-1] for row in sinks["many"].rows] == [3]
+    with pytest.raises(tg.FlowError, match="OUTPUT_NAMES_EQUAL"):
+        start("few", "many", named=False)
 
 
 def test_a_restart_goes_on_from_the_state_and_refuses_another_flow(
@@ -80,20 +87,21 @@ def test_a_restart_goes_on_from_the_state_and_refuses_another_flow(
 
     def flow(within: str = "5 seconds", on: str = "k", schema: str = STREAM_SCHEMA) -> tg.Output:
         a = source(spark, tmp_path / "a")
-        b = tg.stream(read_files(spark, tmp_path / "b", schema), time="ts", name="b")
-        return a.join(b, on=on, within=within, how="full").select("n", "n_right").write_to("parquet", out)
+        b = tg.stream(read_files(spark, tmp_path / "b", schema), time="ts", name="b", lateness="0 seconds")
+        near = a.join(b, on=on, within=within, how="full", name="near")
+        return near.select("n", "n_right").write_to("parquet", out)
 
-    first = tg.start(flow(), checkpoint=checkpoint, trigger="available now", instances=2)
+    first = tg.start(flow(), checkpoint=checkpoint, available_now=True, instances=2)
     assert first.await_termination(PATIENCE_SECONDS)
     assert not first.is_active
 
     for changed, said in (
-        (flow(within="6 seconds"), r"operators\.join1\.within.*5000000 → 6000000"),
-        (flow(on="v"), r"operators\.join1\.keys"),
+        (flow(within="6 seconds"), r"operators\.near\.within.*5000000 → 6000000"),
+        (flow(on="v"), r"operators\.near\.keys"),
         (flow(schema=f"{STREAM_SCHEMA}, more long"), r"streams\.b\.schema.*more"),
     ):
         with pytest.raises(tg.StateError, match=said):
-            tg.start(changed, checkpoint=checkpoint, trigger="available now", instances=2)
+            tg.start(changed, checkpoint=checkpoint, available_now=True, instances=2)
 
     one_row_files(tmp_path / "a", [29, 1000], first=2)
     one_row_files(tmp_path / "b", [31, 1000], first=2)
@@ -128,7 +136,7 @@ def test_a_format_that_spark_does_not_have_is_refused_before_anything_starts(
     a = source(spark, tmp_path / "a")
     for known in ("parquet", "json", "noop", "to-nowhere", "org.apache.spark.sql.parquet"):
         refuse_unknown_formats(spark, [a.write_to(known, None if known == "noop" else "out", name=known)])
-    with pytest.raises(tg.FlowError, match=r"'lost' goes to a format that Spark does not know\. .*'parkett'"):
+    with pytest.raises(tg.FlowError, match=r"OUTPUT_FORMAT_UNKNOWN.*'lost'.*'parkett'"):
         tg.start(a.write_to("parkett", str(tmp_path / "out"), name="lost"), checkpoint=str(tmp_path / "ck"))
     assert not (tmp_path / "ck").exists()
 
@@ -146,13 +154,13 @@ def test_late_rows_are_counted_and_handed_out_and_refused_rows_too(
         a.late.select("n").write_to(late),
         a.filter("n > 0").select("n").write_to(on_time),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     assert sorted(joined.rows) == [(0,), (1,)]
     assert late.rows == [(2,)]
     assert sorted(on_time.rows) == [(1,), (3,)]
-    told = query.recent_progress
+    told = query.telemetry
     assert sum(progress["late"]["a"] for progress in told) == 1
     assert sum(progress["offered"]["a"] for progress in told) == 4
 
@@ -164,11 +172,11 @@ def test_late_rows_of_a_stream_without_a_join_are_counted_too(spark: SparkSessio
     query = tg.start(
         a.filter("n != 1").select("n").write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     assert sorted(sink.rows) == [(0,), (3,)]
-    assert sum(progress["late"]["a"] for progress in query.recent_progress) == 1  # the other was filtered
+    assert sum(progress["late"]["a"] for progress in query.telemetry) == 1  # the other was filtered
 
 
 def test_a_silent_side_is_released_after_its_idle_timeout(spark: SparkSession, tmp_path: Path) -> None:
@@ -183,12 +191,12 @@ def test_a_silent_side_is_released_after_its_idle_timeout(spark: SparkSession, t
     )
     try:
         query.process_all_available()
-        assert len(query.recent_progress) >= 3
+        assert len(query.telemetry) >= 3
         until(lambda: bool(sink.rows))
     finally:
         query.stop()
     assert sink.rows == [(0, None)]
-    waited = [p["batch"] for p in query.recent_progress if not p["input_rows"]]
+    waited = [p["batch"] for p in query.telemetry if not p["input_rows"]]
     assert min(batch for batch, rows in sink.batches.items() if rows) in waited
 
 
@@ -228,12 +236,12 @@ def test_a_failing_sink_fails_the_query_and_the_batch_comes_again(
         a, b = source(spark, tmp_path / "a"), source(spark, tmp_path / "b")
         return a.join(b, on="k", within="1 second").select("n", "n_right")
 
-    first = tg.start(run().write_to(fragile), checkpoint=str(tmp_path / "ck"), trigger="available now")
+    first = tg.start(run().write_to(fragile), checkpoint=str(tmp_path / "ck"), available_now=True)
     with pytest.raises(Exception, match="the sink is broken"):
         first.await_termination(PATIENCE_SECONDS)
     assert first.exception() is not None
     broken.clear()
-    second = tg.start(run().write_to(fragile), checkpoint=str(tmp_path / "ck"), trigger="available now")
+    second = tg.start(run().write_to(fragile), checkpoint=str(tmp_path / "ck"), available_now=True)
     assert second.await_termination(PATIENCE_SECONDS)
     assert sink.rows == [(0, 0)]
 
@@ -250,14 +258,19 @@ def test_a_linked_output_holds_what_spark_would_have_written(spark: SparkSession
     for side in ("a", "b"):
         rows.write.parquet(str(tmp_path / side))
 
-    def write(out: str, **options: str) -> None:
+    def write(out: str, options: dict[str, str] | None = None) -> None:
         frames = [spark.readStream.schema(rows.schema).parquet(str(tmp_path / side)) for side in ("a", "b")]
-        a, b = (tg.stream(frame, time="ts", name=name) for frame, name in zip(frames, "ab", strict=True))
-        output = a.join(b, on="k", within="1 second").write_to("parquet", str(tmp_path / out), **options)
-        tg.start(output, checkpoint=str(tmp_path / f"ck-{out}"), trigger="available now").await_termination()
+        a, b = (
+            tg.stream(frame, time="ts", name=name, lateness="0 seconds")
+            for frame, name in zip(frames, "ab", strict=True)
+        )
+        output = a.join(b, on="k", within="1 second").write_to(
+            "parquet", str(tmp_path / out), options=options
+        )
+        tg.start(output, checkpoint=str(tmp_path / f"ck-{out}"), available_now=True).await_termination()
 
     write("linked")
-    write("written", compression="snappy")
+    write("written", {"compression": "snappy"})
     linked, written = (spark.read.parquet(str(tmp_path / name)) for name in ("linked", "written"))
     assert linked.schema == written.schema
     assert linked.count() == 10
@@ -278,10 +291,13 @@ def test_only_selected_columns_of_joined_rows_are_made_and_another_run_may_selec
 
     def write(out: str, *columns: str) -> None:
         frames = [spark.readStream.schema(rows.schema).parquet(str(tmp_path / side)) for side in ("a", "b")]
-        a, b = (tg.stream(frame, time="ts", name=name) for frame, name in zip(frames, "ab", strict=True))
+        a, b = (
+            tg.stream(frame, time="ts", name=name, lateness="0 seconds")
+            for frame, name in zip(frames, "ab", strict=True)
+        )
         output = a.join(b, on="k", within="1 second").select(*columns)
         sink = output.write_to("parquet", str(tmp_path / out))
-        tg.start(sink, checkpoint=str(tmp_path / "ck"), trigger="available now").await_termination()
+        tg.start(sink, checkpoint=str(tmp_path / "ck"), available_now=True).await_termination()
 
     write("first", "ts_right", "k")
     made = list((tmp_path / "first").glob("batch=*/*.parquet"))
@@ -310,9 +326,9 @@ def test_no_batch_makes_spark_compile_anything_again(
         return [joined.write_to("parquet", str(tmp_path / "out"))]
 
     assert compiled_by_more_batches(spark, tmp_path, flow, warm=4, more=4) == 0
-    versions = [routing.version for routing in routings(tmp_path / "ck", "join1")]
+    versions = [routing.version for routing in routings(tmp_path / "ck", "a_b_k")]
     assert len(set(versions)) == len(versions), "nothing has moved"
-    assert {routing.scattered for routing in routings(tmp_path / "ck", "join1")} == {False, True}
+    assert {routing.scattered for routing in routings(tmp_path / "ck", "a_b_k")} == {False, True}
 
 
 def test_no_batch_of_many_operators_makes_spark_compile_anything_again(
@@ -321,7 +337,10 @@ def test_no_batch_of_many_operators_makes_spark_compile_anything_again(
     def flow() -> list[tg.Output]:
         # Without `max_ahead`: what Spark judges by its own clock it compiles in every batch.
         left, right = (source(spark, tmp_path / name, max_ahead=None) for name in "ab")
-        pairs, matched = left.join(right, on="k", within="1 second"), left.match([tg.Query("all", "v >= 0")])
+        pairs, matched = (
+            left.join(right, on="k", within="1 second"),
+            left.match([tg.RangeQuery("all", "v >= 0")]),
+        )
         busy = right.window("1 second", by="k").agg(n=F.count("*"))
         return [
             pairs.write_to("parquet", str(tmp_path / "pairs"), name="pairs"),
@@ -349,7 +368,7 @@ def compiled_by_more_batches(
         for side in "ab":
             one_row_files(home / side, [float(second) for second in range(first, last)])
         before = compiled.getCount()
-        query = tg.start(*flow(), checkpoint=str(home / "ck"), trigger="available now", **settings)
+        query = start_bounded(*flow(), checkpoint=str(home / "ck"), **settings)
         assert query.await_termination(PATIENCE_SECONDS)
     return int(compiled.getCount() - before)
 

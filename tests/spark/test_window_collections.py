@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
@@ -70,22 +71,27 @@ def microseconds(moment: datetime) -> int:
 # -- aggregates of users, and what they mean ---------------------------------------------------------
 
 
-def mean_udaf() -> Any:
-    """With merge. Null fares are NaN."""
+def mean_fare() -> tg.Aggregator:
+    """With merge. Null fares are NaN. Workers cannot import tests, so classes are inside functions."""
 
-    def incr(state: tuple[int, float], fares: Any) -> tuple[int, float]:
-        known = fares[~np.isnan(fares)]
-        return state[0] + len(known), state[1] + float(known.sum())
+    class MeanFare(tg.Aggregator):
+        state = "n long, s double"
+        returns = "double"
 
-    return tg.udaf(
-        init=lambda: (0, 0.0),
-        incr=incr,
-        merge=lambda one, other: (one[0] + other[0], one[1] + other[1]),
-        final=lambda state: state[1] / state[0] if state[0] else None,
-        columns=["fare"],
-        state="n long, s double",
-        returns="double",
-    )
+        def zero(self) -> tuple[int, float]:
+            return 0, 0.0
+
+        def update(self, state: tuple[int, float], fares: NDArray[np.float64]) -> tuple[int, float]:
+            known = fares[~np.isnan(fares)]
+            return state[0] + len(known), state[1] + float(known.sum())
+
+        def merge(self, one: tuple[int, float], other: tuple[int, float]) -> tuple[int, float]:
+            return one[0] + other[0], one[1] + other[1]
+
+        def finish(self, state: tuple[int, float]) -> float | None:
+            return state[1] / state[0] if state[0] else None
+
+    return MeanFare("fare")
 
 
 def mean_of(rows: Sequence[Row]) -> float | None:
@@ -93,37 +99,54 @@ def mean_of(rows: Sequence[Row]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def median_udaf() -> Any:
-    """Without merge: needs whole windows, and sees them in order of time."""
+def quantile_fare() -> tg.Aggregator:
+    """Without merge: needs whole windows, and sees them in order of time. It has a parameter of its own."""
 
-    def incr(state: tuple[Any, bool], at: Any, fares: Any) -> tuple[Any, bool]:
-        return fares.tolist(), bool((np.diff(at) >= np.timedelta64(0)).all())
+    class QuantileFare(tg.Aggregator):
+        state = "fares array<double>, ordered boolean"
+        returns = "struct<middle: double, ordered: boolean>"
 
-    return tg.udaf(
-        init=lambda: ([], True),
-        incr=incr,
-        final=lambda state: {"middle": float(np.median(state[0])), "ordered": state[1]},
-        columns=["ts", F.coalesce("fare", F.lit(-1.0))],
-        state="fares array<double>, ordered boolean",
-        returns="struct<middle: double, ordered: boolean>",
-    )
+        def __init__(self, *columns: Any, share: float) -> None:
+            super().__init__(*columns)
+            self.share = share
+
+        def zero(self) -> tuple[list[float], bool]:
+            return [], self.share <= 1
+
+        def update(self, state: Any, at: NDArray[np.datetime64], fares: Any) -> tuple[list[float], bool]:
+            return fares.tolist(), state[1] and bool((np.diff(at) >= np.timedelta64(0)).all())
+
+        def finish(self, state: tuple[list[float], bool]) -> dict[str, Any]:
+            return {"middle": float(np.quantile(state[0], self.share)), "ordered": state[1]}
+
+    return QuantileFare("ts", F.coalesce("fare", F.lit(-1.0)), share=0.5)
 
 
 def median_of(rows: Sequence[Row]) -> tuple[float, bool]:
     return float(np.median([-1.0 if row["fare"] is None else row["fare"] for row in rows])), True
 
 
-def spread_udaf(merged: bool, column: str = "fare") -> Any:
+def spread(merged: bool, column: str = "fare") -> tg.Aggregator:
     """Of the same column as another: rows that are kept can be shared, states cannot."""
-    return tg.udaf(
-        init=lambda: (np.inf, -np.inf),
-        incr=lambda state, fares: (np.nanmin([state[0], *fares]), np.nanmax([state[1], *fares])),
-        merge=(lambda one, other: (min(one[0], other[0]), max(one[1], other[1]))) if merged else None,
-        final=lambda state: state[1] - state[0],
-        columns=[column],
-        state="low double, high double",
-        returns="double",
-    )
+
+    class Spread(tg.Aggregator):
+        state = "low double, high double"
+        returns = "double"
+
+        def zero(self) -> tuple[float, float]:
+            return np.inf, -np.inf
+
+        def update(self, state: tuple[float, float], fares: NDArray[np.float64]) -> tuple[float, float]:
+            return np.nanmin([state[0], *fares]), np.nanmax([state[1], *fares])
+
+        def finish(self, state: tuple[float, float]) -> float:
+            return state[1] - state[0]
+
+    class Merged(Spread):
+        def merge(self, one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+            return min(one[0], other[0]), max(one[1], other[1])
+
+    return Merged(column) if merged else Spread(column)
 
 
 def spread_of(rows: Sequence[Row]) -> float:
@@ -131,27 +154,29 @@ def spread_of(rows: Sequence[Row]) -> float:
     return max(known, default=-np.inf) - min(known, default=np.inf)
 
 
-def words_udaf() -> Any:
+def words() -> tg.Aggregator:
     """Strings and whole numbers with nulls; a state with a map in it."""
 
-    def incr(state: tuple[dict[str, int]], words: Any, numbers: Any) -> tuple[dict[str, int]]:
-        counts = dict(state[0])
-        for word, number in zip(words, numbers, strict=True):
-            counts[word or "?"] = counts.get(word or "?", 0) + (0 if np.isnan(number) else int(number))
-        return (counts,)
+    class Words(tg.Aggregator):
+        state = "counts map<string, long>"
+        returns = "map<string, long>"
 
-    def merge(one: tuple[dict[str, int]], other: tuple[dict[str, int]]) -> tuple[dict[str, int]]:
-        return ({key: one[0].get(key, 0) + other[0].get(key, 0) for key in one[0] | other[0]},)
+        def zero(self) -> tuple[dict[str, int]]:
+            return ({},)
 
-    return tg.udaf(
-        init=lambda: ({},),
-        incr=incr,
-        merge=merge,
-        final=lambda state: state[0],
-        columns=["word", "n"],
-        state="counts map<string, long>",
-        returns="map<string, long>",
-    )
+        def update(self, state: tuple[dict[str, int]], words: Any, numbers: Any) -> tuple[dict[str, int]]:
+            counts = dict(state[0])
+            for word, number in zip(words, numbers, strict=True):
+                counts[word or "?"] = counts.get(word or "?", 0) + (0 if np.isnan(number) else int(number))
+            return (counts,)
+
+        def merge(self, one: tuple[dict[str, int]], other: tuple[dict[str, int]]) -> tuple[dict[str, int]]:
+            return ({key: one[0].get(key, 0) + other[0].get(key, 0) for key in one[0] | other[0]},)
+
+        def finish(self, state: tuple[dict[str, int]]) -> dict[str, int]:
+            return state[0]
+
+    return Words("word", "n")
 
 
 def words_of(rows: Sequence[Row]) -> dict[str, int]:
@@ -173,11 +198,11 @@ def as_tuple(value: Any) -> Any:
 #: Name → the aggregate, and its meaning in plain Python.
 AGGREGATES: dict[str, tuple[Callable[[], Any], Callable[[Sequence[Row]], Any]]] = {
     "rows": (lambda: F.count("*"), len),
-    "mean": (mean_udaf, mean_of),
-    "median": (median_udaf, median_of),
-    "spread": (lambda: spread_udaf(True), spread_of),
-    "whole_spread": (lambda: spread_udaf(False), spread_of),
-    "words": (words_udaf, words_of),
+    "mean": (mean_fare, mean_of),
+    "median": (quantile_fare, median_of),
+    "spread": (lambda: spread(True), spread_of),
+    "whole_spread": (lambda: spread(False), spread_of),
+    "words": (words, words_of),
     "fares": (lambda: F.collect_list("fare"), values("fare")),
     "places": (lambda: F.array_agg("place"), values("place")),
     "kinds": (lambda: F.collect_set("word"), values("word")),
@@ -236,9 +261,9 @@ def test_windows_of_batch_inputs_are_what_their_rows_say(
     spark: SparkSession, tmp_path: Path, size: int, slide: int, by: list[str]
 ) -> None:
     table = rides(400, 1)
-    stream = tg.stream(frame_of(spark, tmp_path, table), time="ts", name="rides")
+    stream = tg.stream(frame_of(spark, tmp_path, table), time="ts", name="rides", lateness="0 seconds")
     sink = Sink()
-    windows = stream.window(f"{size} seconds", f"{slide} seconds", by=by)
+    windows = stream.window(f"{size} seconds", slide=f"{slide} seconds", by=by)
     tg.start(windows.agg(**aggregates()).write_to(sink))
     check(dicts(sink), windows_of(table.to_pylist(), size * SECOND, slide * SECOND, by), by)
 
@@ -254,9 +279,9 @@ def test_streamed_windows_do_not_depend_on_how_rows_are_cut_into_batches(
         stream = tg.stream(frame, time="ts", name="rides", lateness="3 seconds")
         sink = Sink()
         query = tg.start(
-            stream.window("6 seconds", "2 seconds", by="word").agg(**aggregates()).write_to(sink),
+            stream.window("6 seconds", slide="2 seconds", by="word").agg(**aggregates()).write_to(sink),
             checkpoint=str(tmp_path / f"ck{run}"),
-            trigger="available now",
+            available_now=True,
             instances=1 + run,
         )
         assert query.await_termination(PATIENCE_SECONDS)
@@ -275,28 +300,39 @@ def test_streamed_windows_do_not_depend_on_how_rows_are_cut_into_batches(
 
 def test_they_work_behind_a_window_and_behind_a_join(spark: SparkSession, tmp_path: Path) -> None:
     table = rides(200, 3)
-    stream = tg.stream(frame_of(spark, tmp_path / "in", table), time="ts", name="rides")
+    stream = tg.stream(frame_of(spark, tmp_path / "in", table), time="ts", name="rides", lateness="0 seconds")
     zones = spark.createDataFrame([("bus", 1), ("tram", 2)], "word string, zone int").withColumn(
         "at", F.timestamp_micros(F.lit(seconds(0)))
     )
-    joined = stream.join(tg.stream(zones, time="at", name="zones"), on="word", within="1 hour")
+
+    class Longest(tg.Aggregator):
+        state = "longest int"
+        returns = "int"
+
+        def zero(self) -> tuple[int]:
+            return (0,)
+
+        def update(self, state: tuple[int], lists: Any) -> tuple[int]:
+            return (max([state[0], *map(len, lists)]),)
+
+        def merge(self, one: tuple[int], other: tuple[int]) -> tuple[int]:
+            return max(one, other)
+
+        def finish(self, state: tuple[int]) -> int:
+            return state[0]
+
+    joined = stream.join(
+        tg.stream(zones, time="at", name="zones", lateness="0 seconds"), on="word", within="1 hour"
+    )
     inner = stream.window("5 seconds", by="word").agg(
-        mean=mean_udaf(), fares=F.collect_list(F.struct(F.col("fare").alias("odd. name")))
+        mean=mean_fare(), fares=F.collect_list(F.struct(F.col("fare").alias("odd. name")))
     )
     nested = inner.window("20 seconds").agg(
         means=F.collect_list("mean"),
-        longest=tg.udaf(
-            init=lambda: (0,),
-            incr=lambda state, lists: (max([state[0], *map(len, lists)]),),
-            final=lambda state: state[0],
-            merge=max,
-            columns="fares",
-            state="longest int",
-            returns="int",
-        ),
+        longest=Longest("fares"),
     )
     zoned = joined.window("10 seconds", by="zone").agg(
-        fares=F.collect_list("fare"), mean=mean_udaf(), words=F.collect_set("word")
+        fares=F.collect_list("fare"), mean=mean_fare(), words=F.collect_set("word")
     )
     sinks = [Sink("nested"), Sink("zoned")]
     tg.start(nested.write_to(sinks[0]), zoned.write_to(sinks[1]))
@@ -339,27 +375,38 @@ def test_a_function_that_raises_names_group_and_window_and_the_query_goes_on_onc
     add_files(tmp_path / "in", [table.slice(i, 20) for i in range(0, len(table), 20)])
     middle = table.column("ts").to_pylist()[len(table) // 2]
 
-    def run(poison: datetime | None) -> Any:
-        def incr(state: tuple[int, float], at: Any, fares: Any) -> tuple[int, float]:
-            if poison is not None and (at == np.datetime64(poison.replace(tzinfo=None))).any():
+    class Total(tg.Aggregator):
+        state = "n long, s double"
+        returns = "double"
+
+        def __init__(self, poison: datetime | None) -> None:
+            super().__init__("ts", "fare")
+            self.poison = None if poison is None else np.datetime64(poison.replace(tzinfo=None))
+
+        def zero(self) -> tuple[int, float]:
+            return 0, 0.0
+
+        def update(self, state: tuple[int, float], at: Any, fares: Any) -> tuple[int, float]:
+            if self.poison is not None and (at == self.poison).any():
                 raise ValueError("bad row\nas it seems")
             return state[0] + len(fares), state[1] + float(np.nansum(fares))
 
-        total = tg.udaf(
-            init=lambda: (0, 0.0),
-            incr=incr,
-            merge=lambda one, other: (one[0] + other[0], one[1] + other[1]),
-            final=lambda state: state[1],
-            columns=["ts", "fare"],
-            state="n long, s double",
-            returns="double",
+        def merge(self, one: tuple[int, float], other: tuple[int, float]) -> tuple[int, float]:
+            return one[0] + other[0], one[1] + other[1]
+
+        def finish(self, state: tuple[int, float]) -> float:
+            return state[1]
+
+    def run(poison: datetime | None) -> Any:
+        total = Total(poison)
+        stream = tg.stream(
+            read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides", lateness="0 seconds"
         )
-        stream = tg.stream(read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides")
         busy = stream.window("4 seconds", by="word").agg(total=total, fares=F.collect_list("fare"))
         return tg.start(
             busy.write_to("parquet", str(tmp_path / "out")),
             checkpoint=str(tmp_path / "ck"),
-            trigger="available now",
+            available_now=True,
         )
 
     query = run(middle)
@@ -368,9 +415,12 @@ def test_a_function_that_raises_names_group_and_window_and_the_query_goes_on_onc
     start = microseconds(middle) // (4 * SECOND) * 4 * SECOND
     moment = datetime.fromtimestamp(start / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     said = str(caught.value)
-    assert f"aggregate total failed in incr, for the group word='bus' and the window from {moment}. " in said
+    assert (
+        f"Aggregate 'total' failed in update, for the group word='bus' and the window from {moment}. " in said
+    )
     assert "Got: ValueError: bad row as it seems (test_window_collections.py, line" in said
-    assert "Mend the function" in said
+    assert "Correct the method" in said
+    assert "AGGREGATOR_FAILED" in said
     assert isinstance(query.exception(), tg.BatchFailed)
 
     assert run(None).await_termination(PATIENCE_SECONDS)
@@ -390,27 +440,40 @@ def test_another_state_does_not_go_on_from_a_checkpoint_and_another_function_doe
 ) -> None:
     add_files(tmp_path / "in", [rides(20, 5)])
 
+    class Steps(tg.Aggregator):
+        returns = "long"
+
+        def __init__(self, column: str, state: str, step: int) -> None:
+            super().__init__(column)
+            self.state, self.step = state, step
+
+        def zero(self) -> tuple[int]:
+            return (0,)
+
+        def update(self, state: tuple[int], array: Any) -> tuple[int]:
+            return (state[0] + self.step * len(array),)
+
+        def merge(self, one: tuple[int], other: tuple[int]) -> tuple[int]:
+            return (one[0] + other[0],)
+
+        def finish(self, state: tuple[int]) -> int:
+            return state[0]
+
     def run(state: str, step: int, column: str = "n") -> None:
-        one = tg.udaf(
-            init=lambda: (0,),
-            incr=lambda state, array: (state[0] + step * len(array),),
-            final=lambda state: state[0],
-            merge=lambda one, other: (one[0] + other[0],),
-            columns=[column],
-            state=state,
-            returns="long",
+        one = Steps(column, state, step)
+        stream = tg.stream(
+            read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides", lateness="0 seconds"
         )
-        stream = tg.stream(read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides")
         query = tg.start(
             stream.window("5 seconds").agg(x=one).write_to(Sink()),
             checkpoint=str(tmp_path / "ck"),
-            trigger="available now",
+            available_now=True,
         )
         assert query.await_termination(PATIENCE_SECONDS)
 
     run("n long", 1)
     run("n long", 2)
-    with pytest.raises(tg.StateError, match=r"udafs.*n:bigint.*n:double"):
+    with pytest.raises(tg.StateError, match=r"aggregators.*n:bigint.*n:double"):
         run("n double", 1)
     with pytest.raises(tg.StateError, match="arguments"):
         run("n long", 1, column="fare")
@@ -446,10 +509,10 @@ def test_sketches_are_within_their_stated_errors(spark: SparkSession, tmp_path: 
     table = numbers(12_000, 6)
     add_files(tmp_path / "in", [table.slice(i, 4000) for i in range(0, 12_000, 4000)])
     schema = "ts timestamp, k long, name string, x double, price decimal(9, 2)"
-    stream = tg.stream(read_files(spark, tmp_path / "in", schema), time="ts", name="s")
+    stream = tg.stream(read_files(spark, tmp_path / "in", schema), time="ts", name="s", lateness="0 seconds")
     sink = Sink()
     query = tg.start(
-        stream.window("20 seconds", "5 seconds")
+        stream.window("20 seconds", slide="5 seconds")
         .agg(
             keys=F.approx_count_distinct("k", 0.02),
             names=F.approx_count_distinct(F.struct("name", F.col("k") % 2)),
@@ -460,11 +523,11 @@ def test_sketches_are_within_their_stated_errors(spark: SparkSession, tmp_path: 
             nothing=F.percentile_approx(F.when(F.col("k") < 0, F.col("k")), [0.5]),
             nobody=F.approx_count_distinct(F.when(F.col("k") < 0, F.col("k"))),
             n=F.count("k"),
-            spread=spread_udaf(True, "x"),
+            spread=spread(True, "x"),
         )
         .write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     data = table.to_pandas()
@@ -493,50 +556,63 @@ def test_sketches_are_within_their_stated_errors(spark: SparkSession, tmp_path: 
 # -- refused ---------------------------------------------------------------------------------------------
 
 
-def anything(**settings: Any) -> Any:
-    usual = {"columns": ["n"], "state": "n long", "returns": "long"}
-    return tg.udaf(lambda: (0,), lambda state, array: state, lambda state: 0, **(usual | settings))
+def anything(column: Any = "n", **attributes: Any) -> tg.Aggregator:
+    class Anything(tg.Aggregator):
+        state, returns = "n long", "long"
+
+        def zero(self) -> tuple[int]:
+            return (0,)
+
+        def update(self, state: tuple[int], array: Any) -> tuple[int]:
+            return state
+
+        def finish(self, state: tuple[int]) -> int:
+            return 0
+
+    made = Anything(column)
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made
 
 
 @pytest.mark.parametrize(
     ("aggregate", "says"),
     [
-        (lambda: F.collect_set(F.create_map("word", "n")), "Spark cannot compute.*map"),
+        (
+            lambda: F.collect_set(F.create_map("word", "n")),
+            "AGGREGATE_NOT_COMPUTABLE.*Spark cannot compute.*map",
+        ),
         (lambda: F.approx_count_distinct("n", 0.0001), r"'x': approx_count_distinct .*rsd=0\.0001"),
         (lambda: F.percentile_approx("n", 0.5, 100_000), "accuracy=100000"),
-        (lambda: F.percentile_approx("n", 1.5), "between 0 and 1"),
-        (lambda: F.percentile_approx("n", F.col("fare")), "percentage is a constant"),
+        (lambda: F.percentile_approx("n", 1.5), "AGGREGATE_PERCENTAGE_INVALID.*between 0 and 1"),
+        (
+            lambda: F.percentile_approx("n", F.col("fare")),
+            "AGGREGATE_CONSTANT_REQUIRED.*percentage must be a constant",
+        ),
         (lambda: F.percentile_approx("word", 0.5), "takes numeric types"),
         (lambda: F.hll_sketch_agg("n"), "hll_sketch_agg.*approx_count_distinct"),
-        (lambda: F.listagg("word"), "listagg.*tg.udaf"),
-        (lambda: F.sum("nowhere"), "'x': Spark does not understand.*nowhere.*ts, n, fare"),
-        (lambda: anything(columns=["nowhere"]), "nowhere"),
-        (lambda: anything(columns=[3]), "names or Spark's expressions"),
-        (lambda: anything(state="n lang"), "state is no type.*n lang"),
-        (lambda: anything(state="long"), "a state has named fields"),
-        (lambda: anything(state="n long, s double"), r"init does not return.*\(0,\)"),
-        (lambda: anything(state="n array<long>"), "init does not return"),
-        (lambda: anything(returns="much"), "returns is no type"),
-        (lambda: anything(merge=_unpicklable()), "merge cannot be sent"),
+        (lambda: F.listagg("word"), "AGGREGATE_UNKNOWN.*listagg.*tg.Aggregator"),
+        (
+            lambda: F.sum("nowhere"),
+            "AGGREGATE_ARGUMENT_INVALID.*'x': Spark cannot resolve.*nowhere.*ts, n, fare",
+        ),
+        (lambda: anything("nowhere"), "AGGREGATE_ARGUMENT_INVALID.*nowhere"),
+        (lambda: anything(3), "AGGREGATOR_COLUMNS_INVALID.*names or Spark expressions"),
+        (lambda: anything(state="n lang"), "AGGREGATOR_TYPE_INVALID.*type in state.*n lang"),
+        (lambda: anything(state="long"), "AGGREGATOR_STATE_UNNAMED.*fields of a state need names"),
+        (lambda: anything(state="n long, s double"), r"AGGREGATOR_ZERO_TYPE.*zero does not return.*\(0,\)"),
+        (lambda: anything(state="n array<long>"), "zero does not return"),
+        (lambda: anything(returns="much"), "type in returns"),
+        (lambda: anything(lock=threading.Lock()), "'x' cannot be sent"),
     ],
 )
 def test_what_cannot_be_computed_is_refused_with_a_reason(
     spark: SparkSession, aggregate: Callable[[], Any], says: str
 ) -> None:
     frame = spark.createDataFrame([], SCHEMA)
-    stream = tg.stream(frame, time="ts", name="rides")
+    stream = tg.stream(frame, time="ts", name="rides", lateness="0 seconds")
     with pytest.raises(tg.FlowError, match=says):
         tg.start(stream.window("1 second").agg(x=aggregate()).write_to(Sink()))
-
-
-def _unpicklable() -> Callable[..., Any]:
-    lock = threading.Lock()
-
-    def merge(one: Any, other: Any) -> Any:
-        with lock:
-            return one
-
-    return merge
 
 
 def test_equal_partials_of_equal_arguments_are_computed_once(spark: SparkSession) -> None:
@@ -547,10 +623,10 @@ def test_equal_partials_of_equal_arguments_are_computed_once(spark: SparkSession
             ("mean", F.avg(F.col("fare") + 1)),
             ("n", F.expr("count(fare + 1)")),
             ("others", F.count("n")),
-            ("low", spread_udaf(False)),
-            ("again", spread_udaf(False)),
-            ("state", spread_udaf(True)),
-            ("own", spread_udaf(True)),
+            ("low", spread(False)),
+            ("again", spread(False)),
+            ("state", spread(True)),
+            ("own", spread(True)),
         ],
     )
     assert taken.described == ["(fare + CAST(1 AS DOUBLE))", "n", "fare"]
@@ -563,7 +639,12 @@ def test_equal_partials_of_equal_arguments_are_computed_once(spark: SparkSession
 def test_groups_that_differ_in_where_their_nulls_are_stay_apart(spark: SparkSession) -> None:
     rows = [(1, None, 7), (2, 7, None), (3, None, None), (4, 7, 7), (5, None, 7)]
     frame = spark.createDataFrame([(seconds(at), a, b) for at, a, b in rows], "us long, a int, b int")
-    stream = tg.stream(frame.select(F.timestamp_micros("us").alias("ts"), "a", "b"), time="ts", name="s")
+    stream = tg.stream(
+        frame.select(F.timestamp_micros("us").alias("ts"), "a", "b"),
+        time="ts",
+        name="s",
+        lateness="0 seconds",
+    )
     sink = Sink()
     tg.start(stream.window("10 seconds", by=["a", "b"]).agg(n=F.count("*")).write_to(sink))
     assert Counter(row[2:] for row in sink.rows) == Counter(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds
+from tests.spark.flows import PATIENCE_SECONDS, Sink, add_files, read_files, seconds, start_bounded
 
 import tidegate as tg
 
@@ -40,9 +40,21 @@ def micros(row: tuple[Any, ...]) -> int:
     return round(at * 1e6)
 
 
-@pytest.mark.parametrize("by_row", [False, True])
+@pytest.mark.parametrize(
+    ("by_row", "offsets"),
+    [
+        (False, (None, None)),
+        (True, (None, None)),
+        (False, ("700 ms", "-1300 ms")),
+        (True, ("-15 seconds", "1 second")),
+    ],
+)
 def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_row: bool
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    by_row: bool,
+    offsets: tuple[str | None, str | None],
 ) -> None:
     if by_row:
         monkeypatch.setattr(
@@ -55,18 +67,23 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
     def flow(frame: Any) -> list[Any]:
         stream = tg.stream(frame, time="ts", name="rides", lateness="1 second")
         inner = (
-            stream.filter("v > 0").window("4 seconds", "2 seconds", by="k").agg(n=F.count("*"), s=F.sum("v"))
+            stream.filter("v > 0")
+            .window("4 seconds", slide="2 seconds", offset=offsets[0], by="k")
+            .agg(n=F.count("*"), s=F.sum("v"))
         )
-        outer = inner.filter("n > 1").window("12 seconds", "6 seconds").agg(m=F.count("*"), top=F.max("s"))
+        outer = (
+            inner.filter("n > 1")
+            .window("12 seconds", slide="6 seconds", offset=offsets[1])
+            .agg(m=F.count("*"), top=F.max("s"))
+        )
         return [inner, outer]
 
     inner, outer = flow(read_files(spark, tmp_path / "in", SCHEMA))
     first, second = Sink("inner"), Sink("outer")
-    query = tg.start(
+    query = start_bounded(
         inner.write_to(first, max_gap=12),
         outer.write_to(second, max_gap="40 seconds"),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
         goal=GOAL,
         shed=SHED,
         seed=5,
@@ -95,12 +112,12 @@ def test_nested_and_shared_windows_are_exact_or_missing_as_decided(
         # Within a window either all groups come or none does.
         starts = {micros(row) for row in sink.rows}
         assert {repr(r) for r in exact.rows if micros(r) in starts} == set(sink.counted)
-    told = [one for progress in query.recent_progress for one in progress["operators"]]
+    told = [one for progress in query.telemetry for one in progress["operators"]]
     assert sum(sum(one["dropped"]) for one in told) > 500, "rows that nobody needs went all the way"
     if by_row:
         # Spark counts them, and the first instance tells of it: none came to a task.
         assert {one["instance"] for one in told if sum(one["dropped"])} == {0}
-    assert sum(p["offered"]["rides"] for p in query.recent_progress) == 4000
+    assert sum(p["offered"]["rides"] for p in query.telemetry) == 4000
 
 
 def test_times_that_cannot_be_used_move_no_watermark_where_spark_counts_rows(
@@ -119,15 +136,14 @@ def test_times_that_cannot_be_used_move_no_watermark_where_spark_counts_rows(
         read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides", lateness="1 second"
     )
     sink = Sink()
-    query = tg.start(
+    query = start_bounded(
         stream.window("2 seconds", by="k").agg(n=F.count("*")).write_to(sink, max_gap=4),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
         goal=GOAL,
         shed=SHED,
     )
     assert query.await_termination(PATIENCE_SECONDS)
-    told = query.recent_progress
+    told = query.telemetry
     assert sum(sum(one["dropped"]) for progress in told for one in progress["operators"]) > 200
     assert sum(progress["offered"]["rides"] for progress in told) == 2000
     assert sum(progress["rejected"]["rides"] for progress in told) == 2
@@ -145,11 +161,10 @@ def test_an_output_without_a_gap_loses_nothing_beside_one_that_may(
     )
     counts = stream.window("2 seconds").agg(n=F.count("*"))
     all_of, some_of = Sink("all"), Sink("some")
-    query = tg.start(
-        counts.write_to(all_of),
-        counts.filter("n > 0").write_to(some_of, max_gap=4),
+    query = start_bounded(
+        counts.write_to(all_of, name="all"),
+        counts.filter("n > 0").write_to(some_of, name="some", max_gap=4),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
         goal=GOAL,
         shed=SHED,
     )
@@ -157,7 +172,10 @@ def test_an_output_without_a_gap_loses_nothing_beside_one_that_may(
     given = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in"))
     exact = Sink()
     tg.start(
-        tg.stream(given, time="ts", name="rides").window("2 seconds").agg(n=F.count("*")).write_to(exact)
+        tg.stream(given, time="ts", name="rides", lateness="0 seconds")
+        .window("2 seconds")
+        .agg(n=F.count("*"))
+        .write_to(exact)
     )
     closed = {repr(row) for row in exact.rows} - set(all_of.counted)
     assert len(closed) <= 2, "windows are missing that must not"
@@ -168,15 +186,15 @@ def test_an_output_without_a_gap_loses_nothing_beside_one_that_may(
 
 def test_a_gap_of_rows_that_are_no_windows_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     frame = read_files(spark, tmp_path, SCHEMA)
-    stream = tg.stream(frame, time="ts", name="rides")
-    with pytest.raises(tg.FlowError, match="no windows"):
+    stream = tg.stream(frame, time="ts", name="rides", lateness="0 seconds")
+    with pytest.raises(tg.FlowError, match=r"OUTPUT_MAX_GAP_UNSUPPORTED.*no windows"):
         tg.start(stream.write_to(Sink(), max_gap=3), checkpoint=str(tmp_path / "ck"), goal=GOAL)
     wrong: Any
     for wrong in (0, -1, 1.5, True):
         with pytest.raises(tg.FlowError, match="max_gap"):
             stream.window("2 seconds").agg(n=F.count("*")).write_to(Sink(), max_gap=wrong)
     counts = stream.window("2 seconds").agg(n=F.count("*"))
-    with pytest.raises(tg.FlowError, match="leaves no window out"):
+    with pytest.raises(tg.FlowError, match="OUTPUT_MAX_GAP_TOO_SHORT"):
         tg.start(counts.write_to(Sink(), max_gap="3 seconds"), checkpoint=str(tmp_path / "ck"), goal=GOAL)
 
 
@@ -197,10 +215,9 @@ def test_rows_go_in_front_of_a_join_only_if_no_kept_window_can_need_their_pairs(
 
     frames = [read_files(spark, tmp_path / side, SCHEMA) for side in ("left", "right")]
     sink, exact = Sink(), Sink()
-    query = tg.start(
+    query = start_bounded(
         flow(*frames).write_to(sink, max_gap=6),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
         goal=GOAL,
         shed=SHED,
     )
@@ -214,6 +231,6 @@ def test_rows_go_in_front_of_a_join_only_if_no_kept_window_can_need_their_pairs(
     assert set(sink.counted) <= set(exact.counted)
     assert 0.15 < len(sink.rows) / len(exact.rows) < 0.75
     dropped = [
-        sum(o["dropped"]) for p in query.recent_progress for o in p["operators"] if o["operator"] == "join1"
+        sum(o["dropped"]) for p in query.telemetry for o in p["operators"] if o["operator"] == "left_right_k"
     ]
     assert sum(dropped) > 100

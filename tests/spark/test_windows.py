@@ -63,8 +63,10 @@ def rides(rows: int, seed: int, span_seconds: float = 40) -> pa.Table:
     )
 
 
-def sparks_own(frame: DataFrame, size: str, slide: str | None, by: list[str]) -> list[tuple[Any, ...]]:
-    windows = F.window("ts", size, slide or size)
+def sparks_own(
+    frame: DataFrame, size: str, slide: str | None, by: list[str], offset: str | None = None
+) -> list[tuple[Any, ...]]:
+    windows = F.window("ts", size, slide or size, offset)
     rows = frame.groupBy(windows, *by).agg(*[column.alias(name) for name, column in aggregates().items()])
     return [tuple(row) for row in rows.select("window.start", "window.end", *by, *aggregates()).collect()]
 
@@ -84,26 +86,28 @@ def assert_alike(found: Sequence[tuple[Any, ...]], wanted: Sequence[tuple[Any, .
 
 
 @pytest.mark.parametrize(
-    ("size", "slide", "by"),
+    ("size", "slide", "by", "offset"),
     [
-        ("10 seconds", None, ["kind"]),
-        ("10 seconds", "3 seconds", []),
-        ("7 seconds", "5 seconds", ["kind", "paid"]),
+        ("10 seconds", None, ["kind"], None),
+        ("10 seconds", "3 seconds", [], None),
+        ("7 seconds", "5 seconds", ["kind", "paid"], None),
+        ("10 seconds", None, ["kind"], "4 seconds"),
+        ("7 seconds", "5 seconds", [], "-1500 milliseconds"),
     ],
 )
 def test_windows_of_batch_inputs_are_sparks_own(
-    spark: SparkSession, size: str, slide: str | None, by: list[str]
+    spark: SparkSession, size: str, slide: str | None, by: list[str], offset: str | None
 ) -> None:
     frame = frame_of(spark, rides(600, 1))
     sink = Sink()
     tg.start(
-        tg.stream(frame, time="ts", name="rides")
-        .window(size, slide, by=by)
+        tg.stream(frame, time="ts", name="rides", lateness="0 seconds")
+        .window(size, slide=slide, offset=offset, by=by)
         .agg(**aggregates())
         .write_to(sink)
     )
     assert sink.columns == ["window_start", "window_end", *by, *aggregates()]
-    assert_alike(sink.rows, sparks_own(frame, size, slide, by), keys=2 + len(by))
+    assert_alike(sink.rows, sparks_own(frame, size, slide, by, offset), keys=2 + len(by))
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -115,9 +119,17 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     )
 
 
-@pytest.mark.parametrize(("instances", "by_row"), [(1, False), (3, False), (2, True)])
+@pytest.mark.parametrize(
+    ("instances", "by_row", "offset"),
+    [(1, False, None), (3, False, "1700 milliseconds"), (2, True, "1 second")],
+)
 def test_streamed_windows_are_sparks_own_whatever_the_batches(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instances: int, by_row: bool
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    instances: int,
+    by_row: bool,
+    offset: str | None,
 ) -> None:
     if by_row:
         monkeypatch.setattr(partial_aggregation, "by_row", lambda manifest, windows, always: tuple(windows))
@@ -130,11 +142,11 @@ def test_streamed_windows_are_sparks_own_whatever_the_batches(
     add_files(tmp_path / "in", [last])
     rides_of = tg.stream(frame, time="ts", name="rides", lateness="1 second")
     query = tg.start(
-        rides_of.window("6 seconds", "2 seconds", by="kind")
+        rides_of.window("6 seconds", slide="2 seconds", offset=offset, by="kind")
         .agg(**aggregates())
         .write_to("parquet", str(tmp_path / "out")),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
         instances=instances,
     )
     assert query.await_termination(PATIENCE_SECONDS)
@@ -142,12 +154,12 @@ def test_streamed_windows_are_sparks_own_whatever_the_batches(
     given = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in"))
     wanted = [
         row
-        for row in sparks_own(given, "6 seconds", "2 seconds", ["kind"])
+        for row in sparks_own(given, "6 seconds", "2 seconds", ["kind"], offset)
         if row[1].timestamp() < seconds(90) / 1e6
     ]
     assert_alike([tuple(row) for row in found.collect()], wanted, keys=3)
-    assert sum(p["offered"]["rides"] for p in query.recent_progress) == 901
-    assert query.recent_progress[-1]["state_rows"] <= 2, "closed windows are kept"
+    assert sum(p["offered"]["rides"] for p in query.telemetry) == 901
+    assert query.telemetry[-1]["state_rows"] <= 2, "closed windows are kept"
 
 
 def test_late_rows_fall_into_no_window_and_are_counted(spark: SparkSession, tmp_path: Path) -> None:
@@ -159,30 +171,37 @@ def test_late_rows_fall_into_no_window_and_are_counted(spark: SparkSession, tmp_
     frame = read_files(spark, tmp_path / "in", "ts timestamp")
     sink = Sink()
     query = tg.start(
-        tg.stream(frame, time="ts", name="s").window("10 seconds").agg(n=F.count("*")).write_to(sink),
+        tg.stream(frame, time="ts", name="s", lateness="0 seconds")
+        .window("10 seconds")
+        .agg(n=F.count("*"))
+        .write_to(sink),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     assert sorted(row[2] for row in sink.rows) == [2, 3]
-    assert sum(p["late"]["s"] for p in query.recent_progress) == 3
-    assert sum(p["rejected"]["s"] for p in query.recent_progress) == 1
+    assert sum(p["late"]["s"] for p in query.telemetry) == 3
+    assert sum(p["rejected"]["s"] for p in query.telemetry) == 1
 
 
 def test_aggregates_nest_and_a_stream_feeds_many(spark: SparkSession, tmp_path: Path) -> None:
     whole = rides(1200, 3, span_seconds=120)
     add_files(tmp_path / "in", [whole.slice(i, 200) for i in range(0, 1200, 200)])
-    stream = tg.stream(read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides")
+    stream = tg.stream(
+        read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides", lateness="0 seconds"
+    )
     busy = (
         stream.filter("n is not null").window("5 seconds", by="kind").agg(n=F.count("*"), top=F.max("fare"))
     )
-    rare = busy.filter("n > 3").window("20 seconds", "10 seconds").agg(k=F.count("*"), best=F.max("top"))
+    rare = (
+        busy.filter("n > 3").window("20 seconds", slide="10 seconds").agg(k=F.count("*"), best=F.max("top"))
+    )
     first, second = Sink("busy"), Sink("rare")
     query = tg.start(
         busy.write_to(first),
         rare.write_to(second),
         checkpoint=str(tmp_path / "ck"),
-        trigger="available now",
+        available_now=True,
     )
     assert query.await_termination(PATIENCE_SECONDS)
     given = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in")).where("n is not null")
@@ -211,27 +230,76 @@ def test_aggregates_nest_and_a_stream_feeds_many(spark: SparkSession, tmp_path: 
 @pytest.mark.parametrize(
     ("aggregate", "says"),
     [
-        (lambda: F.countDistinct("n"), "one plain aggregate"),
+        (lambda: F.countDistinct("n"), "AGGREGATE_UNSUPPORTED.*DISTINCT and FILTER are not supported"),
+        (lambda: F.expr("sum(n"), "AGGREGATE_SQL_INVALID.*'x': Spark cannot parse"),
         (lambda: F.sum("n") / F.count("n"), "cannot be computed over windows"),
-        (lambda: F.col("n"), "one plain aggregate"),
+        (lambda: F.col("n"), "AGGREGATE_UNSUPPORTED.*one plain aggregate"),
         (lambda: F.expr("percentile(n, 0.5)"), "percentile"),
     ],
 )
 def test_what_cannot_be_merged_is_refused_with_a_reason(
     spark: SparkSession, aggregate: Any, says: str
 ) -> None:
-    stream = tg.stream(frame_of(spark, rides(5, 1)), time="ts", name="rides")
+    stream = tg.stream(frame_of(spark, rides(5, 1)), time="ts", name="rides", lateness="0 seconds")
     with pytest.raises(tg.FlowError, match=says):
         tg.start(stream.window("1 second").agg(x=aggregate()).write_to(Sink()))
 
 
+def test_another_offset_does_not_go_on_from_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    add_files(tmp_path / "in", [rides(20, 5)])
+
+    def run(offset: str | None) -> None:
+        stream = tg.stream(
+            read_files(spark, tmp_path / "in", SCHEMA), time="ts", name="rides", lateness="0 seconds"
+        )
+        query = tg.start(
+            stream.window("6 seconds", slide="2 seconds", offset=offset).agg(n=F.count("*")).write_to(Sink()),
+            checkpoint=str(tmp_path / "ck"),
+            available_now=True,
+        )
+        assert query.await_termination(PATIENCE_SECONDS)
+
+    run("1 second")
+    run("-3 seconds")  # The same windows.
+    with pytest.raises(tg.StateError, match="offset_us"):
+        run("1500 milliseconds")
+
+
+def test_aliased_columns_and_keywords_make_one_result(spark: SparkSession) -> None:
+    stream = tg.stream(frame_of(spark, rides(100, 6)), time="ts", name="rides", lateness="0 seconds")
+    sink, wanted = Sink(), Sink()
+    tg.start(
+        stream.window("1 hour")
+        .agg(
+            F.count("*").alias("rows"),
+            F.expr("max(fare) AS `top fare`"),
+            "min(cast(fare as int)) as low",
+            F.first("kind").alias("inner").alias("kind"),
+            mean=F.avg("fare").alias("other"),
+        )
+        .write_to(sink)
+    )
+    named = {
+        "rows": F.count("*"),
+        "top fare": F.max("fare"),
+        "low": F.min(F.col("fare").cast("int")),
+        "kind": F.first("kind"),
+        "mean": F.avg("fare"),
+    }
+    tg.start(stream.window("1 hour").agg(**named).write_to(wanted))
+    assert sink.columns == wanted.columns == ["window_start", "window_end", *named]
+    assert sink.rows == wanted.rows
+    with pytest.raises(tg.FlowError, match=r'AGGREGATE_NAME_MISSING.*max\(fare\).*alias\("n"\)'):
+        stream.window("1 hour").agg(F.max("fare"))
+
+
 def test_wrong_windows_are_refused(spark: SparkSession) -> None:
-    stream = tg.stream(frame_of(spark, rides(5, 1)), time="ts", name="rides")
+    stream = tg.stream(frame_of(spark, rides(5, 1)), time="ts", name="rides", lateness="0 seconds")
     with pytest.raises(tg.FlowError, match="slide"):
-        stream.window("1 second", "2 seconds")
+        stream.window("1 second", slide="2 seconds")
     with pytest.raises(tg.FlowError, match="needs an aggregate"):
         stream.window("1 second").agg()
-    with pytest.raises(tg.FlowError, match="does not have"):
+    with pytest.raises(tg.FlowError, match="WINDOW_BY_UNKNOWN"):
         tg.start(stream.window("1 second", by="nowhere").agg(n=F.count("*")).write_to(Sink()))
 
 
@@ -242,7 +310,9 @@ def test_groups_that_differ_in_where_a_null_is_are_different(spark: SparkSession
         "ts", F.timestamp_seconds(F.lit(5))
     )
     sink = Sink()
-    grouped = tg.stream(frame, time="ts", name="s").window("10 seconds", by=["a", "b", "c"])
+    grouped = tg.stream(frame, time="ts", name="s", lateness="0 seconds").window(
+        "10 seconds", by=["a", "b", "c"]
+    )
     tg.start(grouped.agg(n=F.count("*")).write_to(sink))
     wanted = [tuple(row) for row in frame.groupBy("a", "b", "c").count().collect()]
     assert counted(row[2:] for row in sink.rows) == counted(wanted)
@@ -253,7 +323,12 @@ def test_first_and_last_go_by_event_time(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [(seconds(at), n, word) for at, n, word in rows], "us long, n int, word string"
     )
-    stream = tg.stream(frame.select(F.timestamp_micros("us").alias("ts"), "n", "word"), time="ts", name="s")
+    stream = tg.stream(
+        frame.select(F.timestamp_micros("us").alias("ts"), "n", "word"),
+        time="ts",
+        name="s",
+        lateness="0 seconds",
+    )
     sink = Sink()
     aggregated = stream.window("10 seconds").agg(
         a=F.first("n"),
@@ -267,6 +342,6 @@ def test_first_and_last_go_by_event_time(spark: SparkSession) -> None:
 
 
 def test_a_sum_of_words_is_refused(spark: SparkSession) -> None:
-    stream = tg.stream(frame_of(spark, rides(5, 1)), time="ts", name="rides")
+    stream = tg.stream(frame_of(spark, rides(5, 1)), time="ts", name="rides", lateness="0 seconds")
     with pytest.raises(tg.FlowError, match="string"):
         tg.start(stream.window("1 second").agg(x=F.sum("kind")).write_to(Sink()))

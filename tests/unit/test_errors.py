@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 
 import pytest
 
@@ -32,8 +34,22 @@ def test_what_we_got_is_shown_even_when_it_is_falsy(got: object) -> None:
 
 @pytest.mark.parametrize("kind", [FlowError, StateError, CheckpointInUse, BatchFailed])
 def test_one_except_clause_catches_every_error_of_tidegate(kind: type[TidegateError]) -> None:
-    with pytest.raises(TidegateError, match=r"^It broke\.$"):
-        raise kind(explain("It broke"))
+    with pytest.raises(TidegateError, match=r"^\[IT_BROKE\] It broke\.$"):
+        raise kind("It broke", code="IT_BROKE")
+
+
+@pytest.mark.parametrize("kind", [FlowError, StateError, CheckpointInUse, BatchFailed])
+def test_an_error_is_the_same_in_another_process(kind: type[TidegateError]) -> None:
+    error = kind("It broke", code="IT_BROKE", got=3, do="Wait", details={"batch_id": 7})
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is kind
+        assert str(again) == str(error) == "[IT_BROKE] It broke. Got: 3. Wait."
+        assert (again.code, again.details) == ("IT_BROKE", error.details)
+
+
+def test_an_error_has_a_code() -> None:
+    with pytest.raises(TypeError, match="code"):
+        FlowError("It broke")  # type: ignore[call-arg]
 
 
 def test_a_checkpoint_in_use_is_a_problem_of_the_state() -> None:

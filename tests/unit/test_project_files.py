@@ -101,9 +101,25 @@ def missing(lines: list[str]) -> list[str]:
     return absent
 
 
-@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "PAPERS.md"])
+PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))
+PAPERS = [name for name in PAGES if name.startswith("docs/papers/")]
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", *PAPERS])
 def test_a_map_of_the_tree_names_paths_classes_and_functions_that_exist(name: str) -> None:
-    assert missing(text(name).splitlines()) == []
+    assert missing(re.sub(r"\[[^]]*\]\([^)]*\)", "", text(name)).splitlines()) == []
+
+
+@pytest.mark.parametrize("name", [*sorted(path.name for path in ROOT.glob("*.md")), *PAGES])
+def test_a_link_leads_to_a_file(name: str) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", re.sub(r"```.*?```", "", text(name), flags=re.DOTALL))
+    folder = (ROOT / name).parent
+    assert [link for link in links if ":" not in link and not (folder / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_page_of_a_paper_is_short(name: str) -> None:
+    assert len(text(name).split()) <= 600
 
 
 @pytest.mark.parametrize(

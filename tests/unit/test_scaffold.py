@@ -66,11 +66,15 @@ def test_every_folder_of_modules_is_a_package() -> None:
     assert [str(f.relative_to(ROOT)) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
 
 
-NAMED = re.findall(r"`([\w/]+\.py)`", (ROOT / "PAPERS.md").read_text(encoding="utf-8"))
+NAMED = [
+    name
+    for page in (ROOT / "docs/papers").glob("*.md")
+    for name in re.findall(r"`([\w/]+\.py)`", page.read_text(encoding="utf-8"))
+]
 
 
 @pytest.mark.parametrize("strategy", ["fastjoin", "ls_stream", "auto"])
-def test_papers_md_names_every_algorithm_of_a_strategy(strategy: str) -> None:
+def test_the_pages_of_the_papers_name_every_algorithm_of_a_strategy(strategy: str) -> None:
     modules = {path.name for path in (ROOT / "src/tidegate/route" / strategy).glob("*.py")} - {"__init__.py"}
     assert modules - {name.rpartition("/")[2] for name in NAMED} == set()
 

@@ -10,28 +10,34 @@ from tidegate.errors import FlowError
 
 
 def test_a_query_counts_once_and_loses_as_much_quality_as_rows_unless_told_otherwise() -> None:
-    query = tg.Query("airport", where="lat > 40.6")
-    assert (query.weight, query.alpha) == (1.0, 1.0)
+    query = tg.RangeQuery("airport", where="lat > 40.6")
+    assert (query.weight, query.loss_sensitivity) == (1.0, 1.0)
 
 
 def test_alpha_may_be_above_one_as_in_the_paper_and_zero() -> None:
-    assert tg.Query("a", "x > 1", alpha=2).alpha == 2
-    assert tg.Query("a", "x > 1", alpha=0).alpha == 0
+    assert tg.RangeQuery("a", "x > 1", loss_sensitivity=2).loss_sensitivity == 2
+    assert tg.RangeQuery("a", "x > 1", loss_sensitivity=0).loss_sensitivity == 0
 
 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: tg.Query("", "x > 1"), "needs a name"),
-        (lambda: tg.Query(7, "x > 1"), "needs a name. Got: 7"),  # type: ignore[arg-type]
-        (lambda: tg.Query("a", "  "), "Query 'a': it asks for nothing"),
-        (lambda: tg.Query("a", None), "Query 'a': it asks for nothing. Got: where=None"),  # type: ignore[arg-type]
+        (lambda: tg.RangeQuery("", "x > 1"), "QUERY_NAME_MISSING"),
+        (lambda: tg.RangeQuery(7, "x > 1"), "QUERY_NAME_MISSING.*Got: 7"),  # type: ignore[arg-type]
+        (lambda: tg.RangeQuery("a", "  "), "QUERY_PREDICATE_MISSING"),
+        (lambda: tg.RangeQuery("a", None), "QUERY_PREDICATE_MISSING.*Got: where=None"),  # type: ignore[arg-type]
         *(
-            (lambda weight=weight: tg.Query("a", "x > 1", weight), "Query 'a': its weight is not above zero")
+            (
+                lambda weight=weight: tg.RangeQuery("a", "x > 1", weight),
+                "QUERY_WEIGHT_RANGE",
+            )
             for weight in (0, -1.0, math.nan, math.inf, "2", None)
         ),
         *(
-            (lambda alpha=alpha: tg.Query("a", "x > 1", alpha=alpha), "Query 'a': its alpha is no slope")
+            (
+                lambda alpha=alpha: tg.RangeQuery("a", "x > 1", loss_sensitivity=alpha),
+                "QUERY_SENSITIVITY_RANGE",
+            )
             for alpha in (-0.5, math.nan, math.inf, "2")
         ),
     ],

@@ -71,13 +71,16 @@ def progress(batch: int) -> dict[str, Any]:
 
 
 def receipt(batch: int) -> dict[str, Any]:
-    ledger = {"offered": 10, "processed": 7, "shed": 1, "late": 2, "rejected": 0, "unexplained": 0}
-    shed = {"shed_by": {"random_drop": 1}, "filtered": 0}
+    counts = {"offered": 10, "processed": 7, "shed": 1, "late": 2, "rejected": 0}
+    ledger = {f"rows_{of}": rows for of, rows in counts.items()} | {"complete": False}
+    shed = {"shed_reasons": {"random_drop": 1}, "rows_filtered": 0, "rows_unexplained": 0}
     stream = {"kind": "stream", "name": "orders", "mode": "SUBSET", **ledger, **shed}
-    output = {"kind": "output", "name": "near", "mode": "SUBSET", **ledger, **shed, "emitted": 600}
-    recall = {"recall": 0.5, "recall_low": 0.4, "recall_high": 0.6, "why": ["skipped_pairs"]}
+    output = {"kind": "output", "name": "near", "mode": "SUBSET", **ledger, **shed, "rows_written": 600}
+    recall = {"recall": 0.5, "recall_low": 0.4, "recall_high": 0.6, "loss_reasons": ["skipped_pairs"]}
     estimate = {"found": 5.0, "certain": 5.0, "others": 5.0, "variance": 1.0, "freedom": 15.0, "unseen": 99.0}
-    return {"batch": batch, "rows": [stream, {**output, **recall, "estimate": estimate}]}
+    windows = {"missing_windows": [], "windows_missing": 0, "loss_ratio": 0.5}
+    rows = [stream, {**output, **recall, **windows, "estimate": estimate}]
+    return {"batch_id": batch, "started_at": "2025-03-03T17:00:00+00:00", "latency": None, "rows": rows}
 
 
 @pytest.fixture
@@ -112,8 +115,8 @@ def test_tables_name_what_is_there(checkpoint: Path, capsys: pytest.CaptureFixtu
         "2 2.25 s 10,000 601 3,003 6.1 kB 4 0 25.0%",
         "2 stream orders SUBSET 10 7 1 2 0 - - -",
         "1 output near SUBSET 10 7 1 2 0 600 50.0% (40.0% to 60.0%) skipped_pairs",
-        "2 stream orders SUBSET 30 21 3 6 0 - - -",
-        "2 output near SUBSET 30 21 3 6 0 1,800 50.0% (",
+        "0 to 2 stream orders SUBSET 30 21 3 6 0 - - -",
+        "0 to 2 output near SUBSET 30 21 3 6 0 1,800 50.0% (",
     ):
         assert fact in text
 
@@ -162,7 +165,7 @@ def test_any_other_place_is_refused(there: bool, tmp_path: Path, capsys: pytest.
         (place / "data" / "part-0.parquet").touch()
     assert main(["inspect", str(place)]) == 2
     assert capsys.readouterr().err.startswith(
-        f"tidegate inspect: There is no Tidegate checkpoint here. Got: {place}."
+        f"tidegate inspect: [CHECKPOINT_NOT_FOUND] There is no Tidegate checkpoint here. Got: {place}."
     )
     assert place.exists() == there
 
@@ -170,14 +173,14 @@ def test_any_other_place_is_refused(there: bool, tmp_path: Path, capsys: pytest.
 def test_a_damaged_manifest_is_an_error_with_its_name(checkpoint: Path) -> None:
     path = checkpoint / "tidegate" / "manifests" / "0000000002.json"
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(StateError, match="0000000002"):
+    with pytest.raises(StateError, match=r"CHECKPOINT_FILE_DAMAGED.*0000000002"):
         read_contents(str(checkpoint), last=10)
 
 
 def test_a_damaged_plan_is_an_error_with_its_name(checkpoint: Path) -> None:
     path = checkpoint / "tidegate" / "plans" / "0000000001.json"
     path.write_bytes(b"{}")
-    with pytest.raises(StateError, match="0000000001"):
+    with pytest.raises(StateError, match=r"CHECKPOINT_FILE_DAMAGED.*0000000001"):
         read_contents(str(checkpoint), last=10)
 
 
@@ -190,7 +193,7 @@ def test_a_plan_that_is_purged_meanwhile_is_left_out(
         path = checkpoint / "tidegate" / "plans" / "0000000001.json"
         if batch == 1 and path.exists():
             path.unlink()
-            raise StateError("gone")
+            raise StateError("gone", code="CHECKPOINT_FILE_MISSING")
         return read(log, batch)
 
     monkeypatch.setattr(PlanLog, "read", purged_first)
@@ -206,7 +209,7 @@ def test_a_manifest_that_is_purged_meanwhile_gives_way_to_the_newest(
         if batch == 2:
             writer = ManifestLog(log._store)
             writer.commit(manifest(3))
-            raise StateError("gone")
+            raise StateError("gone", code="CHECKPOINT_FILE_MISSING")
         return load(log, batch)
 
     monkeypatch.setattr(ManifestLog, "load", overtaken)

@@ -60,11 +60,11 @@ def test_a_known_error_is_one_line_and_code_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(arguments: argparse.Namespace) -> int:
-        raise StateError("The checkpoint is damaged.")
+        raise StateError("The checkpoint is damaged.", code="CHECKPOINT_FILE_DAMAGED")
 
     monkeypatch.setattr(command, "run", fail)
     assert main(["demo"]) == 2
-    assert capsys.readouterr().err == "tidegate demo: The checkpoint is damaged.\n"
+    assert capsys.readouterr().err == "tidegate demo: [CHECKPOINT_FILE_DAMAGED] The checkpoint is damaged.\n"
 
 
 def test_ctrl_c_is_code_130_without_a_traceback(

@@ -91,7 +91,7 @@ def test_an_arrow_stream_that_breaks_off_is_told(
     with pytest.raises(AssertionError):
         run(tmp_path, arrow({"x": pa.array([0.1, 0.9] * 100)})[:length])
     error = capsys.readouterr().err
-    assert "The Arrow stream cannot be read on" in error
+    assert "[SIFT_INPUT_DAMAGED]" in error
     assert ("offered" in error) == (length == -20)
 
 
@@ -109,9 +109,9 @@ def test_bad_lines_are_counted_told_and_left_out(tmp_path: Path, capsys: pytest.
     rows = JSON + b"oops\n" + JSON + b'{"x": "0.9"}\n' + b"more\n" * 10
     assert run(tmp_path, rows, "--format", "json") == lines(JSON, 1, 3, 4) * 2
     error = capsys.readouterr().err
-    assert "line 7 is no row: no JSON" in error
-    assert 'line 14 is no row: x is no number: "0.9"' in error
-    assert error.count("is no row") == 5
+    assert "line 7 is not a row: invalid JSON" in error
+    assert 'line 14 is not a row: x is not a number: "0.9"' in error
+    assert error.count("is not a row") == 5
     assert "offered 12, kept 6, dropped 6 (50.0%), sampled 0, unplaced 2, bad lines 12" in error
 
 
@@ -122,7 +122,7 @@ def test_lines_are_numbered_through_all_pieces(
     assert (
         run(tmp_path, CSV + b"7,many\r\n" + b"8,0.9\r\n" * 20) == lines(CSV, 0, 2, 4, 5) + b"8,0.9\r\n" * 20
     )
-    assert "line 8 is no row: x is no number: 'many'" in capsys.readouterr().err
+    assert "line 8 is not a row: x is not a number: 'many'" in capsys.readouterr().err
 
 
 def test_bad_lines_pass_if_asked_for(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_mark_that_the_rows_have_already_is_refused(
 ) -> None:
     with pytest.raises(AssertionError):
         run(tmp_path, rows, "--mark", "id")
-    assert "Choose another name" in capsys.readouterr().err
+    assert "[SIFT_MARK_COLUMN_EXISTS]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_missing_column_is_named_unless_allowed(
     with pytest.raises(AssertionError):
         run(tmp_path, rows)
     error = capsys.readouterr().err
-    assert "The rows have no column x. Got: columns y, z." in error
+    assert "[SIFT_COLUMN_MISSING] The rows have no column x. Got: columns y, z." in error
     assert "--allow-missing" in error
     assert run(tmp_path, rows, "--allow-missing") == rows
     assert "unplaced" in capsys.readouterr().err
@@ -199,24 +199,24 @@ def test_the_format_is_told_by_the_name_or_the_first_bytes(file: str | None, fir
 
 @pytest.mark.parametrize("first", [b"ARROW1\0\0", b'[{"x": 1}]', b"PAR1\x15\x00"])
 def test_rows_of_no_known_format_are_refused(first: bytes) -> None:
-    with pytest.raises(FlowError, match="The format of the rows is not known"):
+    with pytest.raises(FlowError, match="SIFT_INPUT_FORMAT_UNKNOWN"):
         format_of(None, first)
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ([], "There is no sifter to begin with"),
-        (["--filter", "{tmp}/nowhere"], "nowhere cannot be read"),
-        (["--filter", "{tmp}/torn"], "no sifter, or it is damaged"),
-        (["--follow", "{tmp}/empty"], "There is no sifter to begin with"),
-        (["--filter", "{tmp}/good", "--in", "{tmp}/nowhere"], "The rows cannot be read or written"),
+        ([], "[SIFT_FILTER_MISSING]"),
+        (["--filter", "{tmp}/nowhere"], "[SIFT_FILTER_UNREADABLE]"),
+        (["--filter", "{tmp}/torn"], "[SIFTER_UNREADABLE]"),
+        (["--follow", "{tmp}/empty"], "[SIFT_FILTER_MISSING]"),
+        (["--filter", "{tmp}/good", "--in", "{tmp}/nowhere"], "[SIFT_IO_FAILED]"),
         (
             ["--filter", "{tmp}/good", "--in", "{tmp}/good", "--out", "{tmp}/good"],
-            "--in and --out are one file",
+            "[SIFT_OUTPUT_IS_INPUT]",
         ),
-        (["--filter", "{tmp}/good", "--node", "../east"], "A node's name"),
-        (["--filter", "{tmp}/good", "--in", "{tmp}/text.arrow"], "The Arrow stream cannot be read on"),
+        (["--filter", "{tmp}/good", "--node", "../east"], "[SIFT_NODE_NAME_INVALID]"),
+        (["--filter", "{tmp}/good", "--in", "{tmp}/text.arrow"], "[SIFT_INPUT_DAMAGED]"),
     ],
 )
 def test_wrong_use_is_one_line(
@@ -235,7 +235,10 @@ def test_wrong_use_is_one_line(
 def test_a_wrong_type_of_an_arrow_column_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(AssertionError):
         run(tmp_path, arrow({"x": pa.array(["0.9"])}))
-    assert "Column x cannot be sifted. Got: a column of type string has no numbers" in capsys.readouterr().err
+    assert (
+        "[SIFT_COLUMN_TYPE_UNSUPPORTED] Column x cannot be sifted. Got: a column of type string has"
+        in capsys.readouterr().err
+    )
 
 
 def test_ctrl_c_ends_it_with_counters(
@@ -293,11 +296,11 @@ def test_rows_leave_at_once_and_a_new_sifter_is_picked_up_on_the_way(
     assert out.readline() == b'{"x": 0.9}\n'
     (Path(folder) / "sifter-000009.json").write_text("torn")
     publish(folder, TURNED)
-    assert b"sifter-000009.json is passed over" in told.readline()
+    assert b"sifter-000009.json is skipped" in told.readline()
     assert b"sifter version 2" in told.readline()
     feed(edge, b'{"x": 0.1}\n{"x": 0.9}\n')
     assert out.readline() == b'{"x": 0.1}\n'
-    feed(edge, b'{"x": 0.')  # an unfinished line is no row
+    feed(edge, b'{"x": 0.')  # an unfinished line is not a row
     os.kill(edge.pid, signal.SIGTERM)
     assert edge.wait() == 0
     assert b"offered 4, kept 2, dropped 2 (50.0%)" in told.readline()
@@ -319,7 +322,7 @@ def test_nobody_reading_ends_it_with_counters_and_neither_spark_nor_pandas_is_ne
         feed(edge, CSV)
         assert edge.wait() == 0
         error = opened(edge.stderr).read()
-    assert b"nobody reads the output any more" in error
+    assert b"the reader of the output has closed it" in error
     assert b"offered 0, kept 0" in error
     assert b"Traceback" not in error
     assert b"Exception" not in error

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tidegate.cli.watch import ctrl_c_sets, watch
 from tidegate.errors import BatchFailed
-from tidegate.observe.live_page import Progress
+from tidegate.observe.live_page import LivePage
 
 
 def report(batch: int, rows: int) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class ScriptedQuery:
         return self.error is None
 
     @property
-    def recent_progress(self) -> list[dict[str, Any]]:
+    def telemetry(self) -> list[dict[str, Any]]:
         self._asked += 1
         self._after(self._asked)
         return [report(batch, rows) for batch, rows in enumerate(self._rows[: self._asked])]
@@ -69,7 +69,7 @@ class Arrived:
 
 def watched(query: ScriptedQuery, stop: Event | None = None, rows: int = 30, **more: Any) -> tuple[Any, str]:
     file = StringIO()
-    with Progress(Console(file=file), total=3, clock=lambda: 0.0) as progress:
+    with LivePage(Console(file=file), total=3, clock=lambda: 0.0) as progress:
         tally = watch(query, Arrived(), progress, rows=rows, stop=stop or Event(), look_seconds=0.0, **more)
     return tally, file.getvalue()
 
@@ -86,14 +86,14 @@ def test_the_feed_goes_on_only_after_the_first_rows() -> None:
     stop = Event()
     feed = Arrived()
     query = ScriptedQuery([0, 0, 10], after=lambda asked: stop.set() if asked == 2 else None)
-    with Progress(Console(file=StringIO()), total=3, clock=lambda: 0.0) as progress:
+    with LivePage(Console(file=StringIO()), total=3, clock=lambda: 0.0) as progress:
         watch(query, feed, progress, rows=30, stop=stop, look_seconds=0.0)
     assert not feed.finished
 
 
 def test_a_failed_query_raises_its_own_error() -> None:
     query = ScriptedQuery([10])
-    query.error = BatchFailed("a task gave no report")
+    query.error = BatchFailed("a task gave no report", code="INTERNAL_REPORTS_MISSING")
     with pytest.raises(BatchFailed, match="a task gave no report"):
         watched(query)
 
@@ -102,7 +102,7 @@ def test_a_query_that_ends_by_itself_is_an_error_too() -> None:
     class Gone(ScriptedQuery):
         is_active = False
 
-    with pytest.raises(BatchFailed, match="ended by itself"):
+    with pytest.raises(BatchFailed, match=r"STREAMING_QUERY_ENDED.*ended by itself"):
         watched(Gone([]))
 
 
@@ -119,11 +119,12 @@ class Owing(ScriptedQuery):
     """A query that owes something until it has been asked a few times."""
 
     @property
-    def recent_progress(self) -> list[dict[str, Any]]:
-        found = super().recent_progress
+    def telemetry(self) -> list[dict[str, Any]]:
+        found = super().telemetry
         owed = max(0, 5 - self._asked)
         return [
-            {**one, "debts": {"comparisons": owed, "paid": {"comparisons": 1, "matches": 1}}} for one in found
+            {**one, "debts": {"comparisons": owed, "repaired": {"comparisons": 1, "matches": 1}}}
+            for one in found
         ]
 
 

@@ -19,8 +19,8 @@ from tidegate.model.times import END_US
 
 NO = (False, False)
 OPERATORS = {
-    "near": OperatorTraits("near", ("a", "b"), Within(10, 10), NO, NO),
-    "far": OperatorTraits("far", ("near", "a"), Within(10, 10), NO, NO),
+    "near": OperatorTraits("near", ("a", "b"), Within(-10, 10), NO, NO),
+    "far": OperatorTraits("far", ("near", "a"), Within(-10, 10), NO, NO),
 }
 CLOCKS = {"a": ClockSettings(5, None), "b": ClockSettings(0, None)}
 #: Pieces of the samples lie in partitions 1 and 7.

@@ -33,11 +33,11 @@ NEITHER, LEFT_ONLY, BOTH = (False, False), (True, False), (True, True)
 
 
 def near(waiting: tuple[bool, bool], within: Within | Tumbling | Unbounded | None = None) -> OperatorTraits:
-    return OperatorTraits("near", ("a", "b"), within or Within(10, 25), waiting, waiting)
+    return OperatorTraits("near", ("a", "b"), within or Within(-25, 10), waiting, waiting)
 
 
 def far(waiting: tuple[bool, bool] = NEITHER) -> OperatorTraits:
-    return OperatorTraits("far", ("near", "c"), Within(100, 100), waiting, waiting)
+    return OperatorTraits("far", ("near", "c"), Within(-100, 100), waiting, waiting)
 
 
 def named(*operators: OperatorTraits) -> dict[str, OperatorTraits]:
@@ -51,6 +51,15 @@ def manifest(settled_us: dict[str, int], **watermarks_us: int) -> Manifest:
     start = first_manifest({}, list(watermarks_us), dict.fromkeys(settled_us, EVEN), now_us=0)
     clocks = {name: StreamClock(at_us, at_us, 0) for name, at_us in watermarks_us.items()}
     return replace(start, clocks=clocks, settled_us=settled_us)
+
+
+def test_the_watermark_of_a_union_is_that_of_its_slowest_stream() -> None:
+    united = replace(near(NEITHER), inputs=("a_c", "b"), unions={"a_c": ("a", "c")})
+    for slowest in "abc":
+        marks = {name: 40 if name == slowest else 70 for name in "abc"}
+        at = manifest({"near": 0}, **marks)
+        assert input_watermark(united, at, named(united)) == 40
+    assert next_plan(0, manifest({"near": 0}, a=50, b=60, c=30), named(united), 0).settle_us == {"near": 30}
 
 
 # -- before the first batch ----------------------------------------------------------------------------------
@@ -338,7 +347,7 @@ def test_a_chain_is_settled_pass_by_pass_and_then_at_rest() -> None:
 
 
 def test_no_other_pass_for_rows_that_wait_for_a_partner() -> None:
-    semi = OperatorTraits("near", ("a", "b"), Within(10, 25), waiting=LEFT_ONLY, unmatched=NEITHER)
+    semi = OperatorTraits("near", ("a", "b"), Within(-25, 10), waiting=LEFT_ONLY, unmatched=NEITHER)
     before = manifest({"near": 300}, a=300, b=300)
     moved = manifest({"near": 300}, a=500, b=500)
     assert settled_plan(named(semi), before, moved) is None

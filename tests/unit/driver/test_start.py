@@ -1,51 +1,48 @@
+"""What is refused between compiling a flow and running it."""
+
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.messages.expecting import a_stream, expect
 
-from tidegate.driver.engine.settings import numbers
-from tidegate.driver.start import start
-from tidegate.errors import FlowError
+from tidegate.api.start import StartOptions
+from tidegate.driver import start
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiles(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The flow as compiled, without Spark."""
+    compiled = SimpleNamespace(streaming=True, spark=None, outputs=[])
+    monkeypatch.setattr(start, "_session", lambda outputs: None)
+    monkeypatch.setattr(start, "compile_flow", lambda outputs, partitions, **settings: compiled)
+    monkeypatch.setattr(start, "refuse_unknown_formats", lambda spark, outputs: None)
+    return compiled
+
+
+def run(**settings: Any) -> object:
+    return start.run_flow([a_stream().write_to("noop")], StartOptions(**settings))
+
+
+def test_a_stream_keeps_its_state_in_a_checkpoint() -> None:
+    expect("CHECKPOINT_MISSING", run)
+
+
+def test_settings_without_a_meaning_for_batch_inputs_are_named(nothing_compiles: SimpleNamespace) -> None:
+    nothing_compiles.streaming = False
+    error = expect("BATCH_SETTINGS_USELESS", lambda: run(checkpoint="ck", trigger="1 second", seed=3))
+    assert error.details["got"] == "checkpoint, trigger"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("settings", "trigger"),
     [
-        ({"goal": "2 seconds"}, r"goal is no tg\.Goal. Got: '2 seconds'. Write goal=tg\.Goal\(…\)"),
-        ({"shed": "auto"}, r"shed is no tg\.Shed"),
-        ({"balance": "fastjoin"}, r"balance is no tg\.Balance"),
-        ({"seed": "x"}, "The seed is a whole number.*Got: 'x'"),
-        ({"seed": None}, "The seed is a whole number"),
-        ({"seed": -1}, "from 0 to"),
-        ({"seed": 2**63}, "from 0 to"),
-        ({"checkpoint": 3}, "The checkpoint is not a path. Got: 3"),
-        ({"checkpoint": ""}, "The checkpoint is not a path. Got: ''"),
-        ({"instances": True}, "instances must be a whole number"),
+        ({"available_now": True}, {"availableNow": True}),
+        ({"trigger": "1500 ms"}, {"processingTime": "1500 milliseconds"}),
+        ({}, {"processingTime": "0 milliseconds"}),
     ],
 )
-def test_settings_of_another_kind_are_refused_before_anything_starts(
-    wrong: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(FlowError, match=said):
-        start(**wrong)
-
-
-@pytest.mark.parametrize(
-    ("partitions", "instances", "stored", "found"),
-    [
-        (None, None, None, (32, 4)),
-        (None, 3, None, (24, 3)),
-        (6, None, None, (6, 4)),
-        (2, None, None, (2, 2)),
-        (None, None, 3, (3, 3)),
-        (None, 2, 3, (3, 2)),
-        (5, None, 3, (5, 4)),
-        # Refused, with both numbers, where the joins are known.
-        (2, 3, None, (2, 3)),
-    ],
-)
-def test_there_are_no_more_instances_than_partitions_unless_asked_for(
-    partitions: int | None, instances: int | None, stored: int | None, found: tuple[int, int]
-) -> None:
-    assert numbers(partitions, instances, stored, 4) == found
+def test_batches_start_as_spark_says_it(settings: dict[str, Any], trigger: dict[str, Any]) -> None:
+    assert start._trigger(StartOptions(**settings)) == trigger

@@ -104,7 +104,7 @@ def test_a_damaged_sifter_is_told_once_and_passed_over(tmp_path: Path, clock: Cl
     clock.now += TICK_SECONDS
     node.tick()
     assert node.sifter == SECOND
-    assert [text for text in said if "sifter-000003.json is passed over" in text] == said[:1]
+    assert [text for text in said if "sifter-000003.json is skipped" in text] == said[:1]
     assert len(said) == 2
 
 

@@ -58,14 +58,14 @@ def test_csv_is_read_alike_by_column_and_by_line(line: bytes, expected: list[flo
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b'{"x": 1', "no JSON"),
-        (b'{"x": 1} {"x": 2}', "no JSON: Extra data"),
-        (b"[1]", "no object"),
-        (b'{"x": "1"}', 'x is no number: "1"'),
-        (b'{"x": true}', "x is no number: true"),
-        (b'{"kind": ["bus"]}', "kind is no category"),
-        (b'{"kind": "\xff"', "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b'{"x": 1', "invalid JSON"),
+        (b'{"x": 1} {"x": 2}', "invalid JSON: Extra data"),
+        (b"[1]", "not an object"),
+        (b'{"x": "1"}', 'x is not a number: "1"'),
+        (b'{"x": true}', "x is not a number: true"),
+        (b'{"kind": ["bus"]}', "kind is not a category"),
+        (b'{"kind": "\xff"', "invalid JSON"),
+        (b"[" * 100_000, "invalid JSON"),
     ],
 )
 def test_a_bad_line_of_json_has_a_reason(line: bytes, reason: str) -> None:
@@ -80,9 +80,9 @@ def test_a_bad_line_of_json_has_a_reason(line: bytes, reason: str) -> None:
     [
         (b"7,1,bus", "3 fields where the header has 4"),
         (b"7,1,bus,true,", "5 fields where the header has 4"),
-        (b"7,one,bus,true", "x is no number: 'one'"),
-        (b"7,1_0,bus,true", "x is no number"),
-        (b'7,1,"bus,true', "no CSV"),
+        (b"7,one,bus,true", "x is not a number: 'one'"),
+        (b"7,1_0,bus,true", "x is not a number"),
+        (b'7,1,"bus,true', "invalid CSV"),
         (b"7,1,\xff,true", "utf-8"),
     ],
 )
@@ -148,7 +148,7 @@ def test_missing_columns_are_named() -> None:
 
 @pytest.mark.parametrize("header", [b'"x', b"\xff\xfe", b""])
 def test_a_first_line_that_is_no_header_is_refused(header: bytes) -> None:
-    with pytest.raises(FlowError, match="no CSV header"):
+    with pytest.raises(FlowError, match="SIFT_CSV_HEADER_INVALID"):
         CsvLines(header)
 
 

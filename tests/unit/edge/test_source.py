@@ -83,7 +83,7 @@ def test_a_line_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "LINE_BYTES_MAX", 10)
     with Stopping() as stopping, Pipe(stopping) as pipe:
         pipe.writer.write(b"x" * 11)
-        with pytest.raises(FlowError, match="A line does not end"):
+        with pytest.raises(FlowError, match="SIFT_LINE_TOO_LONG"):
             next(pipe.source.lines())
 
 

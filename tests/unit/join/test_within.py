@@ -9,7 +9,7 @@ from tidegate.errors import FlowError
 from tidegate.join.within import Tumbling, Unbounded, Within, slots_of
 from tidegate.model.times import BEGINNING_US, END_US, LEFT, RIGHT
 
-KINDS = [Within(20, 5), Tumbling(10), Unbounded()]
+KINDS = [Within(-5, 20), Within(5, 20), Within(-20, -5), Within(0, 0), Tumbling(10), Unbounded()]
 
 
 def ranges(condition: Within | Tumbling | Unbounded, side: int, *times: int) -> list[tuple[int, int]]:
@@ -18,12 +18,16 @@ def ranges(condition: Within | Tumbling | Unbounded, side: int, *times: int) -> 
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
-def test_a_left_row_looks_back_by_the_right_window_and_ahead_by_its_own() -> None:
-    assert ranges(Within(20, 5), LEFT, 100, -3) == [(95, 120), (-8, 17)]
+def test_a_left_row_is_joined_with_right_rows_between_its_bounds() -> None:
+    assert ranges(Within(-5, 20), LEFT, 100, -3) == [(95, 120), (-8, 17)]
+    assert ranges(Within(5, 20), LEFT, 100, -3) == [(105, 120), (2, 17)]
+    assert ranges(Within(-20, -5), LEFT, 100, -3) == [(80, 95), (-23, -8)]
 
 
-def test_a_right_row_looks_back_by_the_left_window_and_ahead_by_its_own() -> None:
-    assert ranges(Within(20, 5), RIGHT, 100, -3) == [(80, 105), (-23, 2)]
+def test_a_right_row_is_joined_with_the_left_rows_that_have_it_between_their_bounds() -> None:
+    assert ranges(Within(-5, 20), RIGHT, 100, -3) == [(80, 105), (-23, 2)]
+    assert ranges(Within(5, 20), RIGHT, 100, -3) == [(80, 95), (-23, -8)]
+    assert ranges(Within(-20, -5), RIGHT, 100, -3) == [(105, 120), (2, 17)]
 
 
 def test_a_row_sees_exactly_its_tumbling_window_also_before_the_epoch() -> None:
@@ -42,14 +46,17 @@ def test_an_unbounded_row_sees_all_time() -> None:
 
 
 def test_ranges_stop_at_the_ends_of_int64_and_do_not_wrap() -> None:
-    assert ranges(Within(END_US, 3), LEFT, BEGINNING_US, END_US) == [
+    assert ranges(Within(-3, END_US), LEFT, BEGINNING_US, END_US) == [
         (BEGINNING_US, -1),
         (END_US - 3, END_US),
     ]
-    assert ranges(Within(3, END_US), LEFT, BEGINNING_US, END_US) == [
+    assert ranges(Within(-END_US, 3), LEFT, BEGINNING_US, END_US) == [
         (BEGINNING_US, BEGINNING_US + 3),
         (0, END_US),
     ]
+    # Partners beyond the last event time: nothing but the end itself, which is no event time.
+    assert ranges(Within(5, 9), LEFT, END_US - 4) == [(END_US, END_US)]
+    assert ranges(Within(-9, -5), LEFT, BEGINNING_US + 4) == [(BEGINNING_US, BEGINNING_US)]
     # 2**63 is no multiple of 10: the first and the last window are cut short by the ends.
     assert ranges(Tumbling(10), LEFT, BEGINNING_US, END_US) == [
         (BEGINNING_US, -(2**63 // 10) * 10 - 1),
@@ -68,9 +75,21 @@ def test_no_rows_have_no_ranges(condition: Within | Tumbling | Unbounded) -> Non
     assert ranges(condition, LEFT) == []
 
 
-def test_a_row_dies_when_the_watermark_has_passed_its_own_window() -> None:
-    assert Within(20, 5).dead_before(LEFT, 100) == 80
-    assert Within(20, 5).dead_before(RIGHT, 100) == 95
+@pytest.mark.parametrize(
+    ("within", "dead", "complete"),
+    [
+        (Within(-5, 20), (80, 95), (80, 95)),
+        # Right rows lie after their partners: they are kept until the watermark passes them, no longer.
+        (Within(5, 20), (80, 100), (80, 105)),
+        (Within(-20, -5), (100, 80), (105, 80)),
+        (Within(0, 0), (100, 100), (100, 100)),
+    ],
+)
+def test_a_row_dies_when_the_watermark_has_passed_it_and_its_last_possible_match(
+    within: Within, dead: tuple[int, int], complete: tuple[int, int]
+) -> None:
+    assert tuple(within.dead_before(side, 100) for side in (LEFT, RIGHT)) == dead
+    assert tuple(within.complete_before(side, 100) for side in (LEFT, RIGHT)) == complete
 
 
 def test_a_tumbling_window_dies_as_a_whole() -> None:
@@ -86,18 +105,23 @@ def test_everything_is_dead_at_the_end_and_nothing_at_the_beginning(
     condition: Within | Tumbling | Unbounded,
 ) -> None:
     for side in (LEFT, RIGHT):
-        assert condition.dead_before(side, END_US) == END_US
-        assert condition.dead_before(side, BEGINNING_US) == BEGINNING_US
+        for before in (condition.dead_before, condition.complete_before):
+            assert before(side, END_US) == END_US
+            assert before(side, BEGINNING_US) == BEGINNING_US
 
 
 @pytest.mark.parametrize(
     ("condition", "left", "right"),
     [
-        (Within(20_000_000, 1_000_000), 2_000_000, 100_000),
-        (Within(101, 1), 11, 1),  # Rounded up, and never zero.
-        (Within(0, 50), 5, 5),  # No window of its own: the other's.
-        (Within(50, 0), 5, 5),
+        (Within(-1_000_000, 20_000_000), 2_000_000, 100_000),
+        (Within(-1, 101), 11, 1),  # Rounded up, and never zero.
+        (Within(-50, 0), 5, 5),  # No window of its own: the other's.
+        (Within(0, 50), 5, 5),
         (Within(0, 0), 1_000_000, 1_000_000),
+        (Within(600, 1000), 40, 40),  # A tenth of the range in which partners lie …
+        (Within(-1000, -600), 40, 40),
+        (Within(990, 1000), 20, 20),  # … but no more than 50 in all.
+        (Within(1000, 1000), 20, 20),
         (Tumbling(7), 7, 7),
         (Unbounded(), 0, 0),
     ],
@@ -115,12 +139,26 @@ def test_slots_are_counted_from_the_epoch_in_both_directions() -> None:
     assert slots_of(times[:0], 10).tolist() == []
 
 
-@pytest.mark.parametrize(("left", "right", "side"), [(-1, 0, "left"), (0, -1, "right"), (0, 2**63, "right")])
-def test_a_window_that_is_negative_or_too_long_is_refused(left: int, right: int, side: str) -> None:
+def test_lengths_for_which_rows_are_kept_and_in_which_they_match() -> None:
+    assert (Within(-5, 20).kept_us, Within(-5, 20).probed_us) == ((20, 5), (20, 5))
+    assert (Within(5, 20).kept_us, Within(5, 20).probed_us) == ((20, 0), (15, 0))
+    assert (Within(-20, -5).kept_us, Within(-20, -5).probed_us) == ((0, 20), (0, 15))
+
+
+@pytest.mark.parametrize(("lower", "upper", "bound"), [(-(2**63), 0, "lower"), (0, 2**63, "upper")])
+def test_a_bound_that_is_too_long_is_refused(lower: int, upper: int, bound: str) -> None:
+    with pytest.raises(FlowError, match=rf"The {bound} bound .* 64 bits.*Got: .*UNBOUNDED") as caught:
+        Within(lower, upper)
+    assert caught.value.code == "JOIN_WITHIN_TOO_LONG"
+
+
+def test_bounds_between_which_nothing_lies_are_refused() -> None:
     with pytest.raises(
-        FlowError, match=rf"The {side} window .* zero or more.*Got: .*how long.*Give a duration"
-    ):
-        Within(left, right)
+        FlowError,
+        match=r"lies above the upper one.*Got: lower 2 microseconds, upper 1 microsecond\..*tg\.between",
+    ) as caught:
+        Within(2, 1)
+    assert caught.value.code == "JOIN_WITHIN_EMPTY"
 
 
 @pytest.mark.parametrize("size", [0, -1, 2**63])

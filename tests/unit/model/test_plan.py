@@ -100,7 +100,7 @@ def test_reports_come_back_equal_and_those_of_matches_apart() -> None:
 
 @pytest.mark.parametrize("text", ["{}", '{"operator":"near"}', '{"task":null,"match":null}'])
 def test_a_line_without_a_report_is_not_passed_over(text: str) -> None:
-    with pytest.raises(ValueError, match="that of a task or that of a match"):
+    with pytest.raises(ValueError, match="exactly one of task and match"):
         reports_in([text])
 
 

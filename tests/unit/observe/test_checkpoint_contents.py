@@ -115,8 +115,8 @@ def test_debts_are_listed_with_what_is_left_of_them_and_what_was_given_up() -> N
     assert found.manifest is not None
     manifest = replace(found.manifest, debts=(owed,), written_off=(replace(owed, batch=1),))
     first, second = debt_rows(replace(found, manifest=manifest))
-    assert (first["operator"], first["batch"], first["state"]) == ("near", 2, "owed")
+    assert (first["operator"], first["batch"], first["state"]) == ("near", 2, "in_debt")
     assert (first["comparisons"], first["matches"], first["cells"]) == (60, 2.5, 2)
     assert first["needed_from"] == ["1970-01-01T00:00:01+00:00", None]
-    assert (second["batch"], second["state"]) == (1, "forgiven")
+    assert (second["batch"], second["state"]) == (1, "written_off")
     assert debt_rows(replace(found, manifest=None)) == []

@@ -21,6 +21,7 @@ from tidegate.sift.regions import Domain, Regions
 BUSY = {
     "size_us": 60_000_000,
     "slide_us": 10_000_000,
+    "offset_us": 4_000_000,
     "stream": "rides",
     "by": ["cell"],
     "partials": ["count(a)", "sum(b)"],
@@ -85,6 +86,7 @@ def test_a_sifter_is_told_by_its_thresholds_and_why_it_was_made() -> None:
 def test_a_window_is_told_by_what_it_stores() -> None:
     (row,) = window_rows(manifest(None))
     assert (row["window"], row["by"], row["partials"]) == ("window1", ["cell"], ["count(a)", "sum(b)"])
+    assert (row["size_us"], row["slide_us"], row["offset_us"]) == (60_000_000, 10_000_000, 4_000_000)
     assert (row["stored"], row["bytes"], row["pieces"], row["rows_per_partial"]) == (11, 100, 2, 12.5)
     assert (row["first"], row["closed_before"]) == ("1970-01-01T00:00:20+00:00", "1970-01-01T00:00:30+00:00")
 

@@ -4,8 +4,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from tidegate.observe.live_page import Progress, Rate
-from tidegate.observe.tally import StateSize, Tally
+from tidegate.observe.live_page import LivePage, Rate
+from tidegate.observe.tally import BatchLatency, StateSize, Tally
 
 
 class HandClock:
@@ -24,7 +24,7 @@ TALLY = Tally(
     late=4,
     rejected=2,
     state=StateSize(500, 12_000),
-    batch=3,
+    latencies=[BatchLatency(3)],
     batch_seconds=[0.2, 0.41],
     watermark="2025-03-03T17:00:31+00:00",
 )
@@ -32,7 +32,7 @@ TALLY = Tally(
 
 def test_a_file_gets_a_plain_line_now_and_then() -> None:
     file, clock = StringIO(), HandClock()
-    with Progress(Console(file=file, width=40), total=60, clock=clock, line_every_seconds=5) as progress:
+    with LivePage(Console(file=file, width=40), total=60, clock=clock, line_every_seconds=5) as progress:
         progress.show("streaming", 1, Tally())
         clock.now += 4
         progress.show("streaming", 5, TALLY)
@@ -49,7 +49,7 @@ def test_a_file_gets_a_plain_line_now_and_then() -> None:
 
 def test_a_file_never_gets_a_control_code() -> None:
     file = StringIO()
-    with Progress(Console(file=file), total=60, clock=HandClock()) as progress:
+    with LivePage(Console(file=file), total=60, clock=HandClock()) as progress:
         progress.show("streaming", 7, TALLY)
         progress.show("done", 60, TALLY, last=True)
     assert all(character.isprintable() or character == "\n" for character in file.getvalue())
@@ -57,7 +57,7 @@ def test_a_file_never_gets_a_control_code() -> None:
 
 def test_the_last_line_is_shown_even_when_none_is_due() -> None:
     file = StringIO()
-    with Progress(Console(file=file), total=60, clock=HandClock()) as progress:
+    with LivePage(Console(file=file), total=60, clock=HandClock()) as progress:
         progress.show("streaming", 59, TALLY)
         progress.show("done", 60, TALLY, last=True)
     assert file.getvalue().splitlines()[-1].startswith("done 60/60 s")
@@ -66,7 +66,7 @@ def test_the_last_line_is_shown_even_when_none_is_due() -> None:
 def test_a_terminal_shows_bar_and_facts_and_gets_its_cursor_back() -> None:
     file = StringIO()
     console = Console(file=file, force_terminal=True, width=90)
-    with Progress(console, total=60, clock=HandClock()) as progress:
+    with LivePage(console, total=60, clock=HandClock()) as progress:
         progress.show("streaming", 30, TALLY)
     text = file.getvalue()
     assert "30/60 s" in text
@@ -89,7 +89,7 @@ def test_the_rate_is_that_of_the_last_seconds_only() -> None:
 
 def test_what_the_query_does_about_it_stands_at_the_end() -> None:
     file = StringIO()
-    with Progress(Console(file=file), total=60, clock=HandClock()) as progress:
+    with LivePage(Console(file=file), total=60, clock=HandClock()) as progress:
         progress.show("streaming", 7, TALLY, "looks at 43 % of the pairs")
         progress.say("   8 s  there is time again")
     assert file.getvalue().splitlines()[0].endswith("rejected 2  looks at 43 % of the pairs")

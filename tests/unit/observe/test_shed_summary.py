@@ -15,7 +15,7 @@ def report(batch: int = 0, fraction: float = 1.0, p: float = 0.0, **more: Any) -
 
 
 def debts(owed: int, paid: int = 0, forgiven: int = 0) -> dict[str, Any]:
-    return {"comparisons": owed, "paid": {"comparisons": paid}, "forgiven": [{}] * forgiven}
+    return {"comparisons": owed, "repaired": {"comparisons": paid}, "written_off": [{}] * forgiven}
 
 
 def moved(rows: int, keys: int, partitions: int) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_the_percentile_of_nothing_is_zero() -> None:
 def test_what_was_moved_and_made_up_for_is_added_up() -> None:
     tally = Tally()
     move = {"join1": {"moved": {"rows": 5}}, "window1": {"moved": None}}
-    first = {"comparisons": 9, "paid": {"matches": 2}, "forgiven": [{}]}
+    first = {"comparisons": 9, "repaired": {"matches": 2}, "written_off": [{}]}
     tally.add(
         [report(0, balance=move, debts=first), report(1, balance=move, debts={**first, "comparisons": 4})]
     )

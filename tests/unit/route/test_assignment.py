@@ -22,7 +22,7 @@ def test_listed_keys_are_found_by_their_number_and_others_are_not(own: list[int]
 
 @pytest.mark.parametrize(("code", "columns"), [(7, 2), (7, 0), (8, 1)])
 def test_a_grid_that_instances_do_not_fill_is_refused(code: int, columns: int) -> None:
-    with pytest.raises(FlowError, match="fill the columns"):
+    with pytest.raises(FlowError, match=r"INTERNAL_ROUTING_INVALID.*fill the columns"):
         Assignment(3, (0, 1), keys={7: (0, 1, 2)}, columns={code: columns})
 
 

@@ -66,7 +66,7 @@ def test_steady_work_causes_one_change_at_most(work: float, start: int) -> None:
 
 
 def test_settings_that_would_swing_are_refused() -> None:
-    with pytest.raises(FlowError, match=r"1 <= least <= most. Got: least 3, most 2"):
+    with pytest.raises(FlowError, match=r"BALANCE_SCALE_RANGE.*1 <= least <= most. Got: least 3, most 2"):
         Elastic(3, 2, 1.0)
-    with pytest.raises(FlowError, match=r"2 · low <= busy.*swing.*defaults"):
+    with pytest.raises(FlowError, match=r"BALANCE_SCALE_RANGE.*2 · low <= busy.*defaults"):
         Elastic(1, 2, 1.0, low=0.5)

@@ -77,9 +77,7 @@ def test_the_first_table_gives_neighbours_to_one_instance_and_nobody_more_than_o
 
 @pytest.mark.parametrize("instances", [0, 5, -1])
 def test_instances_without_a_partition_are_refused(instances: int) -> None:
-    with pytest.raises(
-        FlowError, match=rf"number of instances.*Got: {instances} instances, 4 .*never have.*fewer"
-    ):
+    with pytest.raises(FlowError, match=rf"BALANCE_INSTANCES_INVALID.*Got: {instances} instances, 4 .*fewer"):
         first_table(4, instances)
 
 
@@ -87,7 +85,7 @@ def test_instances_without_a_partition_are_refused(instances: int) -> None:
 def test_a_number_of_partitions_that_31_bits_cannot_tell_apart_is_refused(partitions: int) -> None:
     codes = np.array([1], np.uint64)
     for call in (partition_of, partition_bounds):
-        with pytest.raises(FlowError, match=rf"between one and 2\*\*31. Got: {partitions}\. .*31 bits.*tens"):
+        with pytest.raises(FlowError, match=rf"BALANCE_PARTITIONS_INVALID.*Got: {partitions}\. .*tens"):
             call(codes, partitions)
-    with pytest.raises(FlowError, match=r"between one and 2\*\*31"):
+    with pytest.raises(FlowError, match="BALANCE_PARTITIONS_INVALID"):
         first_table(partitions, 1)

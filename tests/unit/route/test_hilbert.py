@@ -106,5 +106,5 @@ def test_no_places_have_no_cells() -> None:
 @pytest.mark.parametrize("bits", [0, 32, -1, None, True, 2.5])
 def test_too_few_or_too_many_bits_are_refused(bits: Any) -> None:
     for call in (lambda: one(0, 0, bits), lambda: cell_bounds(np.zeros(1, np.int64), bits)):
-        with pytest.raises(FlowError, match=rf"between 1 and 31 bits.*Got: {bits}\. .*64-bit.*16 bits"):
+        with pytest.raises(FlowError, match=rf"HILBERT_BITS_INVALID.*Got: {bits}\. .*64-bit.*bits=16"):
             call()

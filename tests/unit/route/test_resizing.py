@@ -41,7 +41,7 @@ def test_growing_takes_from_everybody_and_shrinking_gives_to_everybody() -> None
 
 @pytest.mark.parametrize("instances", [0, 4, -1])
 def test_instances_without_a_partition_are_refused(instances: int) -> None:
-    with pytest.raises(FlowError, match=rf"number of instances.*Got: {instances} inst.*never have.*fewer"):
+    with pytest.raises(FlowError, match=rf"BALANCE_INSTANCES_INVALID.*Got: {instances} instances, 3 .*fewer"):
         evened_table([0, 0, 0], instances)
 
 

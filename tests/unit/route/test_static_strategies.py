@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import FlowError
-from tidegate.route.baselines import ContRand, HashOnly, RandomSpread
+from tidegate.route.baselines import ContRandStrategy, HashOnly, RandomSpread
 from tidegate.route.hash_routing import first_table
 from tidegate.route.load import Load, no_work
 from tidegate.route.strategy import Strategy
 
-STATIC = [HashOnly(), RandomSpread(), ContRand(), ContRand(group=3)]
+STATIC = [HashOnly(), RandomSpread(), ContRandStrategy(), ContRandStrategy(group=3)]
 
 
 @pytest.mark.parametrize("strategy", STATIC)
@@ -38,8 +38,8 @@ def test_random_lies_everywhere() -> None:
 
 
 def test_contrand_has_disjoint_subgroups_where_they_fit() -> None:
-    assert ContRand().name == "contrand"
-    assignment = ContRand(group=2).first(6, 6)
+    assert ContRandStrategy().name == "contrand"
+    assignment = ContRandStrategy(group=2).first(6, 6)
     assert [assignment.instances_of(p) for p in range(6)] == [
         (0, 1),
         (0, 1),
@@ -51,8 +51,8 @@ def test_contrand_has_disjoint_subgroups_where_they_fit() -> None:
 
 
 def test_contrand_with_a_group_of_all_is_random_and_with_a_group_of_one_is_hash() -> None:
-    assert ContRand(group=99).first(6, 4) == RandomSpread().first(6, 4)
-    assert ContRand(group=1).first(6, 4) == HashOnly().first(6, 4)
+    assert ContRandStrategy(group=99).first(6, 4) == RandomSpread().first(6, 4)
+    assert ContRandStrategy(group=1).first(6, 4) == HashOnly().first(6, 4)
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 12))
@@ -60,7 +60,7 @@ def test_contrand_with_a_group_of_all_is_random_and_with_a_group_of_one_is_hash(
 def test_contrand_burdens_all_instances_alike(group: int, instances: int, again: int) -> None:
     """With partitions that divide evenly among the subgroups; also after another number of instances."""
     partitions = 2 * instances * again
-    strategy = ContRand(group)
+    strategy = ContRandStrategy(group)
     first = strategy.first(partitions, instances)
     for assignment in (first, strategy.resize(Load(0, no_work(partitions)), first, again)):
         shares = Counter(i for p in range(partitions) for i in assignment.instances_of(p))
@@ -74,9 +74,9 @@ def test_contrand_burdens_all_instances_alike(group: int, instances: int, again:
 @pytest.mark.parametrize("strategy", STATIC)
 def test_numbers_that_do_not_fit_together_are_refused(strategy: Strategy) -> None:
     for instances in (0, 13):
-        with pytest.raises(FlowError, match="instance"):
+        with pytest.raises(FlowError, match=r"BALANCE_INSTANCES_INVALID.*instance"):
             strategy.first(12, instances)
-        with pytest.raises(FlowError, match="instance"):
+        with pytest.raises(FlowError, match=r"BALANCE_INSTANCES_INVALID.*instance"):
             strategy.resize(Load(0, no_work(12)), strategy.first(12, 4), instances)
 
 
@@ -89,5 +89,5 @@ def test_resizing_hash_moves_only_what_must_move() -> None:
 
 @pytest.mark.parametrize("group", [0, -2])
 def test_an_empty_subgroup_is_refused(group: int) -> None:
-    with pytest.raises(FlowError, match=rf"at least one instance. Got: group {group}\..*nowhere.*plain"):
-        ContRand(group)
+    with pytest.raises(FlowError, match=rf"BALANCE_SETTING_INVALID.*Got: group {group}\. .*the same as hash"):
+        ContRandStrategy(group)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.api.range_queries import Query
+from tidegate.api.range_queries import RangeQuery
 from tidegate.errors import FlowError
 from tidegate.sift.domain import domain_of
 from tidegate.sift.queries.boxes import Boxes
@@ -13,7 +13,7 @@ SCHEMA = {"x": "number", "i": "integer", "s": "category"}
 
 
 def asked(*wheres: str) -> Boxes:
-    return boxes_of([Query(str(n), where) for n, where in enumerate(wheres)], SCHEMA)
+    return boxes_of([RangeQuery(str(n), where) for n, where in enumerate(wheres)], SCHEMA)
 
 
 def rows(*values: float) -> np.ndarray:
@@ -45,11 +45,11 @@ def test_a_category_has_all_of_its_cells_whatever_is_sampled() -> None:
 @pytest.mark.parametrize(
     ("where", "sample", "said"),
     [
-        ("x = 5", rows(5, 5), "Column 'x' has no width in the data space. Got: only the value 5"),
-        ("x < 5", rows(5), "Column 'x' has no width"),
-        ("x is null", rows(np.nan), "Column 'x' has no width.*neither a finite sample nor a finite bound"),
-        ("i is null", rows(), "Column 'i' has no width"),
-        ("x < 5", np.zeros(3), r"a coordinate per axis. Got: shape \(3,\), 1 axes"),
+        ("x = 5", rows(5, 5), "SIFT_COLUMN_CONSTANT.*'x'.* Got: only the value 5"),
+        ("x < 5", rows(5), "SIFT_COLUMN_CONSTANT.*'x'"),
+        ("x is null", rows(np.nan), "SIFT_COLUMN_CONSTANT.*'x'.*neither a finite sample nor a finite bound"),
+        ("i is null", rows(), "SIFT_COLUMN_CONSTANT.*'i'"),
+        ("x < 5", np.zeros(3), r"INTERNAL_ARRAYS_INCONSISTENT.* Got: shape \(3,\), 1 axes"),
     ],
 )
 def test_a_domain_without_width_is_refused(where: str, sample: np.ndarray, said: str) -> None:

@@ -44,5 +44,5 @@ def test_frequencies_are_shares_of_the_whole_sample() -> None:
 
 
 def test_frequencies_without_a_sample_are_refused() -> None:
-    with pytest.raises(FlowError, match="no sample row"):
+    with pytest.raises(FlowError, match="SIFTER_SAMPLE_EMPTY"):
         frequencies(_quarters(), np.zeros((0, 2)))

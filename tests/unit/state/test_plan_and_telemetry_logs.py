@@ -26,7 +26,7 @@ def test_the_same_plan_may_be_written_again_and_another_may_not(store: Store) ->
     log = PlanLog(store)
     log.write(a_plan(12))
     log.write(a_plan(12))
-    with pytest.raises(StateError, match=r"Batch 12 has another plan already: plans/0000000012\.json"):
+    with pytest.raises(StateError, match=r"CHECKPOINT_PLAN_CONFLICT.*Batch 12 .*plans/0000000012\.json"):
         log.write(a_plan(12, now_us=100))
     assert log.read(12) == a_plan(12)
 
@@ -69,7 +69,7 @@ def test_damaged_telemetry_is_found(store: Store) -> None:
     log = TelemetryLog(store)
     log.write(1, {"rows": 1})
     alter(store, "telemetry/0000000001.json", b"{}")
-    with pytest.raises(StateError, match=r"telemetry/0000000001\.json"):
+    with pytest.raises(StateError, match=r"CHECKPOINT_FILE_DAMAGED.*telemetry/0000000001\.json"):
         log.read(1)
 
 

@@ -1,20 +1,24 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tidegate.model.times import BEGINNING_US, END_US, LEFT
 from tidegate.window.lifetime import SLOTS_PER_WINDOW, Lifetime, RowsLifetime
 from tidegate.window.spec import SIZE_MAX_US, WindowSpec
 
-SPECS = [WindowSpec(10, 10), WindowSpec(10, 3), WindowSpec(7, 5), WindowSpec(1, 1), WindowSpec(60, 1)]
+SPECS = [
+    *(WindowSpec(10, 10), WindowSpec(10, 3), WindowSpec(7, 5), WindowSpec(1, 1), WindowSpec(60, 1)),
+    *(WindowSpec(10, 10, 4), WindowSpec(10, 3, -1), WindowSpec(7, 5, 13)),
+]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_a_window_is_closed_when_the_watermark_has_reached_its_end(spec: WindowSpec) -> None:
     for watermark in range(-70, 70):
         first_open = Lifetime(spec).closed(watermark)
-        assert (first_open - 1) * spec.slide_us + spec.size_us <= watermark
-        assert first_open * spec.slide_us + spec.size_us > watermark
+        assert spec.end(first_open - 1) <= watermark
+        assert spec.end(first_open) > watermark
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
@@ -22,11 +26,13 @@ def test_partials_die_with_the_last_window_that_holds_them(spec: WindowSpec) -> 
     lifetime = Lifetime(spec)
     for watermark in range(-70, 70):
         dead_before = lifetime.dead_before(LEFT, watermark)
-        last_window_of = [time // spec.slide_us for time in (dead_before - 1, dead_before)]
+        last_window_of = spec.holding(np.array([dead_before - 1, dead_before]))[1]
         assert last_window_of[0] < lifetime.closed(watermark) <= last_window_of[1]
 
 
-@pytest.mark.parametrize("spec", [*SPECS, WindowSpec(SIZE_MAX_US, 1), WindowSpec(SIZE_MAX_US, SIZE_MAX_US)])
+@pytest.mark.parametrize(
+    "spec", [*SPECS, *(WindowSpec(SIZE_MAX_US, slide, -1) for slide in (1, 9, SIZE_MAX_US))]
+)
 def test_the_ends_of_time_fit_into_64_bits(spec: WindowSpec) -> None:
     lifetime = Lifetime(spec)
     assert lifetime.dead_before(LEFT, BEGINNING_US) == BEGINNING_US

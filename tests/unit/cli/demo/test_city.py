@@ -91,15 +91,17 @@ def test_a_city_without_orders_still_has_tracks() -> None:
 
 
 def test_a_setting_below_its_least_is_refused_by_name() -> None:
-    with pytest.raises(FlowError, match=r"City\(cells=…\) must be at least 1\. Got: 0\."):
+    with pytest.raises(
+        FlowError, match=r"DEMO_SETTING_INVALID.*City\(cells=…\) must be at least 1\. Got: 0\."
+    ):
         City(cells=0)
 
 
 def test_not_a_number_is_refused() -> None:
-    with pytest.raises(FlowError, match="zipf"):
+    with pytest.raises(FlowError, match=r"DEMO_SETTING_INVALID.*zipf"):
         City(zipf=float("nan"))
 
 
 def test_a_share_above_one_is_refused() -> None:
-    with pytest.raises(FlowError, match=r"occupied_share=…\) is a share of the tracks\. Got: 1\.2\."):
+    with pytest.raises(FlowError, match=r"DEMO_SETTING_INVALID.*occupied_share=….*Got: 1\.2\."):
         City(occupied_share=1.2)

@@ -10,6 +10,8 @@ from tidegate.cli.demo.arrivals import prepare
 from tidegate.cli.demo.city import burst_at
 from tidegate.cli.demo.judge import latency_of
 from tidegate.cli.main import main
+from tidegate.model.progress import LatencyProgress
+from tidegate.observe.tally import BatchLatency, Tally
 
 
 @pytest.mark.parametrize("option", ["--out", "--checkpoint"])
@@ -19,7 +21,10 @@ def test_a_directory_that_is_in_use_is_refused(
     (tmp_path / "old.parquet").touch()
     assert main(["demo", option, str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"tidegate demo: {option} must be a new or empty directory. Got: {tmp_path}.")
+    assert error.startswith(
+        f"tidegate demo: [DEMO_DIRECTORY_NOT_EMPTY] {option} must be a new or empty directory. "
+        f"Got: {tmp_path}."
+    )
     assert "Traceback" not in error
 
 
@@ -51,12 +56,16 @@ def test_the_defaults_fit_a_minute_and_a_half() -> None:
 def test_latency_is_told_apart_for_the_rush(tmp_path: Path) -> None:
     city = command.city_of(100, seed=1, burst=4, seconds=10)
     prepared = prepare(city, 10, tmp_path)
-    moments = [100.0 + second for second in range(10)]
-    commits = [
-        (moment + (1.5 if burst_at(city, second) > 1 else 0.5), int(prepared.tick_rows[second]))
-        for second, moment in enumerate(moments)
-    ]
-    latency = latency_of(prepared, city, commits, moments, 2.0)
+
+    def measured(seconds: range) -> Tally:
+        tally = Tally()
+        for second in seconds:
+            wait = 1.5 if burst_at(city, second) > 1 else 0.5 if second else 9.0
+            tally.commits.append((0.0, int(prepared.tick_rows[second])))
+            tally.latencies.append(BatchLatency(second, LatencyProgress(2.0, wait, wait, wait, 0.0, "file")))
+        return tally
+
+    latency = latency_of(prepared, city, measured(range(10)), 2.0)
     assert (latency.p95, latency.in_burst) == (1.5, 1.5)
-    calm = latency_of(prepared, city, commits[:2], moments, 2.0)
-    assert (calm.p95, calm.in_burst) == (0.5, None)
+    steady = latency_of(prepared, city, measured(range(2)), 2.0)
+    assert (steady.p95, steady.in_burst) == (0.5, None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tidegate.api.goal import Shed
 from tidegate.control import planning
 from tidegate.control.actuators.join_policies import JoinShape, kind_of
-from tidegate.control.actuators.join_shedding import OverloadSettings, decide
+from tidegate.control.actuators.join_shedding import OverloadSettings, decide, productivity_by_age
 from tidegate.join.within import Within
 from tidegate.model.graph import OperatorTraits
 from tidegate.model.manifest import Manifest
@@ -18,7 +19,7 @@ from tidegate.model.pieces import ByteRange, Piece
 from tidegate.model.times import BEGINNING_US
 
 SECOND = 1_000_000
-WITHIN = Within(10 * SECOND, 10 * SECOND)
+WITHIN = Within(-10 * SECOND, 10 * SECOND)
 NEAR = OperatorTraits("near", ("a", "b"), WITHIN, (False, False), (False, False))
 SHED, SLOTS = Shed(), 10
 
@@ -61,6 +62,31 @@ def test_the_side_whose_rows_find_less_gives_up_more(values: tuple[float, float]
     given = forgotten(values, 18_000)
     assert given[worse] > BEGINNING_US
     assert given[1 - worse] == BEGINNING_US
+
+
+def test_a_row_finds_nothing_until_its_first_match_can_come() -> None:
+    """Right rows come 4 to 8 seconds after left ones: slots of 0.4 seconds, of which ten lie before."""
+    after = replace(NEAR, within=Within(4 * SECOND, 8 * SECOND))
+    shape = JoinShape(after)
+    values = [np.ones(count) for count in shape.ages]
+    pieces = [piece(side, slot, slot) for side in (0, 1) for slot in range(SLOTS)]
+    left, right = productivity_by_age(shape, "near", values, pieces)
+    assert left[:10] == [0.0] * 10
+    assert left[10:] == pytest.approx([100 * 0.4] * 11)
+    assert right == [0.0]
+
+
+@pytest.mark.parametrize(("lower", "left"), [(-10, 5), (4, 7)])
+def test_a_shortened_window_is_the_newest_part_of_the_time_in_which_matches_lie(
+    lower: int, left: int
+) -> None:
+    shed = Shed(join="window_reduction")
+    known = replace(manifest(None), control={"kind": kind_of(shed), "levels": {"near": 0.5}})
+    operator = replace(NEAR, within=Within(lower * SECOND, 10 * SECOND))
+    settings = OverloadSettings(shed, ("near",), 1.0, 1.0)
+    forget_us = decide(settings, known, {"near": operator})["near"].forget_us
+    newest = SLOTS * SECOND - 1
+    assert forget_us == (newest - left * SECOND, newest - (5 * SECOND if lower < 0 else 0))
 
 
 def test_room_is_left_for_what_the_next_batch_brings() -> None:

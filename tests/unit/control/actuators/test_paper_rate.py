@@ -62,10 +62,10 @@ def test_a_fixed_rate_does_not_move() -> None:
 
 @pytest.mark.parametrize("wrong", [{"boost": 1.0}, {"fraction_min": 0.0}])
 def test_settings_that_cannot_recover_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(FlowError, match="boost above 1"):
+    with pytest.raises(FlowError, match=r"SHED_SETTING_INVALID.*boost above 1"):
         RateSettings(**wrong)
 
 
 def test_a_fixed_fraction_above_one_is_refused() -> None:
-    with pytest.raises(FlowError, match="between 0 and 1"):
+    with pytest.raises(FlowError, match=r"SHED_SETTING_INVALID.*between 0 and 1"):
         FixedRate(1.5)

@@ -8,7 +8,13 @@ import pytest
 
 from tidegate.control.actuators.adaptive import AdaptiveSettings, AdaptiveShedding
 from tidegate.control.actuators.paper_rate import FixedRate, RateAdaptation, RateLoad
-from tidegate.control.actuators.policy import AgeCounts, Decision, RandomDrop, Telemetry, WindowReduction
+from tidegate.control.actuators.policy import (
+    AgeCounts,
+    Decision,
+    RandomDropPolicy,
+    Telemetry,
+    WindowReductionPolicy,
+)
 from tidegate.errors import FlowError
 from tidegate.model.codec import decode, encode_exactly
 from tidegate_lab.simulate.join.basic_windows import Windows
@@ -28,13 +34,13 @@ CORRELATED = Telemetry(LOAD, full=(counts(1, 2, 3, 4), counts(1, 5, 9, 2)), chos
 
 
 def test_random_drop_keeps_the_root_of_the_fraction_and_joins_the_rest_fully() -> None:
-    decision = RandomDrop(WINDOWS, FixedRate(0.25)).decision
+    decision = RandomDropPolicy(WINDOWS, FixedRate(0.25)).decision
     assert decision.keep_share == 0.5
     assert [w.fraction for w in decision.windows] == [1.0, 1.0]
 
 
 def test_window_reduction_shortens_the_windows() -> None:
-    policy = WindowReduction(WINDOWS, RateAdaptation())
+    policy = WindowReductionPolicy(WINDOWS, RateAdaptation())
     assert policy.decision.reach == 1.0
     assert policy.adapt(CORRELATED).reach == 0.5
 
@@ -96,5 +102,5 @@ def test_a_join_without_windows_is_refused(lengths: tuple[int, int], slot: int) 
 
 
 def test_a_sample_of_nothing_is_refused() -> None:
-    with pytest.raises(FlowError, match="sample must be some"):
+    with pytest.raises(FlowError, match="SHED_SETTING_INVALID"):
         AdaptiveSettings(sampling=0.0)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.api.goal import Shed
+from tidegate.api.goal import Shed, WindowPolicyName
 from tidegate.control.actuators.paper_rate import FRACTION_MIN
 from tidegate.control.actuators.sampling import fixed_share, keep_shares
 
@@ -50,6 +50,6 @@ def test_time_for_all_keeps_all_and_nothing_known_treats_all_alike() -> None:
     ("window", "kept"), [("auto", None), ("none", 1.0), (0.0, 1.0), (0.7, 0.3), (1.0, FRACTION_MIN)]
 )
 def test_what_is_not_dropped_always_is_kept_and_some_rows_are(
-    window: str | float, kept: float | None
+    window: WindowPolicyName | float, kept: float | None
 ) -> None:
     assert fixed_share(Shed(window=window)) == (kept if kept is None else pytest.approx(kept))

@@ -118,5 +118,5 @@ def test_a_restored_policy_goes_on_with_the_same_answers() -> None:
     "wrong", [{"exploring": 0.0}, {"exploring": 0.5}, {"searching": 1.0}, {"memory": 1.0}, {"depth": 0.0}]
 )
 def test_settings_that_cannot_learn_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(FlowError, match="Exploring takes some"):
+    with pytest.raises(FlowError, match="SHED_SETTING_INVALID"):
         SelectiveSettings(**wrong)

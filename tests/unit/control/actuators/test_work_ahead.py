@@ -54,11 +54,11 @@ def counted(shape: JoinShape, side: int, after: Manifest, moments: list[float]) 
 span = st.tuples(st.integers(0, 1), st.integers(0, 60), st.integers(0, 8), st.integers(1, 1000))
 
 
-@given(st.lists(span, max_size=8), st.integers(1, 12), st.integers(0, 12))
+@given(st.lists(span, max_size=8), st.integers(-12, 12), st.integers(-12, 12))
 def test_rows_in_reach_are_those_of_every_piece_and_slot(
     spans: list[tuple[int, int, int, int]], back: int, ahead: int
 ) -> None:
-    shape = shape_of(Within(back * SECOND, ahead * SECOND))
+    shape = shape_of(Within(-ahead * SECOND, max(back, -ahead) * SECOND))
     after = manifest(*((side, at * SECOND, (at + n) * SECOND, rows) for side, at, n, rows in spans))
     # Nothing was stored before: the next rows all come at the newest time there is.
     both = rows_ahead(shape, manifest(), after, "near", 1.0, 0)
@@ -73,15 +73,22 @@ def test_rows_in_reach_are_those_of_every_piece_and_slot(
 
 
 def test_right_rows_of_the_same_batch_are_in_reach_of_left_ones() -> None:
-    shape = shape_of(Within(10 * SECOND, 0))
+    shape = shape_of(Within(0, 10 * SECOND))
     before = manifest((LEFT, 0, SECOND, 10), (RIGHT, 0, SECOND, 10))
     after = manifest((LEFT, 0, SECOND, 10), (LEFT, SECOND, 3 * SECOND, 80), (RIGHT, SECOND, 3 * SECOND, 40))
     without, with_new = (rows_ahead(shape, before, after, "near", 2.0, new)[RIGHT] for new in (0, 40))
     assert (with_new - without).sum() == pytest.approx(80)
 
 
+def test_rows_of_the_same_batch_that_cannot_match_are_not_counted() -> None:
+    shape = shape_of(Within(5 * SECOND, 10 * SECOND))
+    before = manifest((LEFT, 0, SECOND, 10), (RIGHT, 0, SECOND, 10))
+    after = manifest((LEFT, 0, 3 * SECOND, 90), (RIGHT, 0, 3 * SECOND, 50))
+    assert rows_ahead(shape, before, after, "near", 1.0, 40)[RIGHT].sum() == 0
+
+
 def test_where_nothing_is_stored_only_rows_of_the_same_batch_are_in_reach() -> None:
-    left, right = rows_ahead(shape_of(Within(SECOND, SECOND)), manifest(), manifest(), "near", 1.0, 12)
+    left, right = rows_ahead(shape_of(Within(-SECOND, SECOND)), manifest(), manifest(), "near", 1.0, 12)
     assert left.sum() == 0
     assert right.sum() == 12
 
@@ -94,7 +101,7 @@ def test_without_a_window_everything_stored_is_in_reach() -> None:
 
 
 def test_of_rows_in_reach_those_are_met_that_lie_with_the_same_instance() -> None:
-    shape = shape_of(Within(10 * SECOND, 10 * SECOND))
+    shape = shape_of(Within(-10 * SECOND, 10 * SECOND))
     before = manifest(*((side, 0, 10 * SECOND, 1000) for side in (LEFT, RIGHT)))
     after = manifest(
         *((side, 0, 10 * SECOND, 1000) for side in (LEFT, RIGHT)),

@@ -25,7 +25,7 @@ from tidegate.route.key_counts import SideSeen
 PARTITIONS, INSTANCES = 16, 4
 HOT = 5 << 60  # In partition 5.
 SECOND = 1_000_000
-NEAR = Within(3 * SECOND, 3 * SECOND)
+NEAR = Within(-3 * SECOND, 3 * SECOND)
 
 
 def side(rows: int, hot: int, span_us: tuple[int, int] | None = (0, SECOND)) -> SideSeen:
@@ -39,10 +39,10 @@ def side(rows: int, hot: int, span_us: tuple[int, int] | None = (0, SECOND)) -> 
     ("within", "pairs"),
     [
         (NEAR, 6 * 20 * 10),
-        (Within(SECOND, 0), 20 * 10),
+        (Within(0, SECOND), 20 * 10),
         (Tumbling(2 * SECOND), 2 * 20 * 10),
-        (Within(0, SECOND // 10), 20),
-        (Within(3600 * SECOND, 0), FULL_MOST * 20 * 10),
+        (Within(-SECOND // 10, 0), 20),
+        (Within(0, 3600 * SECOND), FULL_MOST * 20 * 10),
         (Unbounded(), FULL_MOST * 20 * 10),
     ],
 )
@@ -73,7 +73,7 @@ def test_it_is_foreseen_how_far_the_work_of_a_key_swings(usual: float) -> None:
 
 
 def test_a_side_that_is_not_kept_is_not_stored() -> None:
-    load = load_ahead((side(0, 20), side(0, 10)), Within(0, 6 * SECOND))
+    load = load_ahead((side(0, 20), side(0, 10)), Within(-6 * SECOND, 0))
     assert load.keys.stored.tolist() == [[pytest.approx(0, abs=0.01)], [pytest.approx(60)]]
     assert load.keys.matches.tolist() == [6 * 20 * 10]
 
@@ -179,7 +179,7 @@ def test_only_who_balances_by_cost_and_has_no_rows_looks_first() -> None:
     assert balancing.scans_keys_first(SETTINGS, empty()) == ("near", "whole")
     held = Piece("near", 0, 0, 0, 1, 0, 9, (0, 0), False, (0,), (0, 1), ByteRange("s/0", 0, 100, "x"))
     assert balancing.scans_keys_first(SETTINGS, empty(SETTINGS, held)) == ("whole",)
-    for name in ("hash", "fastjoin", "ls-stream"):
+    for name in ("hash", "fastjoin", "ls_stream"):
         other = BalanceSettings(Balance(strategy=name), PARTITIONS, {"near": Balanced()})
         assert balancing.scans_keys_first(other, empty(other)) == ()
     keyless = BalanceSettings(Balance(), PARTITIONS, {"near": Balanced(keyed=False)})

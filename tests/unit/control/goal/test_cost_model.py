@@ -69,7 +69,7 @@ def test_a_restored_model_goes_on_with_the_same_answers() -> None:
 
 @pytest.mark.parametrize("forgetting", [0.0, 1.1])
 def test_a_weight_that_grows_or_vanishes_is_refused(forgetting: float) -> None:
-    with pytest.raises(FlowError, match="keep some of its weight"):
+    with pytest.raises(FlowError, match="INTERNAL_TUNING_INVALID"):
         CostSettings(forgetting)
 
 

@@ -28,8 +28,8 @@ from tidegate.model.times import BEGINNING_US
 
 NO = (False, False)
 OPERATORS = {
-    "near": OperatorTraits("near", ("a", "b"), Within(10, 10), NO, NO),
-    "far": OperatorTraits("far", ("near", "b"), Within(100, 100), NO, NO),
+    "near": OperatorTraits("near", ("a", "b"), Within(-10, 10), NO, NO),
+    "far": OperatorTraits("far", ("near", "b"), Within(-100, 100), NO, NO),
 }
 READERS = (
     Reader("match", 0, "a", SIFTER, whole=True),

@@ -42,7 +42,7 @@ WAYS = Lineage(
     NEAR,
     frozenset({"join1"}),
 )
-AGES = ages_of(Within(10, 10), 0).count
+AGES = ages_of(Within(-10, 10), 0).count
 COUNTED = Counted({"c": 10}, {"c": 1}, late={"c": 2})
 
 
@@ -68,7 +68,7 @@ def told(
 def rows_of(given: BatchOutcome, ways: Lineage = WAYS) -> dict[str, Any]:
     receipt, _ = receipt_of(ways, given)
     assert json.loads(json.dumps(receipt)) == receipt
-    assert (receipt["batch"], receipt["planned_us"]) == (4, 77)
+    assert (receipt["batch_id"], receipt["started_at"]) == (4, "1970-01-01T00:00:00.000077+00:00")
     return {f"{row['kind']} {row['name']}": row for row in receipt["rows"]}
 
 
@@ -85,25 +85,28 @@ def test_a_batch_that_left_out_nothing_is_exact_late_rows_or_not() -> None:
         )
     )
     stream, output = rows["stream a"], rows["output pairs"]
-    assert (stream["mode"], stream["offered"], stream["processed"], stream["late"]) == (EXACT, 8, 5, 2)
-    assert (output["mode"], output["recall"], output["why"], output["emitted"]) == (EXACT, 1.0, [], 9)
-    assert (output["offered"], output["processed"]) == (12, 9)
-    assert rows["output few"]["emitted"] is None
+    assert (stream["mode"], stream["complete"], stream["loss_ratio"]) == (EXACT, False, 0.0)
+    assert (stream["rows_offered"], stream["rows_processed"], stream["rows_late"]) == (8, 5, 2)
+    assert (output["mode"], output["complete"], output["loss_ratio"]) == (EXACT, False, 0.0)
+    assert (output["recall"], output["loss_reasons"], output["rows_written"]) == (1.0, [], 9)
+    assert rows["stream b"]["complete"]
+    assert (output["rows_offered"], output["rows_processed"]) == (12, 9)
+    assert rows["output few"]["rows_written"] is None
 
 
 def test_rows_that_go_past_all_operators_have_the_ledger_of_their_stream() -> None:
     rows = rows_of(told())
     straight, late = rows["output c"], rows["output old"]
-    assert (straight["offered"], straight["processed"], straight["emitted"]) == (10, 7, 7)
-    assert (late["offered"], late["processed"], late["emitted"]) == (2, 2, 2)
-    assert rows["stream c"]["late"] == 2
+    assert (straight["rows_offered"], straight["rows_processed"], straight["rows_written"]) == (10, 7, 7)
+    assert (late["rows_offered"], late["rows_processed"], late["rows_written"]) == (2, 2, 2)
+    assert rows["stream c"]["rows_late"] == 2
 
 
 def test_dropped_rows_make_a_subset_and_are_remembered() -> None:
     given = told(replace(ALL, keep_share=0.5), joined(5, dropped=3))
     receipt, gaps_us = receipt_of(WAYS, given)
     rows = {row["name"]: row for row in receipt["rows"]}
-    assert rows["a"]["shed_by"] == {
+    assert rows["a"]["shed_reasons"] == {
         "random_drop": 3,
         "sifter": 0,
         "window_drop": 0,
@@ -111,7 +114,7 @@ def test_dropped_rows_make_a_subset_and_are_remembered() -> None:
         "stale": 0,
     }
     assert (rows["a"]["mode"], rows["b"]["mode"], rows["pairs"]["mode"]) == (SUBSET, EXACT, SUBSET)
-    assert rows["pairs"]["why"] == ["random_drop"]
+    assert rows["pairs"]["loss_reasons"] == ["random_drop"]
     assert "recall" not in rows["pairs"]
     assert gaps_us == {"join1": 1000}
 
@@ -120,13 +123,15 @@ def test_stale_rows_are_lost_remembered_and_said_aloud() -> None:
     given = told(replace(ALL, fresh_us=(5_000_000, BEGINNING_US)), joined(5, stale=3))
     receipt, gaps_us = receipt_of(WAYS, given)
     rows = {row["name"]: row for row in receipt["rows"]}
-    assert (rows["a"]["shed"], rows["a"]["shed_by"]["stale"], rows["a"]["unexplained"]) == (3, 3, 0)
+    stream = rows["a"]
+    assert (stream["rows_shed"], stream["shed_reasons"]["stale"], stream["rows_unexplained"]) == (3, 3, 0)
     assert (rows["a"]["mode"], rows["b"]["mode"], rows["pairs"]["mode"]) == (SUBSET, EXACT, SUBSET)
-    assert rows["pairs"]["why"] == ["stale"]
+    assert rows["pairs"]["loss_reasons"] == ["stale"]
     assert "recall" not in rows["pairs"]
     assert gaps_us == {"join1": 1000}
     (said,) = rows["a"]["warnings"]
-    assert "3 of 8 rows were older than 1970-01-01T00:00:05.000000, and are lost" in said
+    assert said["code"] == "STALE_ROWS_DROPPED"
+    assert "3 of 8 rows were older than 1970-01-01T00:00:05.000000" in said["message"]
     assert rows["b"]["warnings"] == []
 
 
@@ -144,10 +149,11 @@ def test_skipped_pairs_have_a_recall_also_by_lag() -> None:
     row = rows_of(told(some(), probing(seen(), seen())))["output pairs"]
     hidden = AGES - 11
     found, true = 2 * (55 + hidden * GROUPS), 2 * (55 + hidden * 20 * GROUPS)
-    assert (row["mode"], row["why"]) == (SUBSET, ["skipped_pairs"])
+    assert (row["mode"], row["loss_reasons"]) == (SUBSET, ["skipped_pairs"])
     assert abs(row["recall"] - found / true) < 1e-9
+    assert row["loss_ratio"] == 1 - row["recall"]
     assert row["recall_low"] < row["recall"] < row["recall_high"]
-    lags = {(one["stored"], one["lag_us"]): one["recall"] for one in row["by_lag"]}
+    lags = {(one["stored"], one["lag_us"]): one["recall"] for one in row["recall_by_lag"]}
     assert len(lags) == 2 * AGES
     assert lags["left", -10] == 1.0
     assert lags["right", 10] == 0.05
@@ -155,7 +161,7 @@ def test_skipped_pairs_have_a_recall_also_by_lag() -> None:
 
 def test_where_nobody_explores_there_is_no_recall_and_the_receipt_says_so() -> None:
     row = rows_of(told(some(0.0), probing(seen(0), seen(0))))["output pairs"]
-    assert row["why"] == ["skipped_pairs", NO_SAMPLE]
+    assert row["loss_reasons"] == [NO_SAMPLE, "skipped_pairs"]
     assert "recall" not in row
 
 
@@ -172,26 +178,29 @@ def test_stored_rows_that_were_given_up_are_counted_where_they_came_from() -> No
     # Dead by its window, given up, still wanted.
     manifest = replace(before(), pieces=(piece(900), piece(992), piece(999)))
     rows = rows_of(told(replace(ALL, forget_us=(995, 0)), probing(), manifest=manifest))
-    assert (rows["stream a"]["given_up"], rows["stream b"]["given_up"]) == (5, 0)
+    assert (rows["stream a"]["rows_evicted"], rows["stream b"]["rows_evicted"]) == (5, 0)
     assert rows["stream a"]["mode"] == SUBSET
-    assert rows["stream a"]["unexplained"] == 0
+    assert rows["stream a"]["rows_unexplained"] == 0
 
 
 def test_missing_windows_are_named() -> None:
     given = replace(told(None, joined(5)), missing={"pairs": [(0, 30, 10)]})
     row = rows_of(given)["output pairs"]
-    assert (row["mode"], row["missing"], row["why"]) == (SUBSET, [[0, 30, 10]], ["window_drop"])
+    assert (row["mode"], row["missing_windows"]) == (SUBSET, [[0, 30, 10]])
+    assert (row["windows_missing"], row["loss_reasons"], row["loss_ratio"]) == (4, ["window_drop"], None)
+    closed = rows_of(replace(given, closed={"pairs": 16}))["output pairs"]
+    assert (closed["windows_closed"], closed["loss_ratio"]) == (16, 0.25)
 
 
 def test_estimates_are_no_subset_and_have_no_recall() -> None:
     row = rows_of(replace(told(None, joined(5)), estimated=["join1"]))["output pairs"]
-    assert (row["mode"], row["why"], "recall" in row) == (ESTIMATED, ["sampling"], False)
+    assert (row["mode"], row["loss_reasons"], "recall" in row) == (ESTIMATED, ["sampling"], False)
 
 
 def test_ten_outputs_cost_little() -> None:
     names = [f"join{number}" for number in range(10)]
     operators = {
-        name: OperatorTraits(name, ("a", "b"), Within(10, 10), (False, False), (False, False))
+        name: OperatorTraits(name, ("a", "b"), Within(-10, 10), (False, False), (False, False))
         for name in names
     }
     ways = Lineage(
@@ -226,6 +235,7 @@ def test_a_join_with_repair_tells_what_it_owes_paid_and_gave_up() -> None:
         given, plan=replace(given.plan, repair=replace(given.plan.repair, bytes_max=1000)), after=after
     )
     output = rows_of(repairing)["output pairs"]
-    assert (output["mode"], output["debt"], output["paid"], output["forgiven"]) == (SUBSET, 75, 40, 75)
-    assert "debt" not in rows_of(given)["output pairs"]
-    assert "debt" not in rows_of(repairing)["output c"]
+    pairs = (output[f"{of}_pairs"] for of in ("debt", "repaired", "written_off"))
+    assert (output["mode"], *pairs) == (SUBSET, 75, 40, 75)
+    assert "debt_pairs" not in rows_of(given)["output pairs"]
+    assert "debt_pairs" not in rows_of(repairing)["output c"]

@@ -17,7 +17,7 @@ from tidegate.model.debts import Debt, DebtCell, DebtRepair, RepairCell
 from tidegate.model.reports import Repaired, SideRows
 from tidegate.model.skip_plan import Skipping
 
-SETTINGS = RepairSettings("when idle", 1000, batch_seconds=2.0, parallelism=2)
+SETTINGS = RepairSettings("idle", 1000, batch_seconds=2.0, parallelism=2)
 ALL = replace(HALF, fraction=1.0)
 
 
@@ -65,7 +65,7 @@ def test_what_was_paid_in_part_goes_on_from_there() -> None:
 def test_nothing_is_paid_without_spare_time_or_while_work_is_left_out() -> None:
     assert chosen(debt(1), ordinary=1.7) == []
     assert chosen(debt(1), skipping=HALF) == []
-    assert chosen(debt(1), settings=replace(SETTINGS, when="at the end")) == []
+    assert chosen(debt(1), settings=replace(SETTINGS, when="on_stop")) == []
     assert chosen() == []
 
 

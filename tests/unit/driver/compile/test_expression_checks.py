@@ -20,7 +20,7 @@ def test_the_line_that_matters_is_told_without_columns_of_our_own(error: PySpark
     with pytest.raises(FlowError) as caught, spark_errors_as("It does not fit", do="Mend it"):
         raise error
     said = str(caught.value)
-    assert said.startswith("It does not fit. Got: ")
+    assert said.startswith("[EXPRESSION_INVALID] It does not fit. Got: ")
     assert said.endswith(" Mend it.")
     assert got in said
     assert "_tidegate" not in said

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tidegate.api.joins.conditions import JoinKey
 from tidegate.api.nodes import Join, Output, Source
 from tidegate.driver.compile.graph_checks import selected
 from tidegate.join.within import Within
@@ -14,7 +15,7 @@ from tidegate.join.within import Within
 
 def join(where: Any = None) -> tuple[Join, tg.Stream]:
     left, right = (Source(None, "ts", name, 0, None, None) for name in "ab")
-    node = Join(left, right, (("k", "k"),), Within(1, 1), "inner", where)
+    node = Join(left, right, (JoinKey("k", "k"),), Within(-1, 1), "inner", where)
     return node, tg.Stream(node)
 
 

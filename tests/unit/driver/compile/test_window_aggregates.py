@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import types as T
+from tests.unit.messages.expecting import expect
 
 from tidegate.driver.compile.aggregate_calls import without_flag
-from tidegate.driver.compile.window_aggregates import check_types
+from tidegate.driver.compile.window_aggregates import _known, check_types
 from tidegate.errors import FlowError
 from tidegate.window.aggregate.aggregates import CATALOGUE, aggregate
 
@@ -57,7 +58,7 @@ def test_aggregates_take_the_types_that_they_are_made_for(function: str, kinds: 
 def test_other_types_are_refused_before_anything_runs(
     function: str, kinds: list[T.DataType], says: str
 ) -> None:
-    with pytest.raises(FlowError, match=says):
+    with pytest.raises(FlowError, match=f"AGGREGATE_TYPE_INVALID.*{says}"):
         check_types("x", aggregate(function), kinds)
 
 
@@ -92,7 +93,9 @@ def test_the_flag_that_spark_s_functions_always_write_down_is_no_argument(functi
 
 @pytest.mark.parametrize("flag", [True, "column"])
 def test_to_ignore_nulls_is_refused_with_another_way(flag: object) -> None:
-    with pytest.raises(FlowError, match=r"'x': nulls cannot be ignored here.*max_by"):
+    with pytest.raises(
+        FlowError, match=r"AGGREGATE_IGNORES_NULLS.*'x': nulls cannot be ignored over windows.*max_by"
+    ):
         without_flag("x", "first", Nodes("fare", flag))
 
 
@@ -103,3 +106,12 @@ def test_other_aggregates_keep_all_that_they_are_given(function: str) -> None:
 
 def test_unknown_aggregates_are_not_asked_for_flags() -> None:
     assert len(without_flag("x", "percentile", Nodes("fare", 0.5))) == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "takes"),
+    [("count", 2, "1"), ("max_by", 1, "2"), ("percentile_approx", 1, "2 to 3"), ("sum", 0, "1")],
+)
+def test_an_aggregate_has_its_number_of_arguments(function: str, given: int, takes: str) -> None:
+    error = expect("AGGREGATE_ARGUMENTS_INVALID", lambda: _known("x", function, given))
+    assert f"takes {takes} argument(s)" in error.details["problem"]

@@ -66,7 +66,7 @@ def test_keys_that_are_a_little_uneven_are_put_evenly_before_any_row_is_stored(s
     seen = _added_up(reports, {0, 1}, PARTITIONS)
     auto = Auto()
     hashed = auto.first(PARTITIONS, INSTANCES)
-    load = load_ahead((seen[0], seen[1]), Within(REACH_SECONDS * SECOND, REACH_SECONDS * SECOND))
+    load = load_ahead((seen[0], seen[1]), Within(-REACH_SECONDS * SECOND, REACH_SECONDS * SECOND))
     begun = auto.begin(load, hashed)
     before, after = (imbalance(one, codes, weights) for one in (hashed, begun))
     assert after < min(before, 1.12)

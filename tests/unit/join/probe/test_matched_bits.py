@@ -58,18 +58,22 @@ def test_read_only_bits_can_be_read() -> None:
 
 @pytest.mark.parametrize("outside", [-1, 16])
 def test_a_row_without_a_bit_is_refused(outside: int) -> None:
-    with pytest.raises(StateError, match=rf"outside the set of bits.*Got: row {outside} of at most 16"):
+    with pytest.raises(
+        StateError, match=rf"INTERNAL_POSITION_OUT_OF_BOUNDS.*Got: row {outside} of at most 16"
+    ):
         set_bits(no_bits(10), np.array([1, outside], np.int64))
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 2), (3, 2), (0, 17)])
 def test_a_range_without_bits_is_refused(start: int, stop: int) -> None:
     with pytest.raises(
-        StateError, match=rf"outside the set of bits.*Got: rows {start} to {stop} of at most 16"
+        StateError, match=rf"INTERNAL_POSITION_OUT_OF_BOUNDS.*Got: rows {start} to {stop} of at most 16"
     ):
         unset_positions(no_bits(10), start, stop)
 
 
 def test_sets_of_different_pieces_are_not_united() -> None:
-    with pytest.raises(StateError, match=r"differ in length.*Got: 1 and 2 bytes"):
+    with pytest.raises(
+        StateError, match=r"INTERNAL_ARRAYS_INCONSISTENT.*differ in length.*Got: 1 and 2 bytes"
+    ):
         union(no_bits(8), no_bits(9))

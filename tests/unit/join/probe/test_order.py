@@ -53,5 +53,5 @@ def test_inputs_may_be_read_only_or_strided_and_stay_as_they_were() -> None:
 
 
 def test_codes_and_times_of_different_rows_are_refused() -> None:
-    with pytest.raises(StateError, match=r"of the same rows.*Got: 3 codes, 2 times"):
+    with pytest.raises(StateError, match=r"INTERNAL_ARRAYS_INCONSISTENT.*Got: 3 codes, 2 times"):
         sort_by_code_time(MIXED[:3], TIMES[:2])

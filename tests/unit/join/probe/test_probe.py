@@ -172,12 +172,14 @@ def test_rows_outside_the_stored_arrays_are_refused() -> None:
             StateError, match=rf"outside the stored arrays.*Got: rows {start} to {stop} of 9 codes"
         ):
             probe(codes_of(3), times_of(0), times_of(9), STORED, STORED_TIMES, start, stop)
-    with pytest.raises(StateError, match=r"9 codes and 8 times"):
+    with pytest.raises(StateError, match=r"INTERNAL_POSITION_OUT_OF_BOUNDS.*9 codes and 8 times"):
         probe(codes_of(3), times_of(0), times_of(9), STORED, STORED_TIMES[:8], 0, 8)
 
 
 def test_probing_rows_of_different_lengths_are_refused() -> None:
-    with pytest.raises(StateError, match=r"differ in length.*Got: 1 codes, 1 lows, 2 highs"):
+    with pytest.raises(
+        StateError, match=r"INTERNAL_ARRAYS_INCONSISTENT.*differ in length.*Got: 1 codes, 1 lows, 2 highs"
+    ):
         probe(codes_of(3), times_of(0), times_of(9, 9), STORED, STORED_TIMES, 0, 9)
 
 

@@ -20,7 +20,7 @@ from tidegate.join.selective.reach import (
 )
 from tidegate.join.within import Tumbling, Unbounded, Within
 
-W10 = Within(100, 100)
+W10 = Within(-100, 100)
 
 
 def rows_at(*times: int, within: Within = W10, side: int = 0) -> NewRows:
@@ -45,9 +45,43 @@ def test_the_window_of_a_row_has_a_basic_window_of_its_own_and_as_many_behind_as
 
 
 def test_the_two_windows_may_differ() -> None:
-    within = Within(30, 100)
+    within = Within(-100, 30)
     assert ages_of(within, 0) == Ages(3, 10, 10 + 1 + 10, 30, 100)
     assert ages_of(within, 1) == Ages(10, 3, 3 + 1 + 10, 100, 30)
+
+
+def test_ages_begin_where_the_first_match_can_lie() -> None:
+    # Slots of 4: left rows 100 to 140 behind a right one lie 25 to 35 basic windows behind its own.
+    after = Within(100, 140)
+    assert ages_of(after, 0) == Ages(4, -25, 11, 140, -100)
+    assert [ages_of(after, 0).number(100, slot) for slot in (76, 75, 65, 64)] == [0, 0, 10, 10]
+    # A late left row finds right rows ahead of it only.
+    assert ages_of(after, 1) == Ages(4, 35, 11, -100, 140)
+    assert ages_of(Within(-140, -100), 0) == ages_of(after, 1)
+    assert ages_of(Within(-140, -100), 1) == ages_of(after, 0)
+    assert ages_of(Within(7, 7), 0) == Ages(1, -7, 1, 7, -7)
+
+
+def test_far_ahead_at_most_so_many_basic_windows_are_told_apart() -> None:
+    assert ages_of(Within(-3, 1000), 1) == Ages(1, 10, 14, 3, 1000)
+    assert ages_of(Within(100, 1000), 1) == Ages(90, 11, 11, -100, 1000)
+
+
+@given(st.integers(-60, 60), st.integers(-60, 60), st.integers(-99, 99), st.integers(0, 1))
+def test_every_number_is_some_match_and_every_match_has_its_number(
+    one: int, other: int, at: int, side: int
+) -> None:
+    within = Within(*sorted((one, other)))
+    ages = ages_of(within, side)
+    numbers = set()
+    for own in range(at, at + ages.slot_us):
+        low, high = within.partner_range(1 - side, np.array([own]))
+        for stored in range(int(low[0]), int(high[0]) + 1):
+            apart = own // ages.slot_us - stored // ages.slot_us
+            numbers.add(ages.number(own // ages.slot_us, stored // ages.slot_us))
+            # Only what is very far ahead shares a number.
+            assert apart + ages.ahead in range(ages.count) or apart + ages.ahead < 0 < -apart
+    assert numbers == set(range(ages.count))
 
 
 @pytest.mark.parametrize("within", [Tumbling(10), Unbounded()])
@@ -114,8 +148,8 @@ def test_rows_that_explore_see_a_part_of_what_others_skip_each_elsewhere() -> No
 def test_every_stored_row_has_the_same_chance_to_be_seen_by_rows_that_explore(
     depth: float, share: float
 ) -> None:
-    ages, count = ages_of(Within(1000, 1000), 1), 20_000
-    new = rows_at(*[2030] * count, within=Within(1000, 1000))
+    ages, count = ages_of(Within(-1000, 1000), 1), 20_000
+    new = rows_at(*[2030] * count, within=Within(-1000, 1000))
     unit_hashes = np.random.default_rng(3).random(count)
     new = NewRows(new.times, new.low, new.high, 2030, 2030, unit_hashes, Exploring(1.0, depth))
     times = np.zeros(100)
@@ -140,7 +174,7 @@ def test_over_the_full_history_some_rows_look_at_everything() -> None:
 @given(st.data())
 @settings(max_examples=settings().max_examples // 3)
 def test_ranges_of_one_basic_window_never_move_backwards_and_stay_in_reach(data: st.DataObject) -> None:
-    within = Within(data.draw(st.integers(1, 200)), data.draw(st.integers(1, 200)))
+    within = Within(*sorted(data.draw(st.tuples(st.integers(-200, 200), st.integers(-200, 200)))))
     times = data.draw(st.lists(st.integers(-300, 300), min_size=1, max_size=30))
     new = rows_at(*times, within=within)
     unit_hashes = np.array(data.draw(st.lists(st.floats(0, 0.99), min_size=len(times), max_size=len(times))))
@@ -172,10 +206,11 @@ def test_shares_make_up_the_fraction_of_the_work(data: st.DataObject) -> None:
     assert taken == sorted(taken, reverse=True)
 
 
-@given(st.integers(1, 30), st.integers(0, 30), st.integers(0, 60), st.integers(1, 40), st.integers(1, 50))
+@given(st.integers(-30, 30), st.integers(-30, 30), st.integers(0, 60), st.integers(1, 40), st.integers(1, 50))
 def test_pairs_in_reach_are_counted_by_age(back: int, ahead: int, first: int, length: int, new: int) -> None:
     """Stored rows one a microsecond: then counting on average is counting."""
-    ages = ages_of(Within(back, ahead), 0)
+    back = max(back, -ahead)
+    ages = ages_of(Within(-ahead, back), 0)
     times = 40 + 3 * np.arange(new) % 50
     rows = NewRows(times, times - back, times + ahead, int(times.min()), int(times.max()))
     # In two runs, of which one may be empty of what is in reach.

@@ -43,5 +43,5 @@ def test_cells_that_cannot_match_are_taken_last() -> None:
 def test_cells_without_a_proper_size_are_refused(
     sizes: np.ndarray[tuple[int, int], np.dtype[np.int64]],
 ) -> None:
-    with pytest.raises(StateError, match="value and a size"):
+    with pytest.raises(StateError, match="INTERNAL_ARRAYS_INCONSISTENT"):
         choose_row_cells(np.zeros((2, 1), np.float32), sizes, 5.0)

@@ -11,7 +11,8 @@ from tidegate.join.selective.skipped_ranges import chosen, unprobed_ranges
 from tidegate.join.within import Tumbling, Unbounded, Within
 
 WITHIN = st.one_of(
-    st.builds(Within, st.integers(0, 40), st.integers(0, 40)), st.builds(Tumbling, st.integers(1, 30))
+    st.lists(st.integers(-40, 40), min_size=2, max_size=2).map(lambda both: Within(*sorted(both))),
+    st.builds(Tumbling, st.integers(1, 30)),
 )
 SHARES = st.sampled_from([0.0, 0.2, 0.5, 0.7, 1.0])
 

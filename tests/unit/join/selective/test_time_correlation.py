@@ -53,5 +53,5 @@ def test_a_restored_window_goes_on_with_the_same_answers() -> None:
 
 
 def test_observations_of_another_window_are_refused() -> None:
-    with pytest.raises(StateError, match="do not fit the basic windows"):
+    with pytest.raises(StateError, match=r"INTERNAL_ARRAYS_INCONSISTENT.*do not fit the basic windows"):
         TimeCorrelation(3).observe(counts(1, 2), counts(1, 2))

@@ -48,12 +48,12 @@ def test_equal_values_are_counted(left: list[int], right: list[int]) -> None:
 
 
 def test_an_overlap_of_nothing_is_refused() -> None:
-    with pytest.raises(FlowError, match="at least one common item"):
+    with pytest.raises(FlowError, match="JOIN_SET_THRESHOLD"):
         CountedOverlap(0)
 
 
 def test_an_item_without_a_code_is_refused() -> None:
-    with pytest.raises(FlowError, match="outside the items"):
+    with pytest.raises(FlowError, match="INTERNAL_POSITION_OUT_OF_BOUNDS"):
         packed([[100]], 100)
 
 

@@ -66,15 +66,15 @@ def test_true_sizes_go_with_their_rows() -> None:
 @pytest.mark.parametrize(
     ("bounds", "items", "weights", "sizes", "message"),
     [
-        ([0, 2], [1], None, None, "do not fit together"),
-        ([1, 1], [1], None, None, "do not fit together"),
-        ([0, 2, 1, 3], [1, 2, 3], None, None, "do not fit together"),
-        ([], [], None, None, "do not fit together"),
-        ([0, 1], [1], [1.0, 2.0], None, "do not fit together"),
-        ([0, 1], [9], None, None, "outside the universe"),
-        ([0, 1], [-1], None, None, "outside the universe"),
-        ([0, 2], [1, 2], None, [1], "true sizes"),
-        ([0, 2], [1, 2], None, [2, 2], "true sizes"),
+        ([0, 2], [1], None, None, "INTERNAL_ARRAYS_INCONSISTENT"),
+        ([1, 1], [1], None, None, "INTERNAL_ARRAYS_INCONSISTENT"),
+        ([0, 2, 1, 3], [1, 2, 3], None, None, "INTERNAL_ARRAYS_INCONSISTENT"),
+        ([], [], None, None, "INTERNAL_ARRAYS_INCONSISTENT"),
+        ([0, 1], [1], [1.0, 2.0], None, "INTERNAL_ARRAYS_INCONSISTENT"),
+        ([0, 1], [9], None, None, "INTERNAL_POSITION_OUT_OF_BOUNDS"),
+        ([0, 1], [-1], None, None, "INTERNAL_POSITION_OUT_OF_BOUNDS"),
+        ([0, 2], [1, 2], None, [1], "INTERNAL_ARRAYS_INCONSISTENT.*sizes"),
+        ([0, 2], [1, 2], None, [2, 2], "INTERNAL_ARRAYS_INCONSISTENT.*sizes"),
     ],
 )
 def test_what_compiled_loops_would_trip_over_is_refused(
@@ -95,5 +95,5 @@ def test_what_compiled_loops_would_trip_over_is_refused(
 
 
 def test_a_row_out_of_order_is_refused() -> None:
-    with pytest.raises(StateError, match="not ascending"):
+    with pytest.raises(StateError, match=r"INTERNAL_POSITION_OUT_OF_BOUNDS.*not ascending"):
         ItemSets(np.array([0, 2]), np.array([2, 1]), None, 3)

@@ -77,10 +77,10 @@ def test_jaccard_counts_items_that_no_stored_row_has(matcher: PairFinder) -> Non
 @pytest.mark.parametrize(
     ("universe", "starts", "ends", "message"),
     [
-        (6, [0, 0], [1, 1], "do not fit together"),
-        (6, [0], [13], "outside the stored rows"),
-        (6, [-1], [3], "outside the stored rows"),
-        (7, [0], [1], "do not fit together"),
+        (6, [0, 0], [1, 1], "INTERNAL_ARRAYS_INCONSISTENT"),
+        (6, [0], [13], "INTERNAL_POSITION_OUT_OF_BOUNDS"),
+        (6, [-1], [3], "INTERNAL_POSITION_OUT_OF_BOUNDS"),
+        (7, [0], [1], "INTERNAL_ARRAYS_INCONSISTENT"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(
@@ -99,18 +99,18 @@ def test_a_reversed_range_is_empty_wherever_it_lies() -> None:
 
 
 def test_a_chunk_of_nothing_is_refused() -> None:
-    with pytest.raises(FlowError, match="at least one"):
+    with pytest.raises(FlowError, match=r"INTERNAL_TUNING_INVALID.*at least one"):
         Bitsets(Overlap(1)).prepare(packed(STORED)).find(packed([[0]]), *of([0], [1]), 0)
 
 
 def test_lists_in_another_order_are_refused() -> None:
-    with pytest.raises(FlowError, match="sorted in one of two ways"):
+    with pytest.raises(FlowError, match="INTERNAL_TUNING_INVALID"):
         InvertedLists(Overlap(1), "size")
 
 
 @pytest.mark.parametrize("matcher", [Weighted(InnerProduct(1.0)), InvertedLists(InnerProduct(1.0))], ids=str)
 def test_an_inner_product_of_sets_without_weights_is_refused(matcher: PairFinder) -> None:
-    with pytest.raises(StateError, match="a weight for every item"):
+    with pytest.raises(StateError, match=r"INTERNAL_ARRAYS_INCONSISTENT.*a weight for every item"):
         matcher.prepare(item_sets(np.array([0, 1]), np.array([0]), 1))
 
 

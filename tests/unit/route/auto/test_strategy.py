@@ -148,7 +148,7 @@ def test_without_any_load_another_number_of_instances_is_evened_by_counts() -> N
     current = auto.first(PARTITIONS, INSTANCES)
     none = load_of(np.zeros(2 * PARTITIONS, np.int64), current)
     assert np.bincount(auto.resize(none, current, 8).table).tolist() == [4] * 8
-    with pytest.raises(FlowError, match="between one and the number of partitions"):
+    with pytest.raises(FlowError, match="BALANCE_INSTANCES_INVALID"):
         auto.resize(none, current, 0)
 
 
@@ -185,7 +185,7 @@ def test_planning_is_quick(partitions: int, keys: int) -> None:
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(FlowError, match=r"levels from 1 on.*defaults"):
+    with pytest.raises(FlowError, match=r"BALANCE_SETTING_INVALID.*levels from 1 on.*defaults"):
         Auto(**settings)
 
 

@@ -62,5 +62,5 @@ def test_without_a_gap_or_without_benefits_nothing_is_chosen(gap: float) -> None
 
 @pytest.mark.parametrize("wrong", [{"end": 2.0}, {"cooling": 1.0}, {"flips": 0}, {"value": "speed"}])
 def test_an_annealing_that_would_never_end_or_never_search_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(FlowError, match=r"start warmer.*0 < cooling < 1"):
+    with pytest.raises(FlowError, match=r"BALANCE_SETTING_INVALID.*0 < cooling < 1"):
         KeyAnnealing(**wrong)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ def test_it_comes_back_from_json_and_a_shorter_one_keeps_the_newest() -> None:
 
 
 def test_a_window_without_sub_windows_is_refused() -> None:
-    with pytest.raises(FlowError, match=r"at least one sub-window\. Got: 0"):
+    with pytest.raises(FlowError, match=r"BALANCE_SETTING_INVALID.*at least one sub-window\. Got: 0"):
         SubWindows(0)
 
 

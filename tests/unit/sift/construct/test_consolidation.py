@@ -132,11 +132,11 @@ WHOLE = Boxes(XY, np.full((1, 2), FIRST, np.int64), np.full((1, 2), END, np.int6
 @pytest.mark.parametrize(
     ("weights", "alphas", "message"),
     [
-        ([1.0], [1.0, 1.0], "1 queries, 1 weights, 2 alphas"),
-        ([0.9], [1.0], "add up to 1"),
-        ([np.nan], [1.0], "add up to 1"),
-        ([1.0], [-0.5], r"Got: -0\.5"),
-        ([1.0], [np.inf], "finite number"),
+        ([1.0], [1.0, 1.0], "INTERNAL_ARRAYS_INCONSISTENT.*1 queries, 1 weights, 2 sensitivities"),
+        ([0.9], [1.0], "INTERNAL_ARRAYS_INCONSISTENT.*sum to 1"),
+        ([np.nan], [1.0], "INTERNAL_ARRAYS_INCONSISTENT.*sum to 1"),
+        ([1.0], [-0.5], r"QUERY_SENSITIVITY_RANGE.*Got: -0\.5"),
+        ([1.0], [np.inf], "QUERY_SENSITIVITY_RANGE.*finite number"),
     ],
 )
 def test_weights_and_alphas_that_make_no_sense_are_refused(

@@ -93,7 +93,7 @@ def test_rows_may_be_a_view_of_a_larger_array() -> None:
 
 @pytest.mark.parametrize("rows", [np.zeros((3, 5), np.int64), np.zeros((2, 5)), np.zeros(5, np.int64)])
 def test_rows_of_another_space_are_refused(rows: NDArray[np.int64]) -> None:
-    with pytest.raises(FlowError, match=r"on 2 axes.*Got: an array of .*see axes.places"):
+    with pytest.raises(FlowError, match=r"INTERNAL_ARRAYS_INCONSISTENT.*on 2 axes.*Got: an array of"):
         QueryIndex.of(stacked(10)).match(rows)
 
 

@@ -38,7 +38,10 @@ def test_a_number_that_is_no_power_is_met_by_flexible_ones_and_the_power_below_b
 
 
 def test_an_unknown_partitioner_is_refused_with_the_known_names() -> None:
-    with pytest.raises(FlowError, match="Use one of ugrid, dedp, qedp, flexp, volume, count, auto"):
+    with pytest.raises(
+        FlowError,
+        match=r"SIFTER_PARTITIONER_UNKNOWN.*Use one of ugrid, dedp, qedp, flexp, volume, count, auto",
+    ):
         partitioner("kd")
 
 

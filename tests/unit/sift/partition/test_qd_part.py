@@ -39,5 +39,5 @@ def test_the_unit_of_a_column_does_not_choose_the_axis_of_qdpart(scale: float) -
 
 def test_qdpart_wants_hits_for_every_row() -> None:
     domain, queries = Domain(np.zeros(1), np.ones(1)), boxes((NUMBER,), [], [])
-    with pytest.raises(FlowError, match="2 rows and 1 numbers"):
+    with pytest.raises(FlowError, match=r"INTERNAL_ARRAYS_INCONSISTENT.*2 rows and 1 hit counts"):
         qd_part(domain, np.zeros((2, 1)), np.zeros(1, np.int64), queries, 2)

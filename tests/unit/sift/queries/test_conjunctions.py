@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.api.range_queries import Query
+from tidegate.api.range_queries import RangeQuery
 from tidegate.sift.queries.axes import Axis
 from tidegate.sift.queries.conjunctions import Single, single_boxes
 from tidegate.sift.queries.slices import EVERYTHING
@@ -21,7 +21,7 @@ SPACE = Space(
 
 
 def made(*wheres: str) -> tuple[TemplateGroup, Single]:
-    (group,) = grouped([Query(str(n), where) for n, where in enumerate(wheres)])
+    (group,) = grouped([RangeQuery(str(n), where) for n, where in enumerate(wheres)])
     return group, single_boxes(group, SPACE)
 
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tidegate.api.range_queries import Query
+from tidegate.api.range_queries import RangeQuery
 from tidegate.errors import FlowError
 from tidegate.sift.queries.axes import END, FIRST, NULL, Axis, places
 from tidegate.sift.queries.query_boxes import boxes_of
@@ -15,7 +15,7 @@ SCHEMA = {"lat": "number", "Lon": "number", "seats": "integer", "kind": "categor
 
 def boxes(*wheres: str) -> list[tuple[int, list[tuple[float, float]]]]:
     """(owner, [(low, high) per axis]) of each box, in coordinates."""
-    found = boxes_of([Query(f"q{i}", where) for i, where in enumerate(wheres)], SCHEMA)
+    found = boxes_of([RangeQuery(f"q{i}", where) for i, where in enumerate(wheres)], SCHEMA)
     low, high = found.extents
     return [
         (owner, list(zip(lower, upper, strict=True)))
@@ -30,7 +30,7 @@ def test_a_conjunction_is_one_box() -> None:
 def test_the_example_of_the_paper_falls_into_disjoint_boxes() -> None:
     # Section II-B: not (x1 < 4 and (x1 > 3 or x2 < 5)).
     four, three, five = places(np.array([4.0, 3.0, 5.0])).tolist()
-    found = boxes_of([Query("q", "not (lat < 4 and (lat > 3 or lon < 5))")], SCHEMA)
+    found = boxes_of([RangeQuery("q", "not (lat < 4 and (lat > 3 or lon < 5))")], SCHEMA)
     assert sorted(zip(found.low.tolist(), found.high.tolist(), strict=True)) == [
         ([FIRST, five], [three + 1, NULL]),
         ([four, FIRST], [NULL, END]),
@@ -39,7 +39,11 @@ def test_the_example_of_the_paper_falls_into_disjoint_boxes() -> None:
 
 def test_axes_are_the_columns_that_queries_name_in_the_order_of_first_use() -> None:
     found = boxes_of(
-        [Query("a", "LON > 1"), Query("b", "kind in ('bus', 'car') or lon < 0"), Query("c", "kind = 'a'")],
+        [
+            RangeQuery("a", "LON > 1"),
+            RangeQuery("b", "kind in ('bus', 'car') or lon < 0"),
+            RangeQuery("c", "kind = 'a'"),
+        ],
         SCHEMA,
     )
     assert found.axes == (Axis("Lon"), Axis("kind", "category", ("a", "bus", "car")))
@@ -48,12 +52,14 @@ def test_axes_are_the_columns_that_queries_name_in_the_order_of_first_use() -> N
 
 
 def test_booleans_are_categories() -> None:
-    found = boxes_of([Query("a", "open"), Query("b", "open = false")], {"open": "category"})
+    found = boxes_of([RangeQuery("a", "open"), RangeQuery("b", "open = false")], {"open": "category"})
     assert found.axes == (Axis("open", "category", ("false", "true")),)
 
 
 def test_an_axis_that_a_query_does_not_name_is_open_even_to_null() -> None:
-    found = boxes_of([Query("a", "lat > 1"), Query("b", "lon > 1"), Query("c", "true")], SCHEMA)
+    found = boxes_of(
+        [RangeQuery("a", "lat > 1"), RangeQuery("b", "lon > 1"), RangeQuery("c", "true")], SCHEMA
+    )
     assert (found.low[0, 1], found.high[0, 1]) == (FIRST, END)
     assert (found.low[2].tolist(), found.high[2].tolist()) == ([FIRST, FIRST], [END, END])
 
@@ -68,57 +74,69 @@ def test_a_thousand_boxes_are_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "code", "said"),
     [
-        ("lat < 1 and lats > 2", "There is no column 'lats'. The columns are lat, Lon, seats, kind, at"),
-        ("at > 3", "Column 'at' is no axis.*Got: timestamp.*as a number"),
-        ("lat like 'a'", "no range of columns. Got: lat LIKE 'a'"),
-        ("lat <", "is no SQL. Got: lat <"),
-        ("kind < 'bus'", "categories have no order"),
-        ("lat > 1 and kind >= 'bus'", "categories have no order"),
-        ("kind = 3", "compared with a number. Got: 3"),
-        ("lat = 'a'", "holds numbers.*Got: 'a'"),
-        ("lat", "holds numbers.*Got: true"),
-        ("lat < 1e999", "too large"),
-        ("seats < 9007199254740993", "too large"),
-        ("lat > 2 and lat < 1", "can never be true"),
-        ("lat > 1 and lat < 1.5 and lat = 1.75", "can never be true"),
-        ("seats = 1.5", "can never be true"),
-        ("lat = null", "can never be true"),
-        ("lat > 1 and false", "can never be true"),
-        ("not (lat < 1 or lat is null or lat >= 1)", "can never be true"),
-        (f"lat in ({', '.join(str(i) for i in range(1001))})", "too many boxes. Got: more than 1000"),
+        (
+            "lat < 1 and lats > 2",
+            "QUERY_COLUMN_MISSING",
+            "'lats'. Use one of the columns lat, Lon, seats, kind, at",
+        ),
+        ("at > 3", "QUERY_COLUMN_TYPE_UNSUPPORTED", "Column 'at'.*Got: timestamp.*as a number"),
+        ("lat like 'a'", "QUERY_PREDICATE_UNSUPPORTED", "Got: lat LIKE 'a'"),
+        ("lat <", "QUERY_SQL_INVALID", "Got: lat <"),
+        ("kind < 'bus'", "QUERY_CATEGORY_ORDERED", "categories"),
+        ("lat > 1 and kind >= 'bus'", "QUERY_CATEGORY_ORDERED", "categories"),
+        ("kind = 3", "QUERY_LITERAL_TYPE_MISMATCH", "compared with a number. Got: 3"),
+        ("lat = 'a'", "QUERY_LITERAL_TYPE_MISMATCH", "holds numbers.*Got: 'a'"),
+        ("lat", "QUERY_LITERAL_TYPE_MISMATCH", "holds numbers.*Got: true"),
+        ("lat < 1e999", "QUERY_LITERAL_TOO_LARGE", "too large"),
+        ("seats < 9007199254740993", "QUERY_LITERAL_TOO_LARGE", "too large"),
+        ("lat > 2 and lat < 1", "QUERY_NEVER_TRUE", "can never be true"),
+        ("lat > 1 and lat < 1.5 and lat = 1.75", "QUERY_NEVER_TRUE", "can never be true"),
+        ("seats = 1.5", "QUERY_NEVER_TRUE", "can never be true"),
+        ("lat = null", "QUERY_NEVER_TRUE", "can never be true"),
+        ("lat > 1 and false", "QUERY_NEVER_TRUE", "can never be true"),
+        ("not (lat < 1 or lat is null or lat >= 1)", "QUERY_NEVER_TRUE", "can never be true"),
+        (f"lat in ({', '.join(str(i) for i in range(1001))})", "QUERY_TOO_COMPLEX", "Got: more than 1000"),
         (
             " and ".join(f"{c} in ({', '.join(str(2 * i) for i in range(40))})" for c in ("lat", "lon")),
+            "QUERY_TOO_COMPLEX",
             "too many",
         ),
     ],
 )
-def test_a_bad_query_is_named_with_the_reason(where: str, said: str) -> None:
-    queries = [Query("good", "lat > 1"), Query("bad one", where)]
-    with pytest.raises(FlowError, match=f"^Query 'bad one': .*{said}"):
+def test_a_bad_query_is_named_with_the_reason(where: str, code: str, said: str) -> None:
+    queries = [RangeQuery("good", "lat > 1"), RangeQuery("bad one", where)]
+    with pytest.raises(FlowError, match=f"Range query 'bad one' \\(.*{said}") as caught:
         boxes_of(queries, SCHEMA)
+    assert caught.value.code == code
 
 
 def test_the_query_that_is_named_is_the_one_that_is_bad_even_among_its_like() -> None:
-    queries = [Query(str(i), f"lat > {i} and lat < 6.5") for i in range(9)]
-    with pytest.raises(FlowError, match=r"^Query '7': The predicate can never be true"):
+    queries = [RangeQuery(str(i), f"lat > {i} and lat < 6.5") for i in range(9)]
+    with pytest.raises(FlowError, match=r"QUERY_NEVER_TRUE\] Range query '7' \("):
         boxes_of(queries, SCHEMA)
 
 
 @pytest.mark.parametrize(
     ("queries", "said"),
     [
-        ([], "There are no queries"),
-        ([Query("a", "lat > 1"), Query("a", "lat > 2")], "Two queries are called 'a'"),
-        ([Query("a", "true"), Query("b", "false")], "Query 'a': It names no column, and no other query does"),
+        ([], "[QUERY_MISSING] There are no queries"),
+        (
+            [RangeQuery("a", "lat > 1"), RangeQuery("a", "lat > 2")],
+            "[QUERY_NAMES_EQUAL] Two queries have the name 'a'",
+        ),
+        (
+            [RangeQuery("a", "true"), RangeQuery("b", "false")],
+            "[QUERY_WITHOUT_COLUMN] Range query 'a' (true): ",
+        ),
     ],
 )
-def test_a_set_of_queries_that_means_nothing_is_refused(queries: list[Query], said: str) -> None:
+def test_a_set_of_queries_that_means_nothing_is_refused(queries: list[RangeQuery], said: str) -> None:
     with pytest.raises(FlowError, match=re.escape(said)):
         boxes_of(queries, SCHEMA)
 
 
 def test_columns_that_differ_in_case_alone_are_ambiguous_as_in_spark() -> None:
-    with pytest.raises(FlowError, match=r"Query 'a': Column 'X' is ambiguous. Got: x, X"):
-        boxes_of([Query("a", "X < 1")], {"x": "number", "X": "number"})
+    with pytest.raises(FlowError, match=r"QUERY_COLUMN_AMBIGUOUS\] Range query 'a' .*Got: x, X"):
+        boxes_of([RangeQuery("a", "X < 1")], {"x": "number", "X": "number"})

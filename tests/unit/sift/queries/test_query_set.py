@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from tidegate.api.range_queries import Query
+from tidegate.api.range_queries import RangeQuery
 from tidegate.sift.queries.query_set import QuerySet
 
 
 def test_weights_sum_up_to_one_and_keep_their_ratios() -> None:
-    queries = [Query("a", "x < 1", weight=1, alpha=1.5), Query("b", "x < 2 or x > 3", weight=3)]
+    queries = [
+        RangeQuery("a", "x < 1", weight=1, loss_sensitivity=1.5),
+        RangeQuery("b", "x < 2 or x > 3", weight=3),
+    ]
     found = QuerySet.of(queries, {"x": "number"})
     assert found.weights.tolist() == [0.25, 0.75]
     assert found.alphas.tolist() == [1.5, 1.0]
@@ -15,5 +18,5 @@ def test_weights_sum_up_to_one_and_keep_their_ratios() -> None:
 
 
 def test_weights_may_be_as_large_as_floats_are() -> None:
-    found = QuerySet.of([Query("a", "x < 1", 1e308), Query("b", "x < 2", 1e308)], {"x": "number"})
+    found = QuerySet.of([RangeQuery("a", "x < 1", 1e308), RangeQuery("b", "x < 2", 1e308)], {"x": "number"})
     assert found.weights.tolist() == [0.5, 0.5]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.api.range_queries import Query
+from tidegate.api.range_queries import RangeQuery
 from tidegate.errors import FlowError
 from tidegate.sift.queries import templates
 from tidegate.sift.queries.predicates import Predicate
@@ -11,7 +11,7 @@ from tidegate.sift.queries.templates import TemplateGroup, grouped
 
 
 def groups_of(*wheres: str) -> list[TemplateGroup]:
-    return grouped([Query(str(i), where) for i, where in enumerate(wheres)])
+    return grouped([RangeQuery(str(i), where) for i, where in enumerate(wheres)])
 
 
 def test_queries_that_differ_in_literals_alone_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,5 +56,5 @@ def test_literals_are_found_where_the_parser_finds_them(where: str) -> None:
 
 
 def test_an_error_shows_what_was_written_and_not_the_template() -> None:
-    with pytest.raises(FlowError, match=r"Query '1': .*Got: x LIKE 'a%'"):
+    with pytest.raises(FlowError, match=r"QUERY_PREDICATE_UNSUPPORTED.*Range query '1' .*Got: x LIKE 'a%'"):
         groups_of("x < 3", "x like 'a%'")

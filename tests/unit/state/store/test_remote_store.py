@@ -62,7 +62,7 @@ def test_another_file_under_an_old_name_is_fetched_again(tmp_path: Path) -> None
 def test_a_file_that_is_fetched_in_part_is_refused(tmp_path: Path) -> None:
     store = a_store(CountingFileSystem(cut=1), tmp_path)
     store.write("f", [b"abc"])
-    with pytest.raises(StateError, match=r"not fetched in full: f.*2 bytes of 3"):
+    with pytest.raises(StateError, match=r"CHECKPOINT_FILE_TRUNCATED.*: f. Got: 2 of 3 bytes"):
         store.map("f")
 
 

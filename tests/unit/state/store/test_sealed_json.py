@@ -45,14 +45,14 @@ def test_a_body_that_is_not_of_the_type_is_found(body: Any, says: str) -> None:
 def test_every_altered_byte_is_found() -> None:
     data = seal("plan", 3, {"a": 1})
     for at in range(len(data)):
-        with pytest.raises(StateError, match=r"plan of batch 3 is damaged.*plans/3"):
+        with pytest.raises(StateError, match=r"CHECKPOINT_FILE_DAMAGED.*plan of batch 3 is damaged.*plans/3"):
             unseal(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "plan", 3, "plans/3", object)
 
 
 def test_every_truncation_is_found() -> None:
     data = seal("plan", 3, {"a": 1})
     for length in range(len(data)):
-        with pytest.raises(StateError, match="without a seal"):
+        with pytest.raises(StateError, match=r"CHECKPOINT_FILE_DAMAGED.*without a seal"):
             unseal(data[:length], "plan", 3, "plans/3", object)
 
 
@@ -66,7 +66,7 @@ def test_a_file_of_another_format_is_not_guessed_at(monkeypatch: pytest.MonkeyPa
     data = seal("plan", 3, {})
     monkeypatch.setattr("tidegate.state.store.sealed.FORMAT", FORMAT + 1)
     with pytest.raises(
-        StateError, match=f"by another version of Tidegate: f.*Got: format {FORMAT}.*new checkpoint"
+        StateError, match=f"CHECKPOINT_FORMAT_UNKNOWN.*: f.*Got: format {FORMAT}.*new checkpoint"
     ):
         unseal(data, "plan", 3, "f", Plan)
 
@@ -82,5 +82,5 @@ def test_a_file_of_another_format_is_not_guessed_at(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_what_is_not_json_is_refused(body: Any) -> None:
-    with pytest.raises(StateError, match="cannot be written as JSON"):
+    with pytest.raises(StateError, match=r"CHECKPOINT_VALUE_NOT_JSON.*cannot be written as JSON"):
         seal("plan", 3, body)

@@ -21,7 +21,9 @@ def test_spark_s_other_names_mean_the_same(name: str, meant: str) -> None:
 
 
 def test_an_unknown_aggregate_is_refused_with_a_way_out() -> None:
-    with pytest.raises(FlowError, match=r"Got: histogram_numeric.*all its rows.*max_by.*tg\.udaf"):
+    with pytest.raises(
+        FlowError, match=r"AGGREGATE_UNKNOWN.*Got: histogram_numeric.*all its rows.*max_by.*tg\.Aggregator"
+    ):
         aggregate("histogram_numeric")
 
 

@@ -64,7 +64,9 @@ def test_averages_of_decimals_have_as_many_more_digits_as_their_type_has_room_fo
 @pytest.mark.parametrize("total", [10**34, -(10**34), 10**38 - 1])
 def test_an_average_that_its_type_has_no_room_for_fails_the_batch(total: int) -> None:
     sums, counts = Column(decimal_words([total, 10**34 - 1])), Column(np.array([1, 1]))
-    with pytest.raises(BatchFailed, match=r"average does not fit into 38 digits.*wrong number.*double"):
+    with pytest.raises(
+        BatchFailed, match=r"AGGREGATE_OVERFLOW.*average does not fit into 38 digits.*wrong number.*double"
+    ):
         finish("avg of decimals", [sums, counts])
     assert unscaled(finish("avg of decimals", [sums.take(np.array([1])), Column(np.array([1]))]).values[0])
 
@@ -87,30 +89,30 @@ def test_the_shape_of_a_constant_is_null(final: str) -> None:
 
 
 def test_lists_are_no_columns_of_numbers() -> None:
-    with pytest.raises(FlowError, match=r"Lists, sketches and states.*concat"):
+    with pytest.raises(FlowError, match=r"WINDOW_PARTIAL_NOT_NUMERIC.*Lists, sketches and states.*concat"):
         combine(Merge.CONCAT, [], BOTH)
 
 
 def test_a_column_that_is_too_short_is_refused() -> None:
-    with pytest.raises(StateError, match=r"4 rows in windows, \[3\] in columns"):
+    with pytest.raises(StateError, match=r"WINDOW_PARTIAL_TOO_SHORT.*4 rows in windows, \[3\] in columns"):
         combine(Merge.SUM, [Column(np.zeros(3))], BOTH)
 
 
 def test_other_types_are_refused_as_columns() -> None:
-    with pytest.raises(StateError, match=r"int64, float64, bool.*Got: float32.*rank"):
+    with pytest.raises(StateError, match=r"WINDOW_PARTIAL_TYPE.*int64, float64, bool.*Got: float32.*rank"):
         Column(np.zeros(3, np.float32))
-    with pytest.raises(StateError, match=r"3 values, 2 flags"):
+    with pytest.raises(StateError, match=r"WINDOW_PARTIAL_LENGTH.*3 values, 2 flags"):
         Column(np.zeros(3), np.ones(2, np.bool_))
 
 
 def test_runs_with_and_without_check_codes_do_not_mix() -> None:
     with_check = PartialRun(codes(1), np.array([0]), codes(2))
-    with pytest.raises(StateError, match="Either all runs have check codes"):
+    with pytest.raises(StateError, match=r"WINDOW_RUNS_DIFFER.*Either all runs must have check codes"):
         merge_runs([with_check, PartialRun(codes(1), np.array([0]))])
 
 
 def test_key_columns_of_a_run_have_one_length() -> None:
-    with pytest.raises(StateError, match=r"differ in length.*\[2, 1\]"):
+    with pytest.raises(StateError, match=r"WINDOW_RUN_INVALID.*differ in length.*\[2, 1\]"):
         PartialRun(codes(1, 2), np.array([0]))
 
 

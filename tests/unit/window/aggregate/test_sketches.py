@@ -28,11 +28,13 @@ def test_spark_s_defaults_are_kept() -> None:
 
 @pytest.mark.parametrize("rsd", [0.0, -1.0, 0.0001, 1.0, float("nan")])
 def test_errors_that_no_sketch_has_are_refused(rsd: float) -> None:
-    with pytest.raises(FlowError, match=r"Give a relative standard deviation from 0\.0007 to 1"):
+    with pytest.raises(
+        FlowError, match=r"AGGREGATE_ACCURACY_INVALID.*Give a relative standard deviation from 0\.0007 to 1"
+    ):
         hll_size(rsd)
 
 
 @pytest.mark.parametrize("accuracy", [0, 0.5, 30_000, float("nan")])
 def test_accuracies_that_no_sketch_has_are_refused(accuracy: float) -> None:
-    with pytest.raises(FlowError, match=r"accuracy from 1 to 20993"):
+    with pytest.raises(FlowError, match=r"AGGREGATE_ACCURACY_INVALID.*accuracy from 1 to 20993"):
         kll_size(accuracy)

@@ -32,7 +32,10 @@ def test_the_largest_sum_that_fits_is_no_overflow() -> None:
 
 @pytest.mark.parametrize("values", [(LARGEST, 1), (-LARGEST, -2), (LARGEST, LARGEST)])
 def test_a_sum_beyond_64_bits_fails_the_batch_and_names_the_window(values: tuple[int, int]) -> None:
-    with pytest.raises(BatchFailed, match=r"64 bits.*window number 101, and 0 more.*wrong number.*decimal"):
+    with pytest.raises(
+        BatchFailed,
+        match=r"AGGREGATE_OVERFLOW.*64 bits.*window number 101, and 0 more.*wrong number.*decimal",
+    ):
         integer_sums(integers(0, *values, 0, 0), Stretches(*map(np.array, ([100, 101], [0, 1], [1, 3]))))
 
 
@@ -55,5 +58,5 @@ def test_a_sum_of_more_than_38_digits_fails_the_batch(sign: int) -> None:
     nines = sign * (10**38 - 1)
     assert unscaled(decimal_sums(decimal_words([nines, 0]), sliding(2, 2))[0]) == nines
     for too_much in ([nines, sign], [nines] * 4):
-        with pytest.raises(BatchFailed, match=r"38 digits.*window number 100"):
+        with pytest.raises(BatchFailed, match=r"AGGREGATE_OVERFLOW.*38 digits.*window number 100"):
             decimal_sums(decimal_words(too_much), sliding(len(too_much), len(too_much)))

@@ -12,9 +12,9 @@ from tidegate.window.aggregate.udaf import State, Udaf, finish_rows, finish_stat
 
 MEAN = Udaf(
     "mean fare",
-    init=lambda: (0, 0.0),
-    incr=lambda state, fares: (state[0] + len(fares), state[1] + float(fares.sum())),
-    final=lambda state: state[1] / state[0],
+    zero=lambda: (0, 0.0),
+    update=lambda state, fares: (state[0] + len(fares), state[1] + float(fares.sum())),
+    finish=lambda state: state[1] / state[0],
     fields=("n", "s"),
     merge=lambda one, other: (one[0] + other[0], one[1] + other[1]),
 )
@@ -40,11 +40,11 @@ def test_states_of_panes_make_the_same_results_as_all_rows() -> None:
     assert finish_rows(MEAN, [FARES], WINDOW_ROWS, group) == [2.0, 11.0]
 
 
-@pytest.mark.parametrize("role", ["init", "incr", "final"])
+@pytest.mark.parametrize("role", ["zero", "update", "finish"])
 def test_an_error_over_rows_names_the_function_the_group_and_the_window(role: str) -> None:
     broken = replace(MEAN, **{role: fail})  # type: ignore[arg-type]
     said = (
-        rf"mean fare failed in {role}, for the group cell=a and window 40\. "
+        rf"AGGREGATOR_FAILED.*'mean fare' failed in {role}, for the group cell=a and window 40\. "
         r"Got: ZeroDivisionError: nothing there \(test_udaf\.py, line \d+\)\."
     )
     with pytest.raises(BatchFailed, match=said):
@@ -57,25 +57,28 @@ def test_an_error_of_a_merge_names_the_window_that_needed_it() -> None:
 
     states = pane_states(MEAN, [FARES], PANES, group)
     with pytest.raises(
-        BatchFailed, match=r"failed in merge, for the group cell=b and .* 41\. Got: ZeroDivision"
+        BatchFailed,
+        match=r"AGGREGATOR_FAILED.*failed in merge, for the group cell=b and .* 41\. Got: ZeroDivision",
     ):
         finish_states(replace(MEAN, merge=picky), states, WINDOWS, group)
 
 
 @pytest.mark.parametrize("state", [(1,), 7, None])
 def test_a_state_of_another_shape_is_refused(state: Any) -> None:
-    broken = replace(MEAN, incr=lambda *_: state)
-    with pytest.raises(BatchFailed, match=r"failed in incr.*Got: the state .*a tuple of 2: n, s"):
+    broken = replace(MEAN, update=lambda *_: state)
+    with pytest.raises(
+        BatchFailed, match=r"AGGREGATOR_FAILED.*failed in update.*Got: the state .*a tuple of 2: n, s"
+    ):
         pane_states(broken, [FARES], PANES, group)
 
 
 def test_states_cannot_be_merged_without_a_merge() -> None:
-    with pytest.raises(FlowError, match=r"mean fare has no merge.*give it a merge"):
+    with pytest.raises(
+        FlowError, match=r"AGGREGATOR_MERGE_MISSING.*'mean fare' has no merge.*give it a merge"
+    ):
         finish_states(replace(MEAN, merge=None), [], WINDOWS, group)
 
 
-def test_what_is_no_function_is_refused_at_once() -> None:
-    with pytest.raises(FlowError, match=r"final of the aggregate mean fare must be a function. Got: 3"):
-        replace(MEAN, final=3)  # type: ignore[arg-type]
-    with pytest.raises(FlowError, match="state without fields"):
+def test_a_state_without_fields_is_refused_at_once() -> None:
+    with pytest.raises(FlowError, match=r"AGGREGATOR_STATE_EMPTY.*'mean fare': the state has no fields"):
         replace(MEAN, fields=())

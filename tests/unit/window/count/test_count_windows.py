@@ -20,5 +20,5 @@ def test_complete_windows_come_out_and_the_rest_is_kept() -> None:
 
 @pytest.mark.parametrize(("size", "slide"), [(0, 0), (3, 0), (3, 4), (-1, -1)])
 def test_a_window_of_rows_has_a_row_and_a_slide_within_it(size: int, slide: int) -> None:
-    with pytest.raises(FlowError, match=r"at least one.*tg\.rows"):
+    with pytest.raises(FlowError, match=r"ROW_WINDOW_SIZE_INVALID.*at least one.*tg\.row_window"):
         RowsSpec(size, slide)

@@ -19,6 +19,18 @@ def test_rows_between_the_end_of_a_kept_window_and_the_start_of_the_next_go() ->
     assert kept.between().to_json() == {"low": [50], "high": [80]}
 
 
+def test_windows_with_an_offset_free_the_same_rows_later() -> None:
+    kept = kept_times(Decisions(10, 0, 20, ((3, 8),), offset_us=4), [[WindowSpec(30, 10, 4)]])
+    assert kept.between().to_json() == {"low": [54], "high": [84]}
+
+
+def test_over_inner_windows_with_another_offset_the_rows_of_those_that_begin_inside_are_kept() -> None:
+    path: list[Step] = [WindowSpec(30, 10, 4), WindowSpec(5, 5, 1)]
+    # Window 2 is [24, 54), its last inner one [51, 56); window 8 begins at 84, its first inner one at 86.
+    kept = kept_times(Decisions(10, 0, 20, ((3, 8),), offset_us=4), [path])
+    assert kept.between().to_json() == {"low": [56], "high": [86]}
+
+
 def test_a_gap_shorter_than_a_window_lets_no_row_go() -> None:
     assert kept_times(Decisions(10, 0, 20, ((3, 5),)), [[WindowSpec(30, 10)]]).low.size == 1
 
@@ -46,13 +58,13 @@ def test_through_a_join_rows_that_wait_for_partners_of_a_kept_window_stay() -> N
 def test_kept_are_exactly_the_rows_of_which_some_window_is_kept(
     path: list[WindowSpec], gap: int, part: float, seed: int
 ) -> None:
-    drop = WindowDrop(path[0].slide_us, gap, seed)
+    drop = WindowDrop(path[0].slide_us, gap, seed, offset_us=path[0].offset_us)
     decisions = drop.decide(drop.begin(-50), 300, part * share_max(gap)).decisions
     times = np.arange(-200, 600)
-    starts = np.arange(-400, 800) // drop.slide_us * drop.slide_us
+    starts = path[0].start(np.arange(-400, 800))
     wanted = set(starts[decisions.kept(starts)].tolist())
     for spec in path:
-        begins = [time for time in wanted if time % spec.slide_us == 0]
+        begins = [time for time in wanted if (time - spec.offset_us) % spec.slide_us == 0]
         wanted = {time for begin in begins for time in range(begin, begin + spec.size_us)}
     kept = times[kept_times(decisions, [path]).contain(times)]
     assert kept.tolist() == sorted(wanted & set(times.tolist()))

@@ -99,6 +99,22 @@ def test_a_window_whose_rows_also_go_out_decides_with_those_above_it() -> None:
     assert arrows(drop) == [("rows", "shared")]
 
 
+def test_windows_that_begin_at_different_times_decide_together_in_longer_common_windows() -> None:
+    (drop,) = place(
+        split(
+            DropWindowNode("a", "shared", WindowSpec(4, 4, 1)),
+            DropOutputNode("out a", "a", 9),
+            DropWindowNode("b", "shared", WindowSpec(6, 6, 3)),
+            DropOutputNode("out b", "b", 9),
+        )
+    )
+    # From 1 on, three windows of a end at 13 and two of b at 15; from 3 on, those of a end at 17.
+    assert (drop.slide_us, drop.offset_us, drop.max_gap) == (12, 1, 3)
+    assert [point.window for point in drop.points] == [DropWindow(14, 12, 3, offset_us=1)]
+    # Behind the windows, the last start in a common window is 8 after its begin for a, and 8 for b.
+    assert [point.window.size_us for point in drop.behind][-2:] == [9, 9]
+
+
 def test_nothing_goes_in_front_of_a_split_to_somebody_who_needs_all_rows() -> None:
     (drop,) = place(
         split(
@@ -136,12 +152,12 @@ def test_windows_that_group_differently_are_crossed() -> None:
     assert arrows(place(network)[0]) == [("rows", "shared")]
 
 
-def joined(inner: bool = True) -> Network:
+def joined(inner: bool = True, bounds: tuple[int, int] = (-30, 20)) -> Network:
     return Network(
         (
             DropSourceNode("left"),
             DropSourceNode("right"),
-            DropJoinNode("join", "left", "right", 20, 30, inner),
+            DropJoinNode("join", "left", "right", *bounds, inner),
             DropWindowNode("a", "join", TEN),
             DropOutputNode("out", "a", 20),
         )
@@ -176,17 +192,37 @@ def test_an_output_without_windows_of_its_own_has_no_drop() -> None:
     assert place(Network((*joined().nodes[:3], DropOutputNode("pairs", "join", 10)))) == ()
 
 
-def test_a_join_with_a_negative_window_is_refused() -> None:
-    with pytest.raises(FlowError, match="windows of the join 'join' must be zero or more"):
-        DropJoinNode("join", "left", "right", -1, 0)
+@pytest.mark.parametrize(
+    ("bounds", "inner", "left", "right"),
+    [
+        # Right rows 20 to 50 later: a pair has the time of the right row, and its left row is 20 earlier.
+        ((20, 50), True, DropWindow(40, 10, 20, lead_us=50), DropWindow(10, 10, 20)),
+        ((20, 50), False, DropWindow(60, 10, 20, lead_us=50), DropWindow(60, 10, 20)),
+        ((-50, -20), True, DropWindow(10, 10, 20), DropWindow(40, 10, 20, lead_us=50)),
+    ],
+)
+def test_bounds_of_one_sign_ask_for_earlier_rows_of_one_side_only(
+    bounds: tuple[int, int], inner: bool, left: DropWindow, right: DropWindow
+) -> None:
+    (drop,) = place(joined(inner, bounds))
+    assert [(p.parent, p.window) for p in drop.points] == [("left", left), ("right", right)]
+
+
+def test_a_join_with_crossed_bounds_is_refused() -> None:
+    with pytest.raises(
+        FlowError, match=r"DROP_NETWORK_JOIN_INVALID.*lower bound of the join 'join' lies above the upper one"
+    ):
+        DropJoinNode("join", "left", "right", 1, 0)
 
 
 def test_a_network_with_a_name_twice_or_an_unknown_parent_is_refused() -> None:
     for nodes in ((DropSourceNode("a"), DropSourceNode("a")), (DropStepNode("b", "nobody"),)):
-        with pytest.raises(FlowError, match="nodes of different names, each behind its parents"):
+        with pytest.raises(
+            FlowError, match=r"DROP_NETWORK_INVALID.*different names, and each must follow its parents"
+        ):
             Network(nodes)
 
 
 def test_a_gap_of_less_than_a_window_is_refused_by_name() -> None:
-    with pytest.raises(FlowError, match="longest gap of the output 'out' is less than a window"):
+    with pytest.raises(FlowError, match=r"OUTPUT_MAX_GAP_RANGE.*output 'out' is less than one window"):
         DropOutputNode("out", "a", 0)

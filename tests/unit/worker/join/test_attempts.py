@@ -19,7 +19,7 @@ from tidegate.state.recovery import referenced, sweep
 from tidegate.worker.runtime.layout import REPORT
 
 BATCHES, ROWS = 6, 40
-WITHIN = Within(7, 5)
+WITHIN = Within(-5, 7)
 
 
 class Speculating(PlainEngine):

@@ -10,7 +10,7 @@ from tests.oracle.plain_join import PlainJoin
 from tidegate.join.within import Within
 
 SECOND = 1_000_000
-WITHIN = Within(10 * SECOND, 10 * SECOND)
+WITHIN = Within(-10 * SECOND, 10 * SECOND)
 #: The first batch stores many rows of each stream; the second brings strangers, and two keys that are known.
 STORED, STRANGERS = 400, 50
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidegate.api.join_conditions import pairwise
+from tidegate.api.joins.conditions import pairwise
 from tidegate.errors import BatchFailed
 from tidegate.worker.join.predicates import ByFunction
 
@@ -15,7 +15,7 @@ def asked(answer: Any, count: int = 3) -> list[bool]:
     def compare(left: Any, right: Any) -> Any:
         return answer
 
-    found: list[bool] = ByFunction(pairwise(compare, "x"), batch=7)._asked(None, None, count).tolist()
+    found: list[bool] = ByFunction(pairwise(compare, "x"))._asked(None, None, count).tolist()
     return found
 
 
@@ -35,5 +35,5 @@ def test_a_missing_answer_is_no_match(answer: Any) -> None:
 
 @pytest.mark.parametrize("answer", [True, [True], [1.0, 0.0, 1.0], ["x", "y", "z"], [True, "y", None], None])
 def test_what_is_not_one_truth_value_per_pair_is_refused(answer: Any) -> None:
-    with pytest.raises(BatchFailed, match="'compare' over x failed in batch 7"):
+    with pytest.raises(BatchFailed, match=r"JOIN_FUNCTION_FAILED.*'compare' over x failed"):
         asked(answer)

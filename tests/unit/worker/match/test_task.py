@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tidegate.api.range_queries import Query
+from tidegate.api.range_queries import RangeQuery
 from tidegate.model.reports import MatchReport, reports_in
 from tidegate.model.times import BEGINNING_US
 from tidegate.sift.filter.decision import keep_by_hash
@@ -20,9 +20,9 @@ from tidegate.sift.queries.query_set import QuerySet
 from tidegate.sift.regions import Domain, Regions
 from tidegate.worker.match import task
 from tidegate.worker.match.task import MatchTask, MatchWork, Queries
-from tidegate.worker.runtime.layout import HASH, QUERY_ID, REPORT, SAMPLE, TIME, MatchLayout
+from tidegate.worker.runtime.layout import HASH, QUERY_NAME, REPORT, SAMPLE, TIME, MatchLayout
 
-QUERIES = QuerySet.of([Query("low", "x < 5"), Query("all", "x is not null")], {"x": "number"})
+QUERIES = QuerySet.of([RangeQuery("low", "x < 5"), RangeQuery("all", "x is not null")], {"x": "number"})
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Here:
 
 
 def work(**more: Any) -> MatchWork:
-    schema = pa.schema([("x", pa.float64()), (QUERY_ID, pa.string()), (REPORT, pa.string())])
+    schema = pa.schema([("x", pa.float64()), (QUERY_NAME, pa.string()), (REPORT, pa.string())])
     layout = MatchLayout("match1", "s", QUERIES.boxes.axes, schema.serialize().to_pybytes())
     queries = Queries(QueryIndex.of(QUERIES.boxes), pa.array(QUERIES.names))
     return MatchWork(layout, Here(queries), 0, **more)
@@ -41,14 +41,14 @@ def random_rows(seed: int, count: int = 1000) -> tuple[MatchWork, pa.RecordBatch
     """Rows with a time, a few of them null or NaN, against intervals of which many, few or none hold them."""
     random = np.random.default_rng(seed)
     low = random.uniform(0, 8, 300)
-    asked = [Query(f"q{i}", f"x >= {a!r} and x < {a + 0.5!r}") for i, a in enumerate(low.tolist())]
+    asked = [RangeQuery(f"q{i}", f"x >= {a!r} and x < {a + 0.5!r}") for i, a in enumerate(low.tolist())]
     queries = QuerySet.of(asked, {"x": "number"})
     x = random.uniform(0, 10, count)
     x[random.random(count) < 0.05] = np.nan
     null = random.random(count) < 0.05
     columns = {"x": pa.array(x, mask=null), "n": np.arange(count), TIME: np.arange(count) * 1000}
     fields = [("ts", pa.timestamp("us", "UTC")), ("x", pa.float64()), ("n", pa.int64())]
-    schema = pa.schema([*fields, (QUERY_ID, pa.string()), (REPORT, pa.string())])
+    schema = pa.schema([*fields, (QUERY_NAME, pa.string()), (REPORT, pa.string())])
     layout = MatchLayout("match1", "s", queries.boxes.axes, schema.serialize().to_pybytes(), time="ts")
     sent = Here(Queries(QueryIndex.of(queries.boxes), pa.array(queries.names)))
     return MatchWork(layout, sent, 0), pa.RecordBatch.from_pydict(columns)
@@ -135,10 +135,10 @@ def test_what_is_staged_says_what_goes_through_spark(tmp_path: Path, count: int)
             continue
         table = pq.read_table(tmp_path / told.staged)
         if work.lists_queries:
-            names = pc.list_flatten(table.column(QUERY_ID))
-            table = table.take(pc.list_parent_indices(table.column(QUERY_ID)))
-            table = table.set_column(table.schema.get_field_index(QUERY_ID), QUERY_ID, names)
-        assert table.schema.field(QUERY_ID).type == pa.string(), "readers need not know of dictionaries"
+            names = pc.list_flatten(table.column(QUERY_NAME))
+            table = table.take(pc.list_parent_indices(table.column(QUERY_NAME)))
+            table = table.set_column(table.schema.get_field_index(QUERY_NAME), QUERY_NAME, names)
+        assert table.schema.field(QUERY_NAME).type == pa.string(), "readers need not know of dictionaries"
         assert rows_of(table) == expected
 
 

@@ -157,17 +157,17 @@ def test_items_are_in_order_of_time_whatever_batch_they_came_in(function: str) -
 
 
 def test_a_result_of_another_type_is_told_with_its_group_and_window() -> None:
-    said = failed(users("last_word", 2 * SECOND, 2 * SECOND, final=lambda state: [3]))
+    said = failed(users("last_word", 2 * SECOND, 2 * SECOND, finish=lambda state: [3]))
     assert (
-        "last_word failed in final, for the group word='a' and the window from 1970-01-01 00:00:06 UTC"
+        "'last_word' failed in finish, for the group word='a' and the window from 1970-01-01 00:00:06 UTC"
         in said
     )
     assert "Got: The result: list where string was declared" in said
 
 
 def test_a_state_of_another_type_is_told_with_the_windows_that_it_would_be_part_of() -> None:
-    said = failed(users("last_word", 3 * SECOND, SECOND, incr=lambda state, words: ("many", None)))
-    assert "failed in incr, for the group word='a' and the window from 1970-01-01 00:00:05 UTC" in said
+    said = failed(users("last_word", 3 * SECOND, SECOND, update=lambda state, words: ("many", None)))
+    assert "failed in update, for the group word='a' and the window from 1970-01-01 00:00:05 UTC" in said
     assert (
         "those that follow, up to the one from 1970-01-01 00:00:07 UTC. Got: Field n: str where int64" in said
     )
@@ -183,7 +183,7 @@ def test_what_functions_do_not_get_stays_as_it_was_and_is_there_for_the_mended_o
         for name, one in layout.udafs.items()
     }
     engine._window_layouts["window1"] = replace(layout, udafs=bad)
-    with pytest.raises(BatchFailed, match="failed in merge"):
+    with pytest.raises(BatchFailed, match=r"AGGREGATOR_FAILED.*failed in merge"):
         engine.run({"rides": [row(2, "a")]}, flush=True)
     assert engine.manifest == before
     engine._window_layouts["window1"] = layout

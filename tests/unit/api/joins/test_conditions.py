@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.api.join_conditions import inner_product, overlap, pairwise
+from tidegate.api.joins.conditions import inner_product, overlap, pairwise
 from tidegate.errors import FlowError
 
 
@@ -16,24 +16,24 @@ def near(left: Any, right: Any) -> Any:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: overlap("items"), "one threshold"),
-        (lambda: overlap("items", 2, jaccard=0.5), "one threshold"),
-        (lambda: overlap("items", 0), "at least one common item"),
-        (lambda: overlap("items", True), "whole numbers"),
-        (lambda: overlap("items", 1.5), "whole numbers"),  # type: ignore[arg-type]
+        (lambda: overlap("items"), "takes one threshold"),
+        (lambda: overlap("items", 2, jaccard=0.5), "takes one threshold"),
+        (lambda: overlap("items", 0), "JOIN_SET_THRESHOLD.*tg.overlap"),
+        (lambda: overlap("items", True), "not a whole number"),
+        (lambda: overlap("items", 1.5), "not a whole number"),  # type: ignore[arg-type]
         (lambda: overlap("items", jaccard=0.0), "above 0"),
-        (lambda: overlap("items", jaccard=1.5), "at most at 1"),
+        (lambda: overlap("items", jaccard=1.5), "JOIN_SET_THRESHOLD.*at most 1"),
         (lambda: overlap(["a", "b"], 1), "one column of each side"),  # type: ignore[arg-type]
-        (lambda: overlap("items", 1, index="tree"), "Unknown kind of index"),
+        (lambda: overlap("items", 1, index="tree"), "Unknown index"),  # type: ignore[arg-type]
         (lambda: inner_product("w", at_least=0.0), "above 0"),
         (lambda: inner_product("w", at_least="much"), "not a number"),  # type: ignore[arg-type]
         (lambda: pairwise("near", "x"), "needs a function"),  # type: ignore[arg-type]
-        (lambda: pairwise(near, []), "needs columns"),
-        (lambda: pairwise(near, None), "needs columns. Got: None"),  # type: ignore[arg-type]
-        (lambda: pairwise(near, [3]), r"needs columns. Got: \[3\]"),  # type: ignore[list-item]
-        (lambda: pairwise(near, {"x": None}), "needs columns"),  # type: ignore[dict-item]
-        (lambda: pairwise(near, ""), "needs columns"),
-        (lambda: pairwise(abs, "x"), r"takes the left and the right columns. Got: abs\(x, /\)"),  # type: ignore[arg-type]
+        (lambda: pairwise(near, []), "needs the names of columns"),
+        (lambda: pairwise(near, None), "needs the names of columns. Got: None"),  # type: ignore[arg-type]
+        (lambda: pairwise(near, [3]), r"needs the names of columns. Got: \[3\]"),  # type: ignore[list-item]
+        (lambda: pairwise(near, {"x": None}), "needs the names of columns"),  # type: ignore[dict-item]
+        (lambda: pairwise(near, ""), "needs the names of columns"),
+        (lambda: pairwise(abs, "x"), r"does not take two arguments. Got: abs\(x, /\)"),  # type: ignore[arg-type]
         (lambda: overlap("", 2), "one column of each side"),
         (lambda: overlap({"items": None}, 2), "one column of each side"),  # type: ignore[dict-item]
     ],
