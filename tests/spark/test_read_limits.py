@@ -22,6 +22,7 @@ from tidegate.control.goal.backpressure import Backpressure, TakenRows
 from tidegate.driver.compile.compiled import streaming_leaves
 from tidegate.driver.engine.engine import COLD_BATCHES
 from tidegate.driver.io import read_limits
+from tidegate.driver.quiet_logs import QuietLogs
 from tidegate.driver.streaming_query import StreamingQuery
 
 SCHEMA = "ts timestamp, n long, k long"
@@ -114,6 +115,29 @@ def test_a_backlog_is_worked_off_in_batches_that_fit_and_no_row_is_missed(
     assert all(set(one["goal"]["limits"]) == {"few", "many"} for one in limited)
 
 
+def test_the_first_batch_waits_for_its_limit_however_long_the_rest_of_the_start_takes(
+    spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A warm Java plans its first batch within milliseconds; the start of a query makes dozens of calls into Java.
+    size = (home / "many" / "0000.parquet").stat().st_size
+    monkeypatch.setattr(read_limits, "_FIRST_BYTES", 2 * size)
+    hide_run = QuietLogs.hide_run
+
+    def slowly(self: QuietLogs, query_id: str, run_id: str) -> None:
+        time.sleep(1)
+        hide_run(self, query_id, run_id)
+
+    monkeypatch.setattr(QuietLogs, "hide_run", slowly)
+    query = start(spark, home, Sink(), "200 milliseconds")
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not query.telemetry and time.monotonic() < until:
+            time.sleep(0.05)
+    finally:
+        query.stop()
+    assert query.telemetry[0]["offered"]["many"] <= 2 * 5 * ROWS
+
+
 def test_streams_are_let_in_up_to_the_same_event_time(
     spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,7 +208,8 @@ def test_a_source_in_python_is_told_what_it_may_give(spark: SparkSession, tmp_pa
     writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "ck"))
     query = writer.start()
     try:
-        limits = read_limits.ReadLimits(query._jsq, spark, ["a"])
+        with read_limits.before_the_first_batch(query._jsq, spark):
+            limits = read_limits.ReadLimits(query._jsq, spark, ["a"])
         ready.set()
         query.processAllAvailable()
     finally:

@@ -20,7 +20,7 @@ from tidegate.driver.compile.compiled import Compiled
 from tidegate.driver.engine.engine import BATCH_BYTES, CONF, Engine
 from tidegate.driver.engine.settings import Settings
 from tidegate.driver.failures import failure_of
-from tidegate.driver.io.read_limits import ReadLimits
+from tidegate.driver.io.read_limits import ReadLimits, before_the_first_batch
 from tidegate.driver.quiet_logs import QuietLogs, mark_jobs
 from tidegate.driver.spark_conf import LOCAL_CONF, STREAM_CONF
 from tidegate.driver.streaming_query import StreamingQuery
@@ -158,11 +158,12 @@ def run_stream(
         with _settings(compiled.spark, STREAM_CONF | local):
             quiet.open()
             inner = writer.start()
-            quiet.hide_run(inner.id, inner.runId)
-            engine.query = inner._jsq
-            if settings.goal is not None:
-                known = goal_loop.limits(engine.manifest)
-                engine.sources = ReadLimits(inner._jsq, compiled.spark, leaves, known)
+            with before_the_first_batch(inner._jsq, compiled.spark):
+                quiet.hide_run(inner.id, inner.runId)
+                engine.query = inner._jsq
+                if settings.goal is not None:
+                    known = goal_loop.limits(engine.manifest)
+                    engine.sources = ReadLimits(inner._jsq, compiled.spark, leaves, known)
             query._engine = engine
             query._inner = inner
             ready.set()

@@ -47,8 +47,27 @@ _LISTED = 0.2
 _SETUP_SECONDS, _ASK_SECONDS = 60.0, 0.001
 
 
+@contextmanager
+def before_the_first_batch(query: Any, spark: SparkSession) -> Iterator[None]:
+    """Let Spark set up the sources of a query that has just been started, but plan no batch.
+
+    Enter at once: Spark needs only a few milliseconds to its first batch once Java is warm.
+    """
+    # The thread that took the Java lock must release it, so calls here are pinned to one Java thread.
+    lock = None
+    if isinstance(spark.sparkContext._gateway, ClientServer):
+        with suppress(Py4JError):
+            lock = query.streamingQuery().awaitProgressLock()
+            lock.lock()
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.unlock()
+
+
 class ReadLimits:
-    """The read limits of one started streaming query."""
+    """The read limits of one started streaming query; made inside `before_the_first_batch`."""
 
     def __init__(
         self, query: Any, spark: SparkSession, streams: Sequence[str], known: Mapping[str, int] | None = None
@@ -60,10 +79,9 @@ class ReadLimits:
         with suppress(Py4JError):
             self._execution = query.streamingQuery()
             self._limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
-            with self._before_the_first_batch(spark):
-                self._sources = self._found(streams)
-                self._write({source: source.first(self._limits) for source in self._sources.values()})
-                self.set(known or {})
+            self._sources = self._found(streams)
+            self._write({source: source.first(self._limits) for source in self._sources.values()})
+            self.set(known or {})
 
     def taken(self, stream: str, rows: int, newest_us: int | None) -> TakenRows:
         """What a stream gave to the batch that has just run."""
@@ -93,20 +111,6 @@ class ReadLimits:
         # The batch is already committed, so an error of Spark must not fail it.
         with suppress(Py4JError):
             self._write({source: source.limited(self._limits) for source in changed})
-
-    @contextmanager
-    def _before_the_first_batch(self, spark: SparkSession) -> Iterator[None]:
-        """Let Spark set up its sources but start no batch."""
-        # The thread that took the Java lock must release it, so calls here are pinned to one Java thread.
-        pinned = isinstance(spark.sparkContext._gateway, ClientServer)
-        lock = self._execution.awaitProgressLock() if pinned else None
-        if lock is not None:
-            lock.lock()
-        try:
-            yield
-        finally:
-            if lock is not None:
-                lock.unlock()
 
     def _write(self, limits: Mapping[_Source, Any]) -> None:
         """Write limits into Spark's table, all at once because every call into Java costs time."""
