@@ -118,7 +118,7 @@ def test_a_backlog_is_worked_off_in_batches_that_fit_and_no_row_is_missed(
 def test_the_first_batch_waits_for_its_limit_however_long_the_rest_of_the_start_takes(
     spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A warm Java plans its first batch within milliseconds; the start of a query makes dozens of calls into Java.
+    # A warm Java plans its first batch within milliseconds, and a start makes dozens of calls into Java.
     size = (home / "many" / "0000.parquet").stat().st_size
     monkeypatch.setattr(read_limits, "_FIRST_BYTES", 2 * size)
     hide_run = QuietLogs.hide_run
