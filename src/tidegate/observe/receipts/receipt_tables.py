@@ -123,7 +123,7 @@ def frame(receipts: Sequence[Receipt], by: str = "batch") -> Any:
         columns=list(columns),
     )
     for name in {"started_at", "hour"} & set(columns):
-        made[name] = pd.to_datetime(made[name], utc=True)
+        made[name] = pd.to_datetime(made[name], utc=True, format="ISO8601")
     types = dict.fromkeys((*_FLOATS, *_SECONDS), "float64") | dict.fromkeys(_WHOLE, "Int64")
     return ReceiptFrame(made.astype({**types, **dict.fromkeys(_SUMMED, "int64"), "complete": "bool"}))
 
